@@ -1,0 +1,29 @@
+"""mpm_nodes: a node-graph toolkit for the Material Point Method.
+
+The public names below load on first use; importing the package loads neither numba nor pxr.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Graph": "mpm_nodes.graph.document",
+    "load_graph": "mpm_nodes.graph.document",
+    "execute": "mpm_nodes.graph.executor",
+    "node": "mpm_nodes.graph.declare",
+    "stage": "mpm_nodes.graph.declare",
+    "SubstepSolver": "mpm_nodes.solver.run",
+    "Particles": "mpm_nodes.data",
+    "Material": "mpm_nodes.data",
+    "MpmNodesError": "mpm_nodes.data",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mpm_nodes' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

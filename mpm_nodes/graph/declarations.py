@@ -1,0 +1,244 @@
+"""What a declaration holds: ports, knobs, domains, versions. `declare` makes them from function signatures."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import Attribute
+from mpm_nodes.graph.knobs import Knob
+
+UpgradeFunction = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input of a node.
+
+    Attributes:
+        name: Parameter name.
+        type: Type of the values that it takes; a union for several.
+        optional: Whether it may stay without a wire.
+        many: Whether it takes any number of wires.
+        doc: Help text.
+    """
+
+    name: str
+    type: Any
+    optional: bool
+    many: bool
+    doc: str
+
+    def accepts(self, given: Any) -> bool:
+        """Return whether every value of type `given` may be wired here."""
+        return all(any(_is_kind(part, mine) for mine in members(self.type)) for part in members(given))
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output of a node: name and type."""
+
+    name: str
+    type: Any
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A stage's port: the domain, the names read and written there, and the user attributes that come with it."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What nodes and stages have in common.
+
+    Attributes:
+        id: Name in graph files: the function's name.
+        label: Name that artists see.
+        version: Raised when the same knobs give other results, or when names or meanings change.
+        doc: First paragraph of the docstring.
+        knobs: Knobs, in order of the signature.
+        function: The plain function.
+        upgrades: By old version, the function that brings knobs and inputs of that version to the next one.
+        file: Source file.
+        line: First line there.
+    """
+
+    id: str
+    label: str
+    version: int
+    doc: str
+    knobs: tuple[Knob, ...]
+    function: Callable[..., Any] = field(compare=False, repr=False)
+    upgrades: Mapping[int, UpgradeFunction] = field(default_factory=dict, compare=False, repr=False)
+    file: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether it belongs to this package (its version then stands for its code)."""
+        return str(self.function.__module__).split(".")[0] == "mpm_nodes"
+
+    @property
+    def place(self) -> str:
+        """Where it is written: "file:line"."""
+        return f"{self.file}:{self.line}"
+
+    def knob(self, name: str) -> Knob | None:
+        """Return a knob by name, or None."""
+        return next((knob for knob in self.knobs if knob.name == name), None)
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the knobs that have a default, as they stand in a graph file."""
+        return {knob.name: knob.json_default() for knob in self.knobs if not knob.required}
+
+    def code_digest(self) -> str:
+        """Return "" for built-in code, else a digest of the source file (of the code object when there is no file)."""
+        if self.is_builtin:
+            return ""
+        path = Path(self.file)
+        code = getattr(self.function, "__code__", None)
+        source = (
+            path.read_bytes()
+            if path.is_file()
+            else repr(code and (code.co_code, code.co_consts, code.co_names)).encode()
+        )
+        return hashlib.sha256(source).hexdigest()
+
+    def _common_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "label": self.label,
+            "version": self.version,
+            "doc": self.doc,
+            "builtin": self.is_builtin,
+            "knobs": [knob.to_json() for knob in self.knobs],
+        }
+
+
+@dataclass(frozen=True)
+class NodeDeclaration(Declaration):
+    """Declaration of a node of the outer graph.
+
+    Attributes:
+        category: Where menus put it.
+        ports: Inputs, in order of the signature.
+        outputs: Outputs; the first one is meant when a wire names the node alone.
+        wants_ctx: Time-dependent: takes `ctx: FrameContext`.
+        wants_settings: Takes `settings: GraphSettings`.
+        previous_type: Sequential: type of `previous: Previous[T]`, else None.
+        special: Parameter name of each special argument: {"ctx": ..., "settings": ..., "previous": ...}.
+    """
+
+    category: str = ""
+    ports: tuple[Port, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    wants_ctx: bool = False
+    wants_settings: bool = False
+    previous_type: Any = None
+    special: Mapping[str, str] = field(default_factory=dict)
+
+    def port(self, name: str) -> Port | None:
+        """Return an input port by name, or None."""
+        return next((port for port in self.ports if port.name == name), None)
+
+    def output(self, name: str) -> Output | None:
+        """Return an output port by name, or None."""
+        return next((output for output in self.outputs if output.name == name), None)
+
+    def unpack(self, result: Any) -> dict[str, Any]:
+        """Return what the function returned as values by output port."""
+        if len(self.outputs) == 1 and not hasattr(result, "_fields"):
+            return {self.outputs[0].name: result}
+        return {output.name: getattr(result, output.name) for output in self.outputs}
+
+    def previous_output(self) -> str | None:
+        """Return the name of the output that `previous` receives, one frame later."""
+        return next((output.name for output in self.outputs if output.type == self.previous_type), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as plain JSON values."""
+        return self._common_json() | {
+            "category": self.category,
+            "ports": [
+                {
+                    "name": port.name,
+                    "type": type_name(port.type),
+                    "optional": port.optional,
+                    "many": port.many,
+                    "doc": port.doc,
+                }
+                for port in self.ports
+            ],
+            "outputs": [{"name": output.name, "type": type_name(output.type)} for output in self.outputs],
+            "time_dependent": self.wants_ctx,
+            "sequential": self.previous_type is not None,
+        }
+
+
+@dataclass(frozen=True)
+class StageDeclaration(Declaration):
+    """Declaration of a stage of the substep graph.
+
+    Attributes:
+        domains: Its ports, in order of the signature.
+        arguments: Its positional arguments in order: names of domains, and "step".
+        outputs: Names of the domains that leave it.
+        sets: Fields of the step that it sets: ("dt",) or ().
+    """
+
+    domains: tuple[Domain, ...] = ()
+    arguments: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+
+    @property
+    def wants_step(self) -> bool:
+        """Whether it takes the step context."""
+        return "step" in self.arguments
+
+    @property
+    def is_transparent(self) -> bool:
+        """Whether it touches nothing at all, so that only its place in the order counts."""
+        return not self.wants_step and not any(domain.reads or domain.writes for domain in self.domains)
+
+    def domain(self, name: str) -> Domain | None:
+        """Return a port by name, or None."""
+        return next((domain for domain in self.domains if domain.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the declaration as plain JSON values."""
+        return self._common_json() | {
+            "domains": [{"name": d.name, "reads": list(d.reads), "writes": list(d.writes)} for d in self.domains],
+            "outputs": list(self.outputs),
+            "wants_step": self.wants_step,
+            "sets": list(self.sets),
+        }
+
+
+# ---------------------------------------------------------------- types
+def members(hint: Any) -> tuple[Any, ...]:
+    """Return the parts of a union, else the type alone."""
+    return typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+
+
+def type_name(hint: Any) -> str:
+    """Return a type as artists see it: "Particles", "Particles | Emitter"."""
+    if len(members(hint)) > 1:
+        return " | ".join(type_name(part) for part in members(hint))
+    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
+
+
+def _is_kind(given: Any, wanted: Any) -> bool:
+    if wanted in (Any, object) or given == wanted:
+        return True
+    return isinstance(given, type) and isinstance(wanted, type) and issubclass(given, wanted)

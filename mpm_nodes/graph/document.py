@@ -1,0 +1,300 @@
+"""Graphs as documents: build them in Python, load, override and save them. Nothing in a graph file is evaluated.
+
+```python
+g = Graph(cell_size=0.02, fps=24, start=1, end=48)
+cheese = g.add("material_snow", "cheese", density=400.0)
+block = g.add("emit_box", "block", material=cheese, size=(1, 1, 1))
+g.add("solve", "sim", sources=[block])
+g.key("sim.gravity", 24, (0, 0, 0))
+g.save("shot.json")
+```
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import GraphSettings, OutputError, Range
+from mpm_nodes.graph import keys, strict_json
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import NodeDeclaration, parse_docstring
+from mpm_nodes.graph.entries import FORMAT_VERSION, ID, Entry, check_format, pretty, read_entries, upgrade_entries
+from mpm_nodes.graph.knobs import Knob, to_json
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.strict_json import refuse
+
+FORMAT = "mpm_nodes.graph"
+
+
+_HELP = parse_docstring(GraphSettings.__doc__ or "")[1]
+SETTINGS: dict[str, Knob] = {
+    knob.name: dataclasses.replace(knob, default=getattr(GraphSettings(), knob.name), doc=_HELP[knob.name])
+    for knob in (
+        Knob("cell_size", "float", None, "m", Range(min=1e-9, max=1e6)),
+        Knob("fps", "float", None, "frames/s", Range(min=1e-3, max=1e5)),
+        Knob("start", "int", None, "frames", Range(min=-(10**6), max=10**7)),
+        Knob("end", "int", None, "frames", Range(min=-(10**6), max=10**7)),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Handle:
+    """A node of a graph under construction; give it as an input to `Graph.add`. `handle["port"]` picks an output."""
+
+    graph: Graph
+    id: str
+    port: str = ""
+
+    def __getitem__(self, port: str) -> Handle:
+        declaration = self.graph.declaration(self.id)
+        if declaration is not None and declaration.output(port) is None:
+            refuse(f"{self.id}.{port}", "is no output", nearest(port, [output.name for output in declaration.outputs]))
+        return Handle(self.graph, self.id, port)
+
+    def __str__(self) -> str:
+        return f"{self.id}.{self.port}" if self.port else self.id
+
+    @property
+    def entry(self) -> Entry:
+        """The node in its graph."""
+        return self.graph.nodes[self.id]
+
+
+class Graph:
+    """A graph of nodes with its settings.
+
+    Args:
+        settings: Settings of the whole graph; the keyword arguments below replace single ones.
+        registry: Nodes that may be used; None takes the shared registry, when first needed.
+        base: Folder that relative input paths are resolved against; the graph file's, else the current one.
+        cell_size: Edge of a background grid cell [m].
+        fps: Frames per second.
+        start: First frame.
+        end: Last frame.
+    """
+
+    def __init__(
+        self,
+        settings: GraphSettings | None = None,
+        *,
+        registry: Registry | None = None,
+        base: Path | None = None,
+        **changes: Any,
+    ) -> None:
+        self.settings = settings or GraphSettings()
+        self.nodes: dict[str, Entry] = {}
+        self.editor: dict[str, Any] | None = None
+        self.base = Path(base) if base else Path.cwd()
+        self._registry = registry
+        for name, value in changes.items():
+            self.set(f"settings.{name}", value)
+
+    @property
+    def registry(self) -> Registry:
+        """The nodes that this graph may use."""
+        return self._registry or registries.default()
+
+    def declaration(self, name: str) -> NodeDeclaration | None:
+        """Return the declaration of a node of this graph, or None when its type is unknown."""
+        found = self.registry.find(self.nodes[name].type) if name in self.nodes else None
+        return found if isinstance(found, NodeDeclaration) else None
+
+    def __getitem__(self, name: str) -> Handle:
+        if name not in self.nodes:
+            refuse(name, "is no node of this graph", nearest(name, self.nodes))
+        return Handle(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.nodes)
+
+    # ------------------------------------------------------------ building
+    def add(self, type: str, id: str | None = None, /, **values: Any) -> Handle:
+        """Add a node; keyword arguments are its input ports (handles, or lists of them) and its knobs.
+
+        Args:
+            type: Id of the node's declaration.
+            id: Its name in this graph; made from the type when left out.
+
+        Raises:
+            GraphError: When the type, a port or a knob is unknown, or the name is taken.
+        """
+        declaration = self.registry.find(type)
+        if not isinstance(declaration, NodeDeclaration):
+            refuse(id or type, f"is of type {type}, which is unknown", nearest(type, self.registry.nodes()))
+        name = id or self._free_name(type)
+        if name in self.nodes or not ID.fullmatch(name):
+            refuse(
+                name,
+                "is taken" if name in self.nodes else "is no name for a node",
+                "choose another name: letters, digits, _ and -, not starting with a digit",
+            )
+        entry = Entry(type, declaration.version, declaration.defaults())
+        for key, value in values.items():
+            if declaration.port(key):
+                if value is not None:
+                    entry.connect(key, value)
+            elif declaration.knob(key):
+                entry.knobs[key] = to_json(value)
+            else:
+                known = [item.name for item in (*declaration.ports, *declaration.knobs)]
+                refuse(f"{name}.{key}", "is neither a port nor a knob", nearest(key, known))
+        self.nodes[name] = entry
+        return Handle(self, name)
+
+    def set(self, place: str, value: Any) -> None:
+        """Set "node.knob", "node.substeps.name" (a parameter, or "stage.knob") or "settings.name".
+
+        Raises:
+            GraphError: When the place does not exist, or a setting is out of range. `validate` checks other values.
+        """
+        if place.startswith("settings."):
+            self._set_setting(place.removeprefix("settings."), value)
+        else:
+            owner, name = self._slot(place)
+            owner[name] = to_json(value)
+
+    def key(self, place: str, frame: float, value: Any, interpolation: str = "linear") -> None:
+        """Add a key to a numeric knob ("sim.gravity"); its interpolation holds from this key to the next."""
+        owner, name = self._slot(place)
+        owner[name] = keys.with_key(owner.get(name), frame, to_json(value), interpolation)
+
+    def _set_setting(self, name: str, value: Any) -> None:
+        knob = SETTINGS.get(name)
+        if knob is None:
+            refuse(f"settings.{name}", "is no setting", nearest(name, SETTINGS))
+        problem = setting_problem(knob, value)
+        if problem is not None:
+            raise GraphError([problem])
+        self.settings = dataclasses.replace(self.settings, **{name: knob.convert(value)})
+
+    def _slot(self, place: str) -> tuple[MutableMapping[str, Any], str]:
+        name, _, rest = place.partition(".")
+        if not rest:
+            refuse(place, "names no knob", "write node.knob, or settings.name")
+        entry = self[name].entry
+        knob_name, _, inner = rest.partition(".")
+        declaration = self.declaration(name)
+        knob = declaration.knob(knob_name) if declaration else None
+        if declaration is not None and knob is None:
+            refuse(f"{name}.{knob_name}", "is no knob", nearest(knob_name, [knob.name for knob in declaration.knobs]))
+        if not inner:
+            return entry.knobs, knob_name
+        if knob is not None and knob.kind != "substeps":
+            refuse(place, f"has no parts: {knob_name} is {knob.allowed()}", f"set {name}.{knob_name}")
+        value = entry.knobs.get(knob_name, knob.json_default() if knob else None)
+        value = {"preset": value} if isinstance(value, str) else dict(value or {})
+        value["set"] = dict(value.get("set", {}))
+        entry.knobs[knob_name] = value
+        return value["set"], inner
+
+    def _free_name(self, type: str) -> str:
+        number = 1
+        while f"{type}_{number}" in self.nodes:
+            number += 1
+        return f"{type}_{number}"
+
+    # ------------------------------------------------------------ files
+    def to_json(self) -> dict[str, Any]:
+        """Return the graph as it stands in a file: every knob written out, keys in a fixed order."""
+        record: dict[str, Any] = {
+            "format": FORMAT,
+            "version": FORMAT_VERSION,
+            "settings": dataclasses.asdict(self.settings),
+        }
+        record["nodes"] = {name: entry.to_json(self.declaration(name)) for name, entry in self.nodes.items()}
+        return record | ({} if self.editor is None else {"editor": self.editor})
+
+    def save(self, path: str | Path) -> Path:
+        """Write the graph file; it appears under its name only when it is complete.
+
+        Raises:
+            OutputError: When it cannot be written.
+        """
+        path = Path(path)
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(pretty(self.to_json()) + "\n", encoding="utf-8")
+            os.replace(part, path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise OutputError(
+                f"{path}: cannot be written ({error.strerror or error}); choose another folder"
+            ) from error
+        return path
+
+
+def load_graph(
+    source: str | Path | Mapping[str, Any], *, registry: Registry | None = None, base: Path | None = None
+) -> Graph:
+    """Load a graph from a file or from the same content as a dict; nodes of older versions are upgraded.
+
+    The nodes' types, knobs and wires are checked by `validate`, not here.
+
+    Raises:
+        InputError: When the file cannot be read.
+        GraphError: When it is not a graph file; all problems are listed.
+    """
+    if isinstance(source, Mapping):
+        raw, place = strict_json.parse(json.dumps(to_json(source)), "graph"), "graph"
+    else:
+        raw, place = strict_json.read(Path(source)), str(source)
+        base = base or Path(source).resolve().parent
+    problems: list[Problem] = []
+    check_format(raw, place, FORMAT, ("settings", "nodes", "editor"), problems)
+    graph = Graph(registry=registry, base=base)
+    graph.editor = raw.get("editor")
+    settings = raw.get("settings", {})
+    for name, value in settings.items() if isinstance(settings, dict) else ():
+        problem = (
+            setting_problem(SETTINGS[name], value)
+            if name in SETTINGS
+            else Problem(f"settings.{name}", "is no setting", None, "", nearest(name, SETTINGS))
+        )
+        if problem is None:
+            graph.set(f"settings.{name}", value)
+        else:
+            problems.append(problem)
+    if not isinstance(settings, dict):
+        problems.append(Problem("settings", "is not an object", settings, ", ".join(SETTINGS), "write {}"))
+    graph.nodes = read_entries(raw.get("nodes", {}), problems)
+    upgrade_entries(graph.nodes, graph.registry, problems)
+    if problems:
+        raise GraphError(problems)
+    return graph
+
+
+def apply_override(graph: Graph, text: str) -> None:
+    """Apply one `--set place=value`; the value is JSON, and a bare word is text.
+
+    Raises:
+        GraphError: When the text has no "=", the value is broken JSON, or the place does not exist.
+    """
+    place, equals, value = text.partition("=")
+    if not equals or not place.strip():
+        refuse(f"--set {text}", "is no override", "write --set node.knob=value")
+    graph.set(place.strip(), override_value(value.strip(), f"--set {place}"))
+
+
+def override_value(text: str, place: str) -> Any:
+    """Return the value of an override's text: JSON where it looks like JSON, else the text itself."""
+    looks_like_json = text[:1] in tuple('[{"') or text in ("true", "false", "null", "NaN", "Infinity", "-Infinity")
+    if looks_like_json or re.fullmatch(r"-?\d+(\.\d*)?([eE][+-]?\d+)?", text):
+        return strict_json.parse(text if not text.endswith(".") else text + "0", place)
+    return text
+
+
+def setting_problem(knob: Knob, value: Any) -> Problem | None:
+    """Return what is wrong with the value of a graph setting, or None."""
+    if keys.is_keyed(value):
+        return Problem(f"settings.{knob.name}", "cannot be keyframed", value, knob.allowed(), "give one value")
+    fault = knob.fault(value)
+    return None if fault is None else Problem(f"settings.{knob.name}", fault[0], value, fault[1], fault[2])

@@ -1,0 +1,314 @@
+"""Evaluate nodes of a graph: what is asked for, at a frame, through the lineage cache; failures say where they happened."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import functools
+import re
+import threading
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, OutputError
+from mpm_nodes.graph.declare import type_name
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.plan import Plan, PlannedNode, plan_graph
+from mpm_nodes.graph.preflight import free_memory, free_space
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.registry import nearest
+from mpm_nodes.graph.store import ABSENT, DiskStore, MemoryStore, freeze
+from mpm_nodes.graph.transaction import FrameTransaction, output_error
+
+__all__ = ["Evaluator", "NodeFailed"]
+
+Values = dict[str, Any]
+"""Values of one node by output."""
+
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+
+
+class NodeFailed(MpmNodesError):
+    """A node's own code raised; the original error is the cause (exit code 1: a defect of the node, not of the graph)."""
+
+    exit_code = 1
+
+
+@dataclasses.dataclass
+class _State:
+    """What a sequential node hands to its next frame."""
+
+    frame: int
+    key: str
+    value: Any
+
+
+def default_memory_limit() -> int:
+    """Return the bytes that published values may take unless told: a quarter of the free memory, at most 4 GB."""
+    return min(4 << 30, free_memory() // 4)
+
+
+class Evaluator:
+    """Evaluates single nodes of a graph.
+
+    ```python
+    particles = Evaluator(graph).value("sim.particles", frame=24)
+    ```
+
+    Args:
+        graph: The graph; all its problems are raised at once as `GraphError`.
+        store: Published values; share one between evaluators to keep what a changed graph has in common with the old one.
+        disk: Values of nodes that do not change over time, kept between processes; None for none.
+        events: Where progress goes.
+        cancel: When set, evaluation stops with `Cancelled`.
+        checked: Run stages in checked mode.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        store: MemoryStore | None = None,
+        disk: DiskStore | None = None,
+        events: EventStream | None = None,
+        cancel: threading.Event | None = None,
+        checked: bool = False,
+    ) -> None:
+        self.plan = plan_graph(graph)
+        self.graph = graph
+        self._nodes = {node.id: node for node in self.plan.nodes}
+        self.store = MemoryStore(default_memory_limit()) if store is None else store
+        self.disk = disk
+        self.events = events or EventStream()
+        self.cancel = cancel or threading.Event()
+        self.checked = checked
+        self.files: FrameTransaction | None = None
+        self._states: dict[str, _State] = {}
+        wires = {wire for node in self.plan.nodes for sources in node.inputs.values() for wire in sources}
+        self._state_read = {name for name, output in wires if output == state_output(self._nodes[name])}
+        self._static = _static_nodes(self.plan)
+
+    # ------------------------------------------------------------ asking
+    def value(self, place: str, frame: int | None = None) -> Any:
+        """Return one output ("sim.particles", or "sim" for its first one) at a frame (the first one when None).
+
+        Raises:
+            GraphError: There is no such node or output.
+        """
+        name, _, output = place.partition(".")
+        declaration = self.graph.declaration(name)
+        if declaration is None:
+            raise GraphError([Problem(place, "is no node of this graph", cure=nearest(name, self.graph.nodes))])
+        if output and declaration.output(output) is None:
+            names = [each.name for each in declaration.outputs]
+            raise GraphError([Problem(place, "is no output", cure=nearest(output, names))])
+        frame = self.graph.settings.start if frame is None else frame
+        port = output or declaration.outputs[0].name
+        if name not in self._nodes:
+            raise GraphError([Problem(place, "is bypassed", cure="switch it on, or ask for the node before it")])
+        return self.evaluate([name], frame, outputs={(name, port)})[name][port]
+
+    def sequential(self) -> dict[str, Any]:
+        """Return the type of the state of each sequential node."""
+        return {node.id: node.declaration.previous_type for node in self.plan.nodes if node.is_sequential}
+
+    def evaluate(
+        self,
+        names: Collection[str],
+        frame: int,
+        *,
+        force: Collection[str] = (),
+        outputs: Collection[tuple[str, str]] = (),
+    ) -> dict[str, Values]:
+        """Return the values of some nodes at a frame; only what is not cached is cooked.
+
+        Args:
+            names: The nodes.
+            frame: Frame number.
+            force: Nodes to cook although their values are cached.
+            outputs: Outputs that must be among the values even where they are a state that is not cached.
+        """
+        values: dict[str, Values] = {}
+        needed: set[str] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            if name in values or name in needed:
+                continue
+            found = None if name in force else self._find(name, frame, outputs)
+            if found is None:
+                needed.add(name)
+                stack.extend(source for wires in self._nodes[name].inputs.values() for source, _ in wires)
+            else:
+                values[name] = found
+        for node in self.plan.nodes:
+            if node.id in needed:
+                values[node.id] = self._cook(node, frame, values)
+        return {name: values[name] for name in names}
+
+    def check_cancel(self) -> None:
+        """Raise `Cancelled` when the user asked to stop."""
+        if self.cancel.is_set():
+            raise Cancelled("stopped by the user")
+
+    # ------------------------------------------------------------ states of sequential nodes
+    def states(self, frame: int) -> dict[str, Any]:
+        """Return the states after `frame` of the sequential nodes that were cooked up to it."""
+        return {name: state.value for name, state in self._states.items() if state.frame == frame}
+
+    def restore(self, name: str, frame: int, value: Any) -> None:
+        """Give a sequential node the state that it had after `frame`."""
+        self._states[name] = _State(frame, self.plan.key(name, frame), value)
+
+    def _catch_up(self, node: PlannedNode, frame: int) -> Any:
+        """Return the state of a sequential node after `frame - 1`, cooking the frames that are missing."""
+        start = self.graph.settings.start
+        if frame < start:
+            raise GraphError(
+                [Problem(node.id, f"has no frame {frame}: it begins at frame {start}", cure="ask for a later frame")]
+            )
+        state = self._states.get(node.id)
+        usable = state is not None and state.frame < frame and state.key == self.plan.key(node.id, state.frame)
+        for each in range(state.frame + 1 if state is not None and usable else start, frame):
+            self.evaluate([node.id], each, force=[node.id])
+        return self._states.pop(node.id).value if frame > start else None
+
+    # ------------------------------------------------------------ the cache
+    def _find(self, name: str, frame: int, outputs: Collection[tuple[str, str]]) -> Values | None:
+        node, key = self._nodes[name], self.plan.key(name, frame)
+        found = self.store.get(key)
+        if found is ABSENT:
+            found = self._find_on_disk(node, key)
+        if found is ABSENT:
+            return None
+        port = state_output(node)
+        if port is not None and port not in found and (name in self._state_read or (name, port) in outputs):
+            state = self._states.get(name)
+            if state is None or (state.frame, state.key) != (frame, key):
+                return None
+            return {**found, port: state.value}
+        return found
+
+    def _find_on_disk(self, node: PlannedNode, key: str) -> Any:
+        if self.disk is None or node.id not in self._static:
+            return ABSENT
+        found = {each.name: self.disk.get(key, each.name, each.type) for each in node.declaration.outputs}
+        if any(value is ABSENT for value in found.values()):
+            return ABSENT
+        self.store.put(key, found)
+        return found
+
+    def _publish(self, node: PlannedNode, frame: int, values: Values, cacheable: bool) -> None:
+        """Freeze and cache what a node returned; a state that moves on to the next frame is neither."""
+        key = self.plan.key(node.id, frame)
+        published = dict(values)
+        port = state_output(node)
+        if port is not None:
+            self._states[node.id] = _State(frame, key, values[port])
+            if moves(values[port]):
+                del published[port]
+        freeze(published)
+        if not cacheable:
+            return
+        self.store.put(key, published)
+        if self.disk is not None and node.id in self._static:
+            for name, value in published.items():
+                self.disk.put(key, name, value)
+
+    # ------------------------------------------------------------ one call of one node
+    def _cook(self, node: PlannedNode, frame: int, values: Mapping[str, Values]) -> Values:
+        self.check_cancel()
+        previous = self._catch_up(node, frame) if node.is_sequential else None
+        started = time.perf_counter()
+        written = self._files_written()
+        try:
+            result = node.call(
+                lambda wire: values[wire[0]][wire[1]], frame, self.graph.settings, self._context(node, frame), previous
+            )
+            self._check_types(node, result)
+        except (Cancelled, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise self._located(error, node.id, frame) from error
+        # the value of a node that wrote files is not cached: the next cook would skip the writing
+        self._publish(node, frame, result, cacheable=self._files_written() == written)
+        self.events.emit("node", node=node.id, frame=frame, seconds=time.perf_counter() - started)
+        return result
+
+    def _files_written(self) -> int:
+        return 0 if self.files is None else self.files.reserved
+
+    def _context(self, node: PlannedNode, frame: int) -> FrameContext:
+        return FrameContext(
+            frame=frame,
+            settings=self.graph.settings,
+            report=functools.partial(self.events.report, node=node.id),
+            check_cancel=self.check_cancel,
+            sample=node.sample,
+            files=self.files if self.files is not None and self.files.frame == frame else None,
+            base=self.graph.base,
+            checked=self.checked,
+        )
+
+    @staticmethod
+    def _check_types(node: PlannedNode, values: Values) -> None:
+        for output in node.declaration.outputs:
+            value = values[output.name]
+            if isinstance(output.type, type) and not isinstance(value, output.type) and value is not None:
+                raise TypeError(
+                    f"returned a {type(value).__name__} for {output.name}, declared is {type_name(output.type)}"
+                )
+
+    def _located(self, error: Exception, name: str, frame: int) -> MpmNodesError:
+        """Return `error` as one that says at which node and frame it happened; exit codes stay."""
+        place = f"{name}, frame {frame}"
+        if isinstance(error, GraphError):
+            return GraphError(
+                [problem if problem.place.startswith(name) else problem.inside(name) for problem in error.problems]
+            )
+        if isinstance(error, MpmNodesError):
+            if not re.match(re.escape(name) + r"[.,:]", str(error)):
+                error.args = (f"{place}: {error}", *error.args[1:])
+            return error
+        if isinstance(error, MemoryError):
+            return MpmNodesError(
+                f"{place}: ran out of memory; raise settings.cell_size (now {self.graph.settings.cell_size:g} m)"
+            )
+        if isinstance(error, OSError) and error.errno is not None:
+            kind = (
+                output_error(place, error)
+                if error.errno in _WRITE_ERRORS or self.files is not None
+                else InputError(str(error))
+            )
+            return type(kind)(f"{place}: {kind}")
+        if self.files is not None and free_space(Path(self.files.folder)) < 1 << 16:
+            return OutputError(
+                f"{place}: the disk of {self.files.folder} is full; free some space, then continue with --resume"
+            )
+        return NodeFailed(
+            f"{place}: {type(error).__name__}: {error}; this is a defect of the node, --debug shows where"
+        )
+
+
+def state_output(node: PlannedNode) -> str | None:
+    """Return the output that a sequential node gets back one frame later, None for other nodes."""
+    return node.declaration.previous_output() if node.is_sequential else None
+
+
+def _static_nodes(plan: Plan) -> set[str]:
+    """Return the nodes whose values are the same at every frame."""
+    static: set[str] = set()
+    for node in plan.nodes:
+        own = node.declaration.wants_ctx or node.is_sequential or node.is_keyed
+        if not own and all(source in static for wires in node.inputs.values() for source, _ in wires):
+            static.add(node.id)
+    return static
+
+
+def moves(value: Any) -> bool:
+    """Return whether a state is handed on and changed in place: whatever is no plain data and no frozen dataclass."""
+    frozen = dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    return not frozen and hasattr(value, "to_arrays")

@@ -1,0 +1,199 @@
+"""Progress of a cook as flat JSON-able dictionaries, and two ways to show them: lines for people, JSON lines for programs.
+
+Events: "plan" (frames, nodes), "frame_start" (frame, last), "node" (node, frame, seconds, cached), "substep" (frame, substep, dt, limit,
+limit_material, particles; at most ten a second), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material,
+seconds_left), "wrote" (path), "warning" (message, where), "done", "cancelled", "error" (message, exit_code). Every event has "time", Unix
+seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+__all__ = ["ConsoleLines", "Event", "EventStream", "JsonLines"]
+
+Event = dict[str, Any]
+Sink = Callable[[Event], None]
+
+SUBSTEP_INTERVAL = 0.1
+_SUBSTEP_FACTS = ("particles", "limit", "limit_material")
+
+
+class EventStream:
+    """Pass events to the sinks; count and throttle those of substeps.
+
+    A substep event between two published ones costs one look at the clock and a comparison (under a microsecond).
+    """
+
+    def __init__(self, *sinks: Sink, interval: float = SUBSTEP_INTERVAL) -> None:
+        self.sinks = [sink for sink in sinks if sink is not None]
+        self.interval = interval
+        self._next = 0.0
+        self.start_frame(0)
+
+    def start_frame(self, frame: int) -> None:
+        """Forget the figures of the frame before; `frame` is added to every substep event from now on."""
+        self.frame = frame
+        self.substeps = 0
+        self.dt_min = math.inf
+        self.facts: Event = {}
+
+    def emit(self, event: str, **facts: Any) -> None:
+        """Publish an event now."""
+        if self.sinks:
+            message = {"event": event, "time": time.time(), **facts}
+            for sink in self.sinks:
+                sink(message)
+
+    def report(self, event: str, **facts: Any) -> None:
+        """Publish what a node reports (`FrameContext.report`): substeps are counted and thinned out, the rest passes."""
+        if event != "substep":
+            self.emit(event, **{"frame": self.frame, **facts})
+            return
+        self.substeps += 1
+        dt = facts.get("dt", math.inf)
+        if dt < self.dt_min or not self.facts:
+            self.dt_min = dt
+            self.facts = facts
+        now = time.perf_counter()
+        if now >= self._next:
+            self._next = now + self.interval
+            self.emit(event, **{"frame": self.frame, "substep": self.substeps, **facts})
+
+    def frame_figures(self) -> Event:
+        """Return the figures of the frame so far: substeps, shortest dt [s] and what limited it, particles."""
+        if not self.substeps:
+            return {"substeps": 0}
+        shortest = {"dt_min": self.dt_min} if math.isfinite(self.dt_min) else {}
+        return {"substeps": self.substeps, **shortest, **{k: self.facts[k] for k in _SUBSTEP_FACTS if k in self.facts}}
+
+
+# ---------------------------------------------------------------- for programs
+class JsonLines:
+    """Write every event as one line of JSON, flushed at once. NaN and infinities become null."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream: IO[str] | None = stream
+
+    def __call__(self, event: Event) -> None:
+        """Write one event; a reader that has gone away is not missed."""
+        if self.stream is None:
+            return
+        try:
+            self.stream.write(json.dumps(_plain(event), separators=(",", ":"), allow_nan=False) + "\n")
+            self.stream.flush()
+        except (BrokenPipeError, ValueError):
+            self.stream = None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool)) or value is None else str(value)
+
+
+# ---------------------------------------------------------------- for people
+class ConsoleLines:
+    """Print progress: one line that rewrites itself on a terminal, plain lines (a frame each) elsewhere."""
+
+    def __init__(self, stream: IO[str] | None = None, tty: bool | None = None, quiet_seconds: float = 15.0) -> None:
+        self.stream = stream or sys.stderr
+        self.tty = self.stream.isatty() if tty is None else tty
+        self.quiet_seconds = quiet_seconds
+        self._last_print = time.monotonic()
+        self._open = False
+        self._last_frame: int | None = None
+        self._seconds: float | None = None
+        self._left: float | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Show one event; kinds that it does not know are passed over."""
+        handler = getattr(self, "_on_" + event["event"], None)
+        if handler is not None:
+            handler(event)
+
+    def _line(self, text: str, stay: bool = True) -> None:
+        self._last_print = time.monotonic()
+        if self.tty:
+            self.stream.write("\r" + text + "\x1b[K" + ("\n" if stay else ""))
+            self._open = not stay
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        """End a line that was being rewritten."""
+        if self._open:
+            self.stream.write("\n")
+            self.stream.flush()
+            self._open = False
+
+    def _on_plan(self, event: Event) -> None:
+        first, last = event["frames"]
+        self._last_frame = last
+        self._line(
+            f"cooking frames {first} to {last}, {event['nodes']} nodes"
+            + (f", into {event['out']}" if event.get("out") else "")
+        )
+
+    def _on_substep(self, event: Event) -> None:
+        if self.tty or time.monotonic() - self._last_print > self.quiet_seconds:
+            self._line(
+                self._frame_text(event) + f"  substep {event['substep']}" + self._facts(event) + self._pace(),
+                stay=False,
+            )
+
+    def _on_frame_done(self, event: Event) -> None:
+        self._seconds, self._left = event.get("seconds"), event.get("seconds_left")
+        substeps = f"  {event['substeps']} substeps" if event.get("substeps") else ""
+        dt = {"dt": event["dt_min"]} if "dt_min" in event else {}
+        self._line(self._frame_text(event) + substeps + self._facts({**event, **dt}) + self._pace(), stay=not self.tty)
+
+    def _on_warning(self, event: Event) -> None:
+        where = f"{event['where']}: " if event.get("where") else ""
+        self._line(f"warning: {where}{event['message']}")
+
+    def _on_note(self, event: Event) -> None:
+        self._line(str(event["message"]))
+
+    def _on_done(self, event: Event) -> None:
+        self.close()
+
+    _on_cancelled = _on_done
+    _on_error = _on_done
+
+    def _frame_text(self, event: Event) -> str:
+        last = "" if self._last_frame is None else f"/{self._last_frame}"
+        return f"frame {event['frame']}{last}"
+
+    @staticmethod
+    def _facts(event: Event) -> str:
+        parts = []
+        if event.get("particles") is not None:
+            parts.append(f"{event['particles']:,} particles")
+        if event.get("dt") is not None:
+            cause = ", ".join(str(event[name]) for name in ("limit", "limit_material") if event.get(name))
+            parts.append(f"dt {event['dt']:.2e} s" + (f" ({cause})" if cause else ""))
+        return "".join("  " + part for part in parts)
+
+    def _pace(self) -> str:
+        pace = "" if self._seconds is None else f"  {self._seconds:.2f} s/frame"
+        return pace + ("" if self._left is None else f"  {duration(self._left)} left")
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words as short as "1:05" (minutes and seconds) or "2:01:05"."""
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,240 @@
+"""Cook a graph: validate, check what the machine has, then frame by frame evaluate, write, commit; resume where a cook ended."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import Cancelled, MpmNodesError
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
+from mpm_nodes.graph.events import Event, EventStream
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.resume import continue_from, manifest_of
+from mpm_nodes.graph.revision import KEEP_EVERY, Revision, check_writable
+from mpm_nodes.graph.store import DiskStore, MemoryStore
+
+__all__ = ["CookResult", "Evaluator", "NodeFailed", "execute"]
+
+
+@dataclass(frozen=True)
+class CookResult:
+    """What a cook did.
+
+    Attributes:
+        revision_folder: Where the files lie, None when nothing was written to disk.
+        frames: Frames that are there now, ascending.
+        cooked: The ones of them that this cook made.
+        files: Names of the files that this cook wrote, relative to the revision folder.
+        outputs: Values of the last frame by node and output, for the nodes whose outputs nobody reads.
+        warnings: What the nodes warned of, each once.
+        seconds: Wall-clock time of the cook [s].
+    """
+
+    revision_folder: Path | None
+    frames: tuple[int, ...]
+    cooked: tuple[int, ...]
+    files: tuple[str, ...] = ()
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def execute(
+    graph: Graph,
+    frames: tuple[int, int] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_event: Callable[[Event], None] | None = None,
+    cancel: threading.Event | None = None,
+    memory_limit: int | None = None,
+    checked: bool = False,
+    threads: int | None = None,
+    *,
+    overrides: Sequence[str] = (),
+    store: MemoryStore | None = None,
+    disk: DiskStore | None = None,
+    keep_every: int = KEEP_EVERY,
+    crash: Callable[[str], None] | None = None,
+) -> CookResult:
+    """Cook the nodes of a graph whose outputs nobody reads, frame by frame.
+
+    Args:
+        graph: The graph.
+        frames: First and last frame; None takes those of the settings (of the cook that is resumed).
+        out: Output root; every cook writes a new revision folder in it. None writes nothing.
+        resume: Continue the newest revision after its last good frame instead; where there is none, a new one begins.
+        on_event: Called with every progress event (see `graph.events`).
+        cancel: Set it from anywhere to stop at the next node or substep.
+        memory_limit: Bytes that cached values may take.
+        checked: Run stages in checked mode (slow; finds declarations that lie).
+        threads: Threads of the kernels; None takes all cores.
+        overrides: What was changed on the command line, for the record only.
+        store: Cached values to share with other cooks; replaces `memory_limit`.
+        disk: Cached values between processes.
+        keep_every: Checkpoints of every such frame stay, besides the last two.
+        crash: Called with a label between the steps of each commit; for tests.
+
+    Raises:
+        GraphError: The graph is not valid (all problems at once), or needs more memory than is free.
+        Cancelled: `cancel` was set; committed frames stay.
+        OutputError: The output cannot be written; the last good frame stays.
+        MpmNodesError: A node failed; the message says which, and at which frame.
+    """
+    warnings: dict[str, None] = {}
+    stream = EventStream(*([on_event] if on_event else []), lambda event: _note_warning(event, warnings))
+    started = time.perf_counter()
+    revision: Revision | None = None
+    try:
+        store = store or MemoryStore(default_memory_limit() if memory_limit is None else memory_limit)
+        evaluator = Evaluator(graph, store=store, disk=disk, events=stream, cancel=cancel, checked=checked)
+        span = _span(graph, frames)
+        _set_threads(threads)
+        _preflight(evaluator, span, out)
+        done: list[int] = []
+        if out is not None:
+            revision, span, done = continue_from(
+                Path(out), evaluator, manifest_of(graph, span, overrides), span if frames else None, resume, stream
+            )
+        cook = _Cook(evaluator, revision, stream, keep_every, crash or (lambda label: None))
+        cook.run(span, done)
+    except BaseException as error:
+        _say_failure(stream, error)
+        raise
+    finally:
+        if revision is not None and not revision.discard_if_empty():
+            revision.close()
+    seconds = time.perf_counter() - started
+    stream.emit("done", frames=[*span], seconds=seconds, out=str(revision.folder) if revision else None)
+    return CookResult(
+        revision.folder if revision else None,
+        (*done, *cook.cooked),
+        tuple(cook.cooked),
+        tuple(cook.files),
+        cook.outputs,
+        tuple(warnings),
+        seconds,
+    )
+
+
+class _Cook:
+    """The loop over frames of one cook."""
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        revision: Revision | None,
+        stream: EventStream,
+        keep_every: int,
+        crash: Callable[[str], None],
+    ) -> None:
+        self.evaluator, self.revision, self.stream = evaluator, revision, stream
+        self.keep_every, self.crash = keep_every, crash
+        self.cooked: list[int] = []
+        self.files: dict[str, None] = {}
+        self.outputs: Mapping[str, Mapping[str, Any]] = {}
+        self._seconds: list[float] = []
+
+    def run(self, span: tuple[int, int], done: Sequence[int]) -> None:
+        """Cook the frames of `span` that are not in `done`."""
+        folder = str(self.revision.folder) if self.revision else None
+        self.stream.emit("plan", frames=[*span], nodes=len(self.evaluator.plan.nodes), out=folder, done=len(done))
+        for frame in range(max([span[0] - 1, *done]) + 1, span[1] + 1):
+            self._frame(frame, span[1])
+
+    def _frame(self, frame: int, last: int) -> None:
+        started = time.perf_counter()
+        self.stream.start_frame(frame)
+        self.stream.emit("frame_start", frame=frame, last=last)
+        sinks = [node.id for node in self.evaluator.plan.sinks]
+        if self.revision is None:
+            self.outputs = self.evaluator.evaluate(sinks, frame)
+        else:
+            self._written_frame(self.revision, frame, sinks)
+        self.cooked.append(frame)
+        self._seconds.append(time.perf_counter() - started)
+        left = statistics.median(self._seconds[-5:]) * (last - frame)
+        self.stream.emit(
+            "frame_done", frame=frame, seconds=self._seconds[-1], seconds_left=left, **self.stream.frame_figures()
+        )
+
+    def _written_frame(self, revision: Revision, frame: int, sinks: Sequence[str]) -> None:
+        transaction = revision.begin(frame, self.crash)
+        self.evaluator.files = transaction
+        try:
+            self.outputs = self.evaluator.evaluate(sinks, frame)
+            self.evaluator.check_cancel()
+            states = self.evaluator.states(frame)
+            transaction.checkpoint(states)
+            keys = {name: self.evaluator.plan.key(name, frame) for name in self.evaluator.sequential()}
+            names = transaction.commit(**self.stream.frame_figures(), lineage=keys)
+        except BaseException:
+            transaction.abort()
+            raise
+        finally:
+            self.evaluator.files = None
+        revision.retain(every=self.keep_every)
+        self.files.update(dict.fromkeys(names))
+        for name in names:
+            self.stream.emit("wrote", path=str(revision.folder / name), frame=frame)
+
+
+# ---------------------------------------------------------------- before the first frame
+def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
+    settings = graph.settings
+    first, last = (settings.start, settings.end) if frames is None else frames
+    if first > last:
+        raise GraphError([Problem("frames", f"{first}-{last} run backwards", cure="give the first frame first")])
+    if first < settings.start:
+        problem = Problem("frames", f"begin at {first}, and the shot at {settings.start}", cure="lower settings.start")
+        raise GraphError([problem])
+    return first, last
+
+
+def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | None) -> None:
+    estimates = preflight.estimate(evaluator.plan, span[0])
+    preflight.check_memory(estimates, evaluator.graph.settings)
+    memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
+    disk = 0
+    if out is not None:
+        check_writable(Path(out))
+        disk = preflight.check_disk(estimates, span[1] - span[0] + 1, Path(out))
+    if memory or disk:
+        evaluator.events.emit("estimate", memory=memory, disk=disk)
+
+
+def _set_threads(threads: int | None) -> None:
+    if threads is None:
+        return
+    if not 1 <= threads <= 4096:
+        raise GraphError([Problem("threads", "is out of range", threads, "1 to 4096", "give the number of cores")])
+    if "numba" not in sys.modules:
+        os.environ["NUMBA_NUM_THREADS"] = str(threads)
+        return
+    import numba
+
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+
+# ---------------------------------------------------------------- endings
+def _note_warning(event: Event, warnings: dict[str, None]) -> None:
+    if event["event"] == "warning":
+        where = f"{event['where']}: " if event.get("where") else ""
+        warnings[f"{where}{event['message']}"] = None
+
+
+def _say_failure(stream: EventStream, error: BaseException) -> None:
+    if isinstance(error, Cancelled):
+        stream.emit("cancelled", message=str(error))
+    elif isinstance(error, MpmNodesError):
+        stream.emit("error", message=str(error), exit_code=error.exit_code)
+    elif isinstance(error, Exception):
+        stream.emit("error", message=f"{type(error).__name__}: {error}", exit_code=1)

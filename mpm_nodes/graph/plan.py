@@ -1,0 +1,199 @@
+"""The plan of an outer graph: nodes in one order, their wires, their knobs at each frame, and their lineage keys.
+
+`plan_substeps` plans the substep graph inside a solve node; it lives in `substeps` and is offered here as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import FrameContext, GraphSettings
+from mpm_nodes.graph import keys, lineage, order
+from mpm_nodes.graph.declare import NodeDeclaration
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.knobs import to_json
+from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.substep_document import Substeps, load_substeps, raw_fact
+from mpm_nodes.graph.substeps import Dispatch, PlannedStage, SubstepPlan, plan_substeps
+from mpm_nodes.graph.validate import Wire, Wiring, validate
+
+__all__ = ["Dispatch", "Plan", "PlannedNode", "PlannedStage", "SubstepPlan", "plan_graph", "plan_substeps"]
+
+
+@dataclass(frozen=True)
+class PlannedNode:
+    """One node of the plan, with everything resolved.
+
+    Attributes:
+        id: Name in the graph.
+        declaration: What it is.
+        inputs: Wires into each port, bypassed nodes taken out.
+        raw: Raw values of all knobs.
+        base: Folder that relative input paths are resolved against.
+        substeps: Resolved substep graphs by knob.
+    """
+
+    id: str
+    declaration: NodeDeclaration
+    inputs: Mapping[str, tuple[Wire, ...]]
+    raw: Mapping[str, Any]
+    base: Path
+    substeps: Mapping[str, Substeps] = field(default_factory=dict)
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether it needs its own value of the frame before."""
+        return self.declaration.previous_type is not None
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether some knob is keyframed."""
+        return any(keys.is_keyed(value) for value in self.raw.values())
+
+    def sample(self, name: str, frame: float) -> Any:
+        """Return the Python value of a knob at a fractional frame; paths to read start at the graph's folder."""
+        knob = self.declaration.knob(name)
+        if knob is None:
+            raise KeyError(name)
+        value = knob.sample(self.raw[name], frame)
+        return self.base / value if knob.kind == "path" and value is not None else value
+
+    def knobs(self, frame: float) -> dict[str, Any]:
+        """Return the Python values of all knobs at a frame."""
+        return {knob.name: self.sample(knob.name, frame) for knob in self.declaration.knobs}
+
+    def call(
+        self,
+        value_of: Callable[[Wire], Any],
+        frame: int,
+        settings: GraphSettings,
+        ctx: FrameContext | None = None,
+        previous: Any = None,
+    ) -> dict[str, Any]:
+        """Run the node and return its values by output.
+
+        Args:
+            value_of: Gives the value that a wire (node, output) carries.
+            frame: Frame at which the knobs are sampled.
+            settings: Settings of the graph, for nodes that ask for them.
+            ctx: For time-dependent nodes.
+            previous: The node's own output of the frame before, for sequential nodes.
+        """
+        given: dict[str, Any] = self.knobs(frame)
+        for port in self.declaration.ports:
+            values = tuple(value_of(wire) for wire in self.inputs[port.name])
+            if port.many:
+                given[port.name] = values
+            elif values:
+                given[port.name] = values[0]
+        special = {"ctx": ctx, "settings": settings, "previous": previous}
+        given |= {name: special[role] for role, name in self.declaration.special.items()}
+        return self.declaration.unpack(self.declaration.function(**given))
+
+
+class Plan:
+    """The nodes of a graph in an order that depends on neither their names nor the file's order.
+
+    Attributes:
+        nodes: Planned nodes; each follows the nodes that it needs. Bypassed ones are left out.
+        settings: Settings of the graph.
+        signature: Digest of the whole graph, names left out.
+    """
+
+    def __init__(self, nodes: tuple[PlannedNode, ...], settings: GraphSettings, signature: str, base: Path) -> None:
+        self.nodes, self.settings, self.signature = nodes, settings, signature
+        self._by_id = {planned.id: planned for planned in nodes}
+        self._files = lineage.FileFacts(base)
+        self._keys: dict[tuple[str, int], str] = {}
+        self._has_sequence = any(planned.is_sequential for planned in nodes)
+
+    def __getitem__(self, name: str) -> PlannedNode:
+        return self._by_id[name]
+
+    @property
+    def sinks(self) -> tuple[PlannedNode, ...]:
+        """Nodes that no other node takes from, in order."""
+        used = {source for planned in self.nodes for wires in planned.inputs.values() for source, _ in wires}
+        return tuple(planned for planned in self.nodes if planned.id not in used)
+
+    def needed(self, *names: str) -> tuple[PlannedNode, ...]:
+        """Return the named nodes and all that they are made from, in order."""
+        wanted = set(names)
+        for planned in reversed(self.nodes):
+            if planned.id in wanted:
+                wanted |= {source for wires in planned.inputs.values() for source, _ in wires}
+        return tuple(planned for planned in self.nodes if planned.id in wanted)
+
+    def key(self, name: str, frame: int) -> str:
+        """Return the lineage key of a node at a frame: nodes and frames with equal keys have equal values."""
+        if (name, frame) not in self._keys:
+            first = min(self.settings.start, frame) if self._has_sequence else frame
+            while first < frame and (self.nodes[-1].id, first) in self._keys:
+                first += 1
+            for each in range(first, frame + 1):
+                self._add_keys(each)
+        return self._keys[name, frame]
+
+    def _add_keys(self, frame: int) -> None:
+        for planned in self.nodes:
+            declaration = planned.declaration
+            facts = {knob.name: self._fact(planned, knob.name, frame) for knob in declaration.knobs}
+            inputs = [
+                [port, [[self._keys[source, frame], output] for source, output in wires]]
+                for port, wires in sorted(planned.inputs.items())
+            ]
+            before = self._keys.get((planned.id, frame - 1)) if planned.is_sequential else None
+            self._keys[planned.id, frame] = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
+
+    def _fact(self, planned: PlannedNode, name: str, frame: int) -> Any:
+        knob, raw = planned.declaration.knob(name), planned.raw[name]
+        if name in planned.substeps:
+            return lineage.substeps_fact(planned.substeps[name], frame)
+        if knob.kind == "path" and raw is not None:
+            return [to_json(knob.convert(raw)), self._files.fact(Path(raw))]
+        return lineage.knob_fact(knob, raw, frame, planned.declaration.wants_ctx)
+
+
+def plan_graph(graph: Graph, registry: Registry | None = None) -> Plan:
+    """Validate and plan a graph.
+
+    Raises:
+        GraphError: With everything that is wrong.
+    """
+    registry = registry or graph.registry
+    problems = validate(graph, registry)
+    if problems:
+        raise GraphError(problems)
+    wiring = Wiring(graph, registry)
+    nodes = {name: _planned(name, wiring, graph, registry) for name in wiring.inputs}
+    ordered = order.canonical(wiring.inputs, {name: _identity(planned) for name, planned in nodes.items()})
+    signature = order.digest(*sorted(ordered.hashes.values()), json.dumps(lineage.settings_fact(graph.settings)))
+    return Plan(tuple(nodes[name] for name in ordered.names), graph.settings, signature, graph.base)
+
+
+def _planned(name: str, wiring: Wiring, graph: Graph, registry: Registry) -> PlannedNode:
+    declaration = wiring.declarations[name]
+    raw = graph.nodes[name].complete(declaration)
+    substeps = {
+        knob.name: load_substeps(raw[knob.name], registry)[0]
+        for knob in declaration.knobs
+        if knob.kind == "substeps" and raw[knob.name] is not None
+    }
+    inputs = {port: tuple(wires) for port, wires in wiring.inputs[name].items()}
+    return PlannedNode(name, declaration, inputs, raw, graph.base, substeps)
+
+
+def _identity(planned: PlannedNode) -> str:
+    declaration = planned.declaration
+    facts = {
+        knob.name: planned.substeps[knob.name].signature(raw_fact)
+        if knob.name in planned.substeps
+        else raw_fact(knob, planned.raw[knob.name])
+        for knob in declaration.knobs
+    }
+    return json.dumps([declaration.id, declaration.version, declaration.code_digest(), facts], sort_keys=True)

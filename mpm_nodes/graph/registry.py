@@ -1,0 +1,254 @@
+"""Every node and stage that graph files may name: built in, in folders on MPM_NODES_PATH, or from entry points.
+
+Nothing is imported before the first question. Graph files never name code to load; only the environment does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mpm_nodes
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclaration
+
+NODE_MODULES = tuple(
+    f"mpm_nodes.nodes.{room}"
+    for room in ("materials", "emit", "collide", "solve", "surface", "caches", "export")
+    if importlib.util.find_spec(f"mpm_nodes.nodes.{room}")  # DEVELOPMENT: rooms still being built
+)
+STAGE_ROOM = "mpm_nodes.solver.stages"
+PATH_VARIABLE = "MPM_NODES_PATH"
+ENTRY_POINTS = "mpm_nodes"
+
+
+class RegistryError(MpmNodesError):
+    """A user's node file cannot be loaded, or two declarations share an id."""
+
+
+class Registry:
+    """Nodes and stages by id, in one namespace.
+
+    Args:
+        declarations: What it holds.
+        presets: Files of substep presets by name.
+        later: Adds what is slow to import; called when a name is not found or stages are asked for.
+
+    Raises:
+        RegistryError: When an id is given twice; both places are named.
+    """
+
+    def __init__(
+        self,
+        declarations: Iterable[Declaration] = (),
+        presets: Mapping[str, Path] | None = None,
+        later: Callable[[Registry], None] | None = None,
+    ) -> None:
+        self._declarations: dict[str, Declaration] = {}
+        self._later = later
+        self.presets: dict[str, Path] = dict(presets or {})
+        for declaration in declarations:
+            self.add(declaration)
+
+    def add(self, declaration: Declaration) -> None:
+        """Add a declaration; adding the same one again is no error (modules import from each other)."""
+        known = self._declarations.get(declaration.id)
+        if known is not None and known.function is not declaration.function:
+            raise RegistryError(
+                f"{declaration.id}: declared twice, in {known.place} and {declaration.place}; rename one"
+            )
+        self._declarations[declaration.id] = declaration
+
+    def add_module(self, module: ModuleType) -> None:
+        """Add every node and stage that is a global of the module."""
+        for value in list(vars(module).values()):
+            declaration = getattr(value, "declaration", None)
+            if isinstance(declaration, Declaration):
+                self.add(declaration)
+
+    def nodes(self) -> dict[str, NodeDeclaration]:
+        """Return all nodes by id, sorted."""
+        return {name: d for name, d in sorted(self._declarations.items()) if isinstance(d, NodeDeclaration)}
+
+    def stages(self) -> dict[str, StageDeclaration]:
+        """Return all stages by id, sorted."""
+        return {d.id: d for d in self if isinstance(d, StageDeclaration)}
+
+    def find(self, name: str) -> Declaration | None:
+        """Return a declaration by id, or None."""
+        if name not in self._declarations:
+            self._load_rest()
+        return self._declarations.get(name)
+
+    def get(self, name: str) -> Declaration:
+        """Return a declaration by id.
+
+        Raises:
+            RegistryError: When there is none; near names are given.
+        """
+        declaration = self.find(name)
+        if declaration is None:
+            raise RegistryError(f"{name}: there is no such node or stage; {nearest(name, self._declarations)}")
+        return declaration
+
+    def add_presets(self, folder: Path) -> None:
+        """Add every preset of a folder: NAME.json.
+
+        Raises:
+            RegistryError: When a name is taken; both files are named.
+        """
+        for file in sorted(folder.glob("*.json")):
+            if file.stem in self.presets:
+                raise RegistryError(f"{file}: {self.presets[file.stem]} is called {file.stem} as well; rename one")
+            self.presets[file.stem] = file
+
+    def _load_rest(self) -> None:
+        later, self._later = self._later, None
+        if later is not None:
+            later(self)
+
+    def __iter__(self) -> Iterator[Declaration]:
+        self._load_rest()
+        return iter(self._declarations[name] for name in sorted(self._declarations))
+
+    def __contains__(self, name: str) -> bool:
+        return self.find(name) is not None
+
+
+def nearest(name: Any, known: Iterable[str]) -> str:
+    """Return a cure for an unknown name: the nearest known ones, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return (
+        f"known are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
+    )
+
+
+# ---------------------------------------------------------------- loading
+def load(path: str | None = None, builtin: bool = True, entry_points: bool = True) -> Registry:
+    """Load a registry.
+
+    Args:
+        path: Folders of user nodes, separated as in PATH; None takes the environment variable MPM_NODES_PATH.
+        builtin: Whether to load this package's nodes and stages.
+        entry_points: Whether to load installed packages that offer the entry point group "mpm_nodes".
+
+    Raises:
+        RegistryError: When a user file is broken (file and line are named) or an id is given twice.
+    """
+    registry = Registry(later=_add_stages if builtin else None)
+    if builtin:
+        for name in NODE_MODULES:
+            registry.add_module(importlib.import_module(name))
+        registry.add_presets(Path(mpm_nodes.__file__).parent / "solver" / "presets")
+    for folder in user_folders(path):
+        registry.add_presets(folder)
+        for file in sorted(folder.glob("*.py")):
+            if not file.name.startswith("_"):
+                registry.add_module(_import_file(file))
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points else ():
+        _add_entry_point(registry, entry)
+    return registry
+
+
+def _add_stages(registry: Registry) -> None:
+    """Add this package's stages; their kernels need numba, so they are imported when first asked for."""
+    room = importlib.import_module(STAGE_ROOM)
+    for name in room.MODULES:
+        registry.add_module(importlib.import_module(f"{STAGE_ROOM}.{name}"))
+
+
+def _add_entry_point(registry: Registry, entry: importlib.metadata.EntryPoint) -> None:
+    """Add an installed package's module, or its single node or stage."""
+    try:
+        loaded = entry.load()
+    except MpmNodesError:
+        raise
+    except Exception as error:
+        place = f"entry point {entry.name} = {entry.value}"
+        raise RegistryError(f"{place}: {_fault_of(error)}; mend or uninstall that package") from error
+    if isinstance(loaded, ModuleType):
+        registry.add_module(loaded)
+    elif isinstance(getattr(loaded, "declaration", None), Declaration):
+        registry.add(loaded.declaration)
+
+
+def user_folders(path: str | None = None) -> list[Path]:
+    """Return the folders of user nodes.
+
+    Raises:
+        RegistryError: When one does not exist.
+    """
+    text = os.environ.get(PATH_VARIABLE, "") if path is None else path
+    folders = [Path(part).expanduser() for part in text.split(os.pathsep) if part]
+    for folder in folders:
+        if not folder.is_dir():
+            raise RegistryError(f"{PATH_VARIABLE}: {folder} is not a folder; correct or remove it")
+    return folders
+
+
+def _import_file(file: Path) -> ModuleType:
+    name = f"mpm_nodes_user_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise RegistryError(f"{file}: cannot be imported; check that it is a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # numba and typing look modules up there
+    try:
+        spec.loader.exec_module(module)
+    except MpmNodesError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise RegistryError(
+            f"{file}:{_line_of(error, file)}: {_fault_of(error)}; mend the file or take it off {PATH_VARIABLE}"
+        ) from error
+    return module
+
+
+def _line_of(error: Exception, file: Path) -> int:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return error.lineno
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
+    return lines[-1] if lines and lines[-1] else 1
+
+
+def _fault_of(error: Exception) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())}"
+
+
+# ---------------------------------------------------------------- the registry that everyone shares
+@functools.cache
+def default() -> Registry:
+    """Return the registry of this process, loaded once."""
+    return load()
+
+
+def nodes() -> dict[str, NodeDeclaration]:
+    """Return all nodes of the shared registry by id."""
+    return default().nodes()
+
+
+def stages() -> dict[str, StageDeclaration]:
+    """Return all stages of the shared registry by id."""
+    return default().stages()
+
+
+def get(name: str) -> Declaration:
+    """Return a declaration of the shared registry by id; `RegistryError` names the nearest when there is none."""
+    return default().get(name)

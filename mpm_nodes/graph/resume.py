@@ -1,0 +1,176 @@
+"""Begin a revision, or find out how far an older cook came and whether this one may continue it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mpm_nodes
+from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.transaction import STATE_FORMAT, frame_offset
+
+__all__ = ["ResumeRefused", "continue_from", "graph_digest", "manifest_of"]
+
+Span = tuple[int, int]
+
+
+class ResumeRefused(MpmNodesError):
+    """The cook on disk cannot be continued with this graph or this version; the reason is the message."""
+
+
+def manifest_of(graph: Graph, span: Span, overrides: Sequence[str]) -> dict[str, Any]:
+    """Return the manifest of a new revision: everything that says how its files came about, and no times."""
+    document = graph.to_json()
+    return {
+        "package_version": mpm_nodes.__version__,
+        "graph": document,
+        "graph_digest": graph_digest(document),
+        "overrides": list(overrides),
+        "frames": list(span),
+        "frame_offset": frame_offset(span[0]),
+    }
+
+
+def graph_digest(document: Mapping[str, Any]) -> str:
+    """Return a digest of what decides the results of a graph document: no positions, comments or last frame."""
+    return hashlib.sha256(json.dumps(_essence(document), sort_keys=True).encode()).hexdigest()
+
+
+def _essence(document: Mapping[str, Any]) -> dict[str, Any]:
+    settings = {name: value for name, value in document["settings"].items() if name != "end"}
+    fields = ("type", "version", "knobs", "inputs", "bypass")
+    nodes = {name: {key: node[key] for key in fields} for name, node in document["nodes"].items()}
+    return {"settings": settings, "nodes": nodes}
+
+
+def continue_from(
+    root: Path,
+    evaluator: Evaluator,
+    manifest: Mapping[str, Any],
+    span: Span | None,
+    resume: bool,
+    events: EventStream,
+) -> tuple[Revision, Span, list[int]]:
+    """Open the revision to write to.
+
+    Args:
+        root: Output root.
+        evaluator: Gets the states of the sequential nodes when a cook is continued.
+        manifest: Manifest of this cook.
+        span: First and last frame asked for, None when left to the settings.
+        resume: Whether to continue the newest revision.
+        events: Where notes and warnings go.
+
+    Returns:
+        The revision, the frames to cook, and the frames that are there already.
+
+    Raises:
+        ResumeRefused: The revision was cooked from another graph, input or state format.
+        OutputError: Another cook writes it, or the disk refuses.
+    """
+    revision = Revision.resume(root, manifest) if resume else None
+    if revision is None:
+        return Revision.create(root, manifest), (manifest["frames"][0], manifest["frames"][1]), []
+    try:
+        _check_same(revision, manifest)
+        first, end = revision.manifest["frames"]
+        last = revision.resume_frame(evaluator.sequential(), first)
+        chosen = _span(revision, span, first, _end(revision.manifest, manifest), last)
+        had = revision.committed()
+        if last is not None:
+            _restore(revision, evaluator, last)
+        removed = revision.roll_back(last)
+        if removed:
+            why = (
+                "is damaged"
+                if last is not None and last >= first
+                else "cannot be continued (damaged, or no checkpoint)"
+            )
+            events.emit(
+                "warning",
+                where=str(revision.folder),
+                message=f"frame {removed[0]} {why}; it is cooked again, with those after it",
+            )
+        elif had and last is not None:
+            events.emit("note", message=f"{revision.folder}: continuing after frame {last}")
+        version = revision.manifest["package_version"]
+        if version != manifest["package_version"]:
+            events.emit(
+                "warning",
+                where=str(revision.folder),
+                message=f"was begun by version {version}; version {manifest['package_version']} reads its state and goes on",
+            )
+        revision.update(frames=[first, max(end, chosen[1])], graph=manifest["graph"], overrides=manifest["overrides"])
+    except BaseException:
+        revision.close()
+        raise
+    return revision, (first, chosen[1]), revision.committed()
+
+
+def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
+    """Return the last frame when none is asked for: the settings' one where it was changed, else that of the cook continued."""
+    before, now = (manifest["graph"]["settings"]["end"] for manifest in (old, new))
+    return int(old["frames"][1] if before == now else now)
+
+
+def _span(revision: Revision, asked: Span | None, first: int, end: int, last: int | None) -> Span:
+    if asked is None:
+        return first, end
+    following = first if last is None else last + 1
+    if not first <= asked[0] <= following:
+        raise ResumeRefused(
+            f"{revision.folder}: --frames {asked[0]}-{asked[1]} would leave a gap, its frames are {first} to {following - 1}; "
+            f"begin at {following}, or cook without --resume"
+        )
+    return asked
+
+
+def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
+    stored = revision.manifest
+    if stored.get("state_format") != STATE_FORMAT:
+        raise ResumeRefused(
+            f"{revision.folder}: was cooked by version {stored['package_version']} with state format {stored.get('state_format')}, "
+            f"this version continues format {STATE_FORMAT}; cook again without --resume"
+        )
+    if stored["graph_digest"] != manifest["graph_digest"]:
+        place = next(_differences(_essence(stored["graph"]), _essence(manifest["graph"])), "the graph differs")
+        raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
+
+
+def _differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in sorted({*old, *new}, key=str):
+            inner = f"{place}.{name}" if place and place not in ("nodes",) else str(name)
+            if name not in old or name not in new:
+                yield f"{inner} was {'added' if name in new else 'removed'}"
+            else:
+                yield from _differences(old[name], new[name], inner)
+    elif old != new:
+        yield f"{place.replace('.knobs.', '.')} was {_short(old)}, is {_short(new)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:56] + " ..."
+
+
+def _restore(revision: Revision, evaluator: Evaluator, last: int) -> None:
+    record = revision.record(last) or {}
+    keys = record.get("facts", {}).get("lineage", {})
+    for node, kind in evaluator.sequential().items():
+        if keys.get(node) != evaluator.plan.key(node, last):
+            raise ResumeRefused(
+                f"{revision.folder}: an input file, or the code of a node, that {node} depends on was changed since; "
+                "cook again without --resume"
+            )
+        try:
+            evaluator.restore(node, last, revision.load_checkpoint(last, node, kind))
+        except InputError as error:
+            raise ResumeRefused(str(error)) from error

@@ -1,0 +1,273 @@
+"""Substep documents: presets, parameters, settings and bypasses resolved, every problem collected.
+
+Stages change the solver's state in place, so the wires alone order them; `hazards` proves that they do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.graph import entries as entry_files
+from mpm_nodes.graph import keys, order, strict_json
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declarations import StageDeclaration
+from mpm_nodes.graph.declare import DOMAINS
+from mpm_nodes.graph.entries import Entry
+from mpm_nodes.graph.knobs import Knob, to_json
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.registry import Registry, nearest
+
+FORMAT = "mpm_nodes.substeps"
+OUTSIDE = tuple(DOMAINS.values())
+
+
+@dataclass
+class Substeps:
+    """A substep graph with presets, parameters and bypasses resolved.
+
+    Attributes:
+        declarations: What each stage is.
+        knobs: Raw values of each stage's knobs.
+        wires: By stage and port, the (stage, domain) of each source; stage "" is the state as the substep begins.
+    """
+
+    declarations: dict[str, StageDeclaration] = field(default_factory=dict)
+    knobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    wires: dict[str, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
+
+    def identity(self, fact: Callable[[Knob, Any], Any]) -> dict[str, str]:
+        """Return what each stage is, names left out; `fact` says what of a knob's raw value counts."""
+        result = {}
+        for name, declaration in self.declarations.items():
+            values = {knob.name: fact(knob, self.knobs[name][knob.name]) for knob in declaration.knobs}
+            result[name] = json.dumps(
+                [declaration.id, declaration.version, declaration.code_digest(), to_json(values)], sort_keys=True
+            )
+        return result
+
+    def ordered(self, fact: Callable[[Knob, Any], Any]) -> order.Ordered:
+        """Return the canonical order and the stages' lineage hashes."""
+        transparent = {name for name, declaration in self.declarations.items() if declaration.is_transparent}
+        return order.canonical(self.wires, self.identity(fact), transparent, merging=True)
+
+    def signature(self, fact: Callable[[Knob, Any], Any]) -> str:
+        """Return a digest of the whole substep graph, names left out."""
+        return order.digest(*sorted(self.ordered(fact).hashes.values()))
+
+
+def raw_fact(knob: Knob, raw: Any) -> Any:
+    """Return a knob's whole raw value in one spelling: equal for equal curves of values."""
+    if keys.is_keyed(raw):
+        return {"keys": [[float(frame), to_json(knob.convert(value)), mode] for frame, value, mode in raw["keys"]]}
+    return to_json(knob.convert(raw))
+
+
+def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substeps, list[Problem]]:
+    """Resolve a substep graph: preset name, {"preset": name, "set": {...}}, a document, or the path of one.
+
+    Returns:
+        The resolved graph and everything that is wrong with it; places are relative to it ("rasterize.kernel").
+    """
+    registry = registry or registries.default()
+    problems: list[Problem] = []
+    try:
+        raw, settings = _document_of(value, registry, problems)
+        if problems:
+            return Substeps(), problems
+        entry_files.check_format(
+            raw, "substeps", FORMAT, ("label", "doc", "parameters", "set", "nodes", "editor"), problems
+        )
+    except GraphError as error:
+        return Substeps(), [*error.problems]
+    entries = entry_files.read_entries(raw.get("nodes", {}), problems)
+    entry_files.upgrade_entries(entries, registry, problems)
+    substeps = Substeps()
+    for name, entry in entries.items():
+        declaration = registry.find(entry.type)
+        if name in OUTSIDE:
+            problems.append(Problem(name, "is a reserved name", None, "", "rename the stage"))
+        elif isinstance(declaration, StageDeclaration):
+            substeps.declarations[name] = declaration
+            substeps.knobs[name] = entry.complete(declaration)
+            problems.extend(version_problems(name, entry, declaration))
+        else:
+            message = "is of type {}, which is {}".format(
+                entry.type, "a node, not a stage" if declaration else "unknown"
+            )
+            problems.append(Problem(name, message, None, "", nearest(entry.type, registry.stages())))
+    if not entries and not problems:
+        problems.append(Problem("nodes", "holds no stage", None, "", "add stages, or name a preset"))
+    _apply_settings(substeps, entries, raw.get("parameters", {}), settings, problems)
+    for name, declaration in substeps.declarations.items():
+        problems.extend(knob_problems(name, declaration, substeps.knobs[name]))
+    substeps.wires = _wires(substeps, entries, problems)
+    if not problems:
+        _bypass(substeps, [name for name, entry in entries.items() if entry.bypass])
+    return substeps, problems
+
+
+def _document_of(value: Any, registry: Registry, problems: list[Problem]) -> tuple[Any, dict[str, Any]]:
+    """Return the document that a `substeps` value means, and its settings."""
+    if isinstance(value, Path):
+        value = strict_json.read(value)
+    elif isinstance(value, str):
+        value = {"preset": value}
+    settings = value.get("set", {}) if isinstance(value, Mapping) else {}
+    if not isinstance(settings, Mapping):
+        problems.append(Problem("set", "is not an object", settings, '{"name": value}', "mend it"))
+    if not isinstance(value, Mapping) or "preset" not in value:
+        return value, dict(settings) if isinstance(settings, Mapping) else {}
+    for key in value:
+        if key not in ("preset", "set"):
+            problems.append(Problem(key, "does not stand beside a preset", None, "preset, set", "remove it"))
+    name = value["preset"]
+    if not isinstance(name, str) or name not in registry.presets:
+        problems.append(Problem("preset", "is no preset", name, "", nearest(name, registry.presets)))
+    if problems:
+        return {}, {}
+    raw = strict_json.read(registry.presets[name])
+    inner = raw.get("set", {}) if isinstance(raw, dict) else {}
+    return raw, {**inner, **settings}
+
+
+def version_problems(place: str, entry: Entry, declaration: Any) -> Iterator[Problem]:
+    """Yield the problem of an entry that was written by a newer package."""
+    if entry.version is not None and entry.version > declaration.version:
+        yield Problem(
+            place,
+            f"is version {entry.version} of {entry.type}, this package has {declaration.version}",
+            None,
+            "",
+            "install a newer mpm-nodes",
+        )
+
+
+def knob_problems(place: str, declaration: Any, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield everything that is wrong with the knobs of a node or stage."""
+    for knob in declaration.knobs:
+        if knob.name not in values:
+            yield Problem(f"{place}.{knob.name}", "has no value", None, knob.allowed(), "give one")
+            continue
+        fault = knob.fault(values[knob.name])
+        if fault is not None:
+            yield Problem(f"{place}.{knob.name}", fault[0], values[knob.name], fault[1], fault[2])
+    known = [knob.name for knob in declaration.knobs]
+    for name in values:
+        if name not in known:
+            yield Problem(f"{place}.{name}", "is no knob", None, "", nearest(name, known))
+
+
+def _apply_settings(
+    substeps: Substeps,
+    entries: Mapping[str, Entry],
+    parameters: Any,
+    settings: Mapping[str, Any],
+    problems: list[Problem],
+) -> None:
+    """Write settings into the stages' knobs: promoted names first, so that "stage.knob" wins over them."""
+    targets: dict[str, list[tuple[str, str]]] = {}
+    for name, places in parameters.items() if isinstance(parameters, dict) else [("", parameters)]:
+        split = [str(place).partition(".") for place in places] if isinstance(places, list) else []
+        targets[name] = [(stage, knob) for stage, _, knob in split]
+        if not split:
+            problems.append(Problem(f"parameters.{name}", "names no knobs", places, '["stage.knob", ...]', "mend it"))
+        for stage, knob in targets[name]:
+            declaration = substeps.declarations.get(stage)
+            if stage not in entries:
+                problems.append(
+                    Problem(
+                        f"parameters.{name}",
+                        f"names stage {stage}, which does not exist",
+                        None,
+                        "",
+                        nearest(stage, entries),
+                    )
+                )
+            elif declaration and declaration.knob(knob) is None:
+                problems.append(
+                    Problem(
+                        f"parameters.{name}",
+                        f"names {stage}.{knob}, which is no knob",
+                        None,
+                        "",
+                        nearest(knob, [k.name for k in declaration.knobs]),
+                    )
+                )
+    for name, value in sorted(settings.items(), key=lambda item: "." in item[0]):
+        stage, dot, knob = name.partition(".")
+        places = targets.get(name) or ([(stage, knob)] if dot else [])
+        if not places or any(stage not in entries for stage, _ in places):
+            choices = [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
+            problems.append(Problem(name, "is no parameter of these substeps", None, "", nearest(name, choices)))
+            continue
+        for stage, knob in places:
+            if stage in substeps.knobs:
+                substeps.knobs[stage][knob] = value
+
+
+def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: list[Problem]) -> dict[str, dict[str, list]]:
+    """Return the wires of known stages; a stage's name alone means its output of the port's own name."""
+    wires: dict[str, dict[str, list[tuple[str, str]]]] = {}
+    for name, declaration in substeps.declarations.items():
+        wires[name] = {domain.name: [] for domain in declaration.domains}
+        for port in entries[name].inputs:
+            if port not in wires[name]:
+                problems.append(Problem(f"{name}.{port}", "is no port", None, "", nearest(port, wires[name])))
+        for port, sources in wires[name].items():
+            given = entries[name].inputs.get(port, [])
+            if not given:
+                near = f'wire it: "{port}": "{port}" takes the state at the start of the substep'
+                problems.append(Problem(f"{name}.{port}", "has no wire", None, "", near))
+            for source in dict.fromkeys(given):
+                found = _source_problem(f"{name}.{port}", port, source, substeps, entries)
+                if isinstance(found, Problem):
+                    problems.append(found)
+                elif found:
+                    sources.append(found)
+    cycle = order.find_cycle(wires)
+    if cycle:
+        problems.append(
+            Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", None, "", "remove one wire of it")
+        )
+    return wires
+
+
+def _source_problem(
+    place: str, port: str, source: str, substeps: Substeps, entries: Mapping[str, Entry]
+) -> Problem | tuple[str, str] | None:
+    """Return the stage and domain that a wire comes from; a problem, or None when its stage has one already."""
+    stage, dot, output = source.partition(".")
+    if stage in OUTSIDE and not dot:
+        output, stage = stage, ""
+    elif stage not in entries:
+        return Problem(
+            place, f"is wired from {stage}, which does not exist", None, "", nearest(stage, [*entries, *OUTSIDE])
+        )
+    elif stage not in substeps.declarations:
+        return None
+    else:
+        output = output or port
+        outputs = substeps.declarations[stage].outputs
+        if output not in outputs:
+            return Problem(
+                place, f"is wired from {stage}.{output}, which is no output", None, "", nearest(output, outputs)
+            )
+    if output != port:
+        return Problem(place, f"is wired from {source}, which carries {output}", None, port, f"wire {port} to {port}")
+    return stage, output
+
+
+def _bypass(substeps: Substeps, bypassed: Sequence[str]) -> None:
+    """Take stages out: whoever was wired from one takes what was wired into its port of the same name."""
+    for gone in bypassed:
+        inputs = substeps.wires.pop(gone)
+        del substeps.declarations[gone], substeps.knobs[gone]
+        for ports in substeps.wires.values():
+            for port, sources in ports.items():
+                if (gone, port) in sources:
+                    at = sources.index((gone, port))
+                    sources[at : at + 1] = [source for source in inputs[port] if source not in sources]

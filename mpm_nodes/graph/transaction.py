@@ -1,0 +1,280 @@
+"""A frame on disk is all there or not there: revision folders, frame transactions, commit records, resume, clean.
+
+Layout below an output root::
+
+    r001/                         one revision: one cook, and the cooks that resumed it
+      cook.json                   manifest: graph, overrides, versions, frame offset
+      cook.lock                   held (by the operating system) while a cook writes here
+      frames/0007.commit.json     frame 7 exists: files with sizes and digests, checkpoint, versions
+      checkpoints/0007.sim.state  value of the sequential node "sim" after frame 7
+      ...                         whatever the nodes write
+
+A commit is a redo log. Every file is written beside its place under a temporary name and synced; then the record is written and synced
+under its temporary name; then the files are renamed, the record last. A cook that dies before the record is complete leaves temporary
+files that resume deletes; one that dies later left everything that resume needs to finish the renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+from mpm_nodes.data import OutputError
+from mpm_nodes.graph.archive import write_archive
+
+if TYPE_CHECKING:
+    from mpm_nodes.graph.revision import Revision
+
+__all__ = ["FrameTransaction", "file_frame", "frame_offset"]
+
+TEMPORARY = ".tmp-"
+"""Prefix of a file that is not yet committed; a prefix, since libraries choose the format by the extension."""
+
+RECORD_FORMAT = "mpm_nodes.commit"
+STATE_FORMAT = 1
+"""Raise when checkpoints of an older version can no longer be continued."""
+
+_DEVICE_NAMES = {"con", "prn", "aux", "nul", *(f"{kind}{n}" for kind in ("com", "lpt") for n in range(1, 10))}
+_RESERVED = {"frames", "checkpoints", "cook.json", "cook.lock"}
+
+
+# ---------------------------------------------------------------- frame numbers
+def frame_offset(first: int) -> int:
+    """Return what is added to every frame number of a cook that starts at `first`, so that file numbers are never negative."""
+    return max(0, -first)
+
+
+def file_frame(frame: int, offset: int) -> int:
+    """Return the number that stands in the names of the files of `frame`.
+
+    Raises:
+        OutputError: The number would be negative: consumers count digits and know no minus sign.
+    """
+    if frame + offset < 0:
+        raise OutputError(
+            f"frame {frame}: with the stored offset {offset} its files would be numbered {frame + offset}; "
+            f"start at frame {-offset} or later, or cook without --resume so that a new offset is stored"
+        )
+    return frame + offset
+
+
+# ---------------------------------------------------------------- small file operations
+def writing(what: str) -> contextlib.AbstractContextManager[None]:
+    """Turn the operating system's errors inside the block into `OutputError` saying `what` could not be written."""
+    return _Writing(what)
+
+
+class _Writing(contextlib.AbstractContextManager):
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError):
+            raise output_error(self.what, error) from error
+
+
+def output_error(what: str, error: OSError) -> OutputError:
+    """Return the `OutputError` for an operating system error met while writing `what`."""
+    where = error.filename or what
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return OutputError(f"{where}: the disk is full; free some space, then continue with --resume")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return OutputError(f"{where}: cannot be written (permission denied); choose another folder with --out")
+    return OutputError(f"{where}: cannot be written ({error.strerror or error}); choose another folder with --out")
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to disk."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows has no handle to sync a folder by
+    handle = os.open(path, os.O_RDONLY if path.is_dir() or os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest_file(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        json.dump(document, stream, indent=1, sort_keys=True)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def replace_json(path: Path, document: Mapping[str, Any]) -> None:
+    temporary = path.with_name(TEMPORARY + path.name)
+    write_json(temporary, document)
+    os.replace(temporary, path)
+    sync(path.parent)
+
+
+def _seal(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the record with a digest of itself, so that half a record is never taken for a whole one."""
+    body = json.dumps(record, sort_keys=True).encode()
+    return {**record, "seal": hashlib.sha256(body).hexdigest()}
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return the commit record at `path`, or None when it is missing, cut short or altered."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        body = {name: value for name, value in record.items() if name != "seal"}
+        good = record.get("format") == RECORD_FORMAT and _seal(body) == record
+    except (OSError, ValueError, AttributeError):
+        return None
+    return record if good else None
+
+
+# ---------------------------------------------------------------- one frame
+@dataclass
+class FrameTransaction:
+    """The files of one frame, written under temporary names until `commit`.
+
+    Attributes:
+        revision: The revision folder that the frame belongs to.
+        frame: Frame number in the graph.
+        crash: Called with a label between the steps of a commit; tests raise or die in it.
+        reserved: How often a path was given out.
+    """
+
+    revision: Revision
+    frame: int
+    crash: Callable[[str], None] = lambda label: None
+    reserved: int = 0
+    _files: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """Number that stands in file names: the frame plus the offset stored in the manifest."""
+        return file_frame(self.frame, self.revision.offset)
+
+    @property
+    def folder(self) -> Path:
+        """Folder that relative file names are resolved against: the revision."""
+        return self.revision.folder
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Provenance: graph document, overrides, package version (`cook.json`)."""
+        return self.revision.manifest
+
+    def frames(self) -> list[int]:
+        """Return the frames that exist once this one is committed, ascending."""
+        return sorted({*self.revision.committed(), self.frame})
+
+    def path(self, relative: str | Path) -> Path:
+        """Return where to write the file that will be `relative` (to the revision folder) after the commit.
+
+        The folder exists; the name is temporary, with the same extension. A file of an earlier frame may be named again
+        (the stage that ties all frames together): the commit replaces it.
+
+        Raises:
+            OutputError: The name is absolute, climbs out, is a device name, passes through a link, or is one of our own.
+        """
+        parts = checked_parts(str(relative))
+        if parts[0].lower() in _RESERVED:
+            raise OutputError(
+                f"output file {str(relative)!r}: {parts[0]!r} belongs to the cook itself; choose another name"
+            )
+        return self._reserve(parts)
+
+    def _reserve(self, parts: tuple[str, ...]) -> Path:
+        final = self.folder.joinpath(*parts)
+        with writing(str(final)):
+            step = self.folder
+            for part in parts:
+                step = step / part
+                if step.is_symlink():
+                    raise OutputError(
+                        f"output file {'/'.join(parts)!r}: {step} is a link; remove it, links are not followed"
+                    )
+            final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = final.with_name(TEMPORARY + final.name)
+        self._files["/".join(parts)] = temporary
+        self.reserved += 1
+        return temporary
+
+    def checkpoint(self, states: Mapping[str, Any]) -> None:
+        """Write the values of the sequential nodes, by node id, so that a resumed cook can go on after this frame."""
+        for node, value in states.items():
+            path = self._reserve(checked_parts(self.revision.checkpoint_name(self.frame, node)))
+            facts, arrays = value.to_arrays()
+            header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
+            with writing(str(path)):
+                write_archive(path, header, arrays)
+
+    def commit(self, **facts: Any) -> list[str]:
+        """Make the frame exist; `facts` (JSON-able) are kept in its record. Return the files' names.
+
+        Raises:
+            OutputError: A reserved file was never written, or the disk is full. The frame then does not exist.
+        """
+        with writing(str(self.folder)):
+            files = {name: self._describe(name, temporary) for name, temporary in sorted(self._files.items())}
+            self.crash("synced")
+            record = _seal(
+                {
+                    "format": RECORD_FORMAT,
+                    "frame": self.frame,
+                    "files": files,
+                    "state_format": STATE_FORMAT,
+                    "package_version": self.revision.manifest["package_version"],
+                    "graph_digest": self.revision.manifest["graph_digest"],
+                    "facts": facts,
+                }
+            )
+            final = self.revision.record_path(self.frame)
+            write_json(final.with_name(TEMPORARY + final.name), record)
+            sync(final.parent)
+            self.crash("recorded")
+            self.revision.finish(record, self.crash)
+        return [name for name in files if not name.startswith("checkpoints/")]
+
+    def _describe(self, name: str, temporary: Path) -> dict[str, Any]:
+        if not temporary.is_file():
+            raise OutputError(
+                f"frame {self.frame}: {name} was announced but never written; the node that writes it is at fault"
+            )
+        sync(temporary)
+        return {"bytes": temporary.stat().st_size, "sha256": digest_file(temporary)}
+
+    def abort(self) -> None:
+        """Remove the temporary files; what was committed before is untouched."""
+        for temporary in self._files.values():
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        self._files.clear()
+
+
+def checked_parts(relative: str) -> tuple[str, ...]:
+    """Return the parts of a relative file name, or raise `OutputError` when it could leave its folder or harm it."""
+
+    def refuse(why: str) -> OutputError:
+        return OutputError(f"output file {relative!r}: {why}; give a name relative to the output folder")
+
+    windows = PureWindowsPath(relative)
+    parts = PurePosixPath(relative.replace("\\", "/")).parts
+    if windows.drive or windows.root or relative.startswith("/"):
+        raise refuse("absolute names are refused")
+    if not parts or ".." in parts:
+        raise refuse("names that are empty or climb with '..' are refused")
+    for part in parts:
+        if part.split(".")[0].lower() in _DEVICE_NAMES:
+            raise refuse(f"{part!r} is a device name")
+        if part.startswith(TEMPORARY) or re.search(r'[<>:"|?*\x00-\x1f]', part) or part != part.rstrip(". "):
+            raise refuse(f"{part!r} is no portable file name")
+    return parts

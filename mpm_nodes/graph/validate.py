@@ -1,0 +1,192 @@
+"""Check a whole graph before anything is cooked; every problem is reported, not the first one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpm_nodes.graph import order
+from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, type_name
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.hazards import order_problems
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.substep_document import knob_problems, load_substeps, version_problems
+
+__all__ = ["GraphError", "Problem", "Wiring", "check", "validate"]
+
+Wire = tuple[str, str]
+"""Where a wire comes from: (node, output)."""
+
+
+def validate(graph: Graph, registry: Registry | None = None) -> list[Problem]:
+    """Return everything that is wrong with a graph, [] when it can be cooked."""
+    registry = registry or graph.registry
+    wiring = Wiring(graph, registry)
+    problems = list(_setting_problems(graph))
+    for name, entry in graph.nodes.items():
+        declaration = wiring.declarations.get(name)
+        if declaration is None:
+            problems.append(_unknown_type(name, entry.type, registry))
+            continue
+        problems.extend(version_problems(name, entry, declaration))
+        problems.extend(knob_problems(name, declaration, entry.complete(declaration)))
+        problems.extend(_substep_problems(name, graph, declaration, registry))
+    return problems + wiring.problems
+
+
+def check(graph: Graph, registry: Registry | None = None) -> None:
+    """Raise a `GraphError` with every problem of a graph, when there is one."""
+    problems = validate(graph, registry)
+    if problems:
+        raise GraphError(problems)
+
+
+def _setting_problems(graph: Graph) -> Iterator[Problem]:
+    settings = graph.settings
+    if settings.end < settings.start:
+        yield Problem(
+            "settings.end",
+            f"lies before the first frame {settings.start}",
+            settings.end,
+            f">= {settings.start}",
+            "raise it, or lower settings.start",
+        )
+    if not graph.nodes:
+        yield Problem("nodes", "holds no node", None, "", "add nodes")
+
+
+def _unknown_type(name: str, type: str, registry: Registry) -> Problem:
+    if isinstance(registry.find(type), StageDeclaration):
+        return Problem(name, f"is of type {type}, which is a stage", None, "", "use it in the substeps of a solve node")
+    return Problem(name, f"is of type {type}, which is unknown", None, "", nearest(type, registry.nodes()))
+
+
+def _substep_problems(name: str, graph: Graph, declaration: NodeDeclaration, registry: Registry) -> Iterator[Problem]:
+    for knob in declaration.knobs:
+        value = graph.nodes[name].complete(declaration).get(knob.name)
+        if knob.kind == "substeps" and value is not None and knob.fault(value) is None:
+            substeps, problems = load_substeps(value, registry)
+            for problem in problems or order_problems(substeps):
+                yield problem.inside(f"{name}.{knob.name}")
+
+
+class Wiring:
+    """The wires of a graph, bypassed nodes taken out, with everything that is wrong with them.
+
+    Attributes:
+        declarations: Declarations of the nodes whose type is known, bypassed ones included.
+        inputs: For each such node that is not bypassed, the wires into each of its ports.
+        problems: What is wrong.
+    """
+
+    def __init__(self, graph: Graph, registry: Registry) -> None:
+        self.graph = graph
+        found = {name: registry.find(entry.type) for name, entry in graph.nodes.items()}
+        self.declarations = {name: d for name, d in found.items() if isinstance(d, NodeDeclaration)}
+        self.problems: list[Problem] = []
+        written = {
+            name: {port.name: self._written(name, port) for port in declaration.ports}
+            for name, declaration in self.declarations.items()
+        }
+        for name, declaration in self.declarations.items():
+            self._unknown_ports(name, declaration)
+        cycle = order.find_cycle(written)
+        if cycle:
+            self.problems.append(
+                Problem(
+                    cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", None, "", "remove one wire of it"
+                )
+            )
+            self.inputs: dict[str, dict[str, list[Wire]]] = {}
+            return
+        self._pass_through(written)
+        self.inputs = {name: ports for name, ports in written.items() if not graph.nodes[name].bypass}
+        self._check_inputs()
+
+    def _unknown_ports(self, name: str, declaration: NodeDeclaration) -> None:
+        ports = [port.name for port in declaration.ports]
+        for given in self.graph.nodes[name].inputs:
+            if given not in ports:
+                cure = "it is a knob; put it under knobs" if declaration.knob(given) else nearest(given, ports)
+                self.problems.append(Problem(f"{name}.{given}", "is no input port", None, "", cure))
+
+    def _written(self, name: str, port: Port) -> list[Wire]:
+        """Return the wires into a port as the file gives them, without those from nowhere."""
+        wires = []
+        for source in self.graph.nodes[name].inputs.get(port.name, []):
+            node, dot, output = source.partition(".")
+            if node not in self.graph.nodes:
+                self._wire_problem(
+                    name, port, f"is wired from {node}, which does not exist", nearest(node, self.graph.nodes)
+                )
+            elif node in self.declarations:
+                outputs = [o.name for o in self.declarations[node].outputs]
+                if not outputs:
+                    self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
+                elif dot and output not in outputs:
+                    self._wire_problem(
+                        name, port, f"is wired from {source}, which is no output", nearest(output, outputs)
+                    )
+                else:
+                    wires.append((node, output or outputs[0]))
+        return wires
+
+    def _wire_problem(self, name: str, port: Port, message: str, cure: str, allowed: str = "") -> None:
+        self.problems.append(Problem(f"{name}.{port.name}", message, None, allowed, cure))
+
+    def _pass_through(self, written: dict[str, dict[str, list[Wire]]]) -> None:
+        """Replace wires from bypassed nodes by what is wired into their port of the same name."""
+        for name in order.topological(written):
+            for port in self.declarations[name].ports:
+                wires: list[Wire] = []
+                for node, output in written[name][port.name]:
+                    if not self.graph.nodes[node].bypass:
+                        wires.append((node, output))
+                    elif output in written[node]:
+                        wires.extend(written[node][output])
+                    else:
+                        self._wire_problem(
+                            name,
+                            port,
+                            f"is wired from {node}.{output}, and {node} is bypassed",
+                            f"switch {node} on, or wire past it",
+                            f"an input port of {node} called {output}",
+                        )
+                written[name][port.name] = wires
+
+    def _check_inputs(self) -> None:
+        for name, ports in self.inputs.items():
+            for port in self.declarations[name].ports:
+                wires = ports[port.name]
+                if not wires and not port.optional and not self._was_wired(name, port):
+                    self._wire_problem(name, port, "has no wire", f"wire a {type_name(port.type)} into it")
+                if len(wires) > 1 and not port.many:
+                    self._wire_problem(
+                        name, port, f"has {len(wires)} wires", "keep one, or merge them first", "one wire"
+                    )
+                for node, output in wires:
+                    self._check_type(name, port, node, self.declarations[node].output(output))
+
+    def _was_wired(self, name: str, port: Port) -> bool:
+        """Whether the file wires the port at all, so that the reason for its emptiness is reported already."""
+        given = self.graph.nodes[name].inputs.get(port.name, [])
+        return any(not self._passes_nothing(source.partition(".")[0]) for source in given)
+
+    def _passes_nothing(self, node: str) -> bool:
+        return node in self.declarations and self.graph.nodes[node].bypass
+
+    def _check_type(self, name: str, port: Port, node: str, output: Output | None) -> None:
+        if output is not None and not port.accepts(output.type):
+            mine = type_name(port.type)
+            fitting = [f"{node}.{o.name}" for o in self.declarations[node].outputs if port.accepts(o.type)]
+            others = [
+                n for n, d in self.declarations.items() if n != name and d.outputs and port.accepts(d.outputs[0].type)
+            ]
+            choices = fitting or others[:3]
+            self._wire_problem(
+                name,
+                port,
+                f"is wired from {node}.{output.name}, a {type_name(output.type)}",
+                f"wire {' or '.join(choices)}" if choices else f"add a node that makes a {mine}",
+                mine,
+            )

@@ -1,0 +1,148 @@
+"""Counting sort of particles by (block, material, cell) and the sparse grid that follows them.
+
+| symbol | meaning |
+|---|---|
+| block | 4^3 cells; particles of a block are contiguous; its tile is the 2^3 grid blocks at coord + {0,1}^3 |
+| target | where the particles of an old block that moved by (dx, dy, dz) in {-1,0,1}^3 blocks go |
+| key | (new block * materials + material) * 64 + cell, the bin of the counting sort |
+
+The sort is stable and its chunks are whole blocks taken in order, so the result does not depend on the number of threads.
+Nothing here depends on the extent of the domain: cost and memory follow the blocks that hold particles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mpm_nodes.kernels.jit import inline, kernel
+
+MOVES = 27
+HOME = 13
+"""Index of the move (0, 0, 0)."""
+
+
+@kernel(parallel=True)
+def locate(offset, stride, shift, block_start, block_count, place, moved):
+    """Write, per particle, move * 64 + cell into `place`, and count the particles of each block by move."""
+    for q in prange(block_count):
+        for d in range(MOVES):
+            moved[q, d] = 0
+        for p in range(block_start[q], block_start[q + 1]):
+            cx = 2 + (offset[p] >> shift)
+            cy = 2 + (offset[stride + p] >> shift)
+            cz = 2 + (offset[2 * stride + p] >> shift)
+            move = ((cx >> 2) + 1) * 9 + ((cy >> 2) + 1) * 3 + (cz >> 2) + 1
+            place[p] = move * 64 + (cx & 3) * 16 + (cy & 3) * 4 + (cz & 3)
+            moved[q, move] += 1
+
+
+@inline
+def pack_coord(x, y, z):
+    """Pack block coordinates of 21 bits each into one sortable integer."""
+    return ((np.int64(x) + 1048576) << 42) | ((np.int64(y) + 1048576) << 21) | (np.int64(z) + 1048576)
+
+
+@kernel
+def unpack_coord(packed, coord):
+    """Write the block coordinates of packed integers into `coord`, shape (n, 3)."""
+    for q in range(packed.size):
+        coord[q, 0] = (packed[q] >> 42) - 1048576
+        coord[q, 1] = ((packed[q] >> 21) & 2097151) - 1048576
+        coord[q, 2] = (packed[q] & 2097151) - 1048576
+
+
+@kernel
+def list_targets(coord, block_count, moved, packed):
+    """List the packed coordinates that particles go to; return how many (with repetitions)."""
+    n = 0
+    for q in range(block_count):
+        for d in range(MOVES):
+            if moved[q, d] > 0:
+                packed[n] = pack_coord(coord[q, 0] + d // 9 - 1, coord[q, 1] + d // 3 % 3 - 1, coord[q, 2] + d % 3 - 1)
+                n += 1
+    return n
+
+
+@kernel
+def list_tiles(coord, block_count, packed):
+    """List the packed coordinates of the 2^3 grid blocks of every particle block."""
+    for q in range(block_count):
+        for corner in range(8):
+            packed[8 * q + corner] = pack_coord(
+                coord[q, 0] + (corner >> 2), coord[q, 1] + ((corner >> 1) & 1), coord[q, 2] + (corner & 1)
+            )
+
+
+@kernel(parallel=True)
+def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+    """Turn places into sort keys and count them, chunk by chunk."""
+    for c in prange(chunks):
+        counts[c, :] = 0
+        for q in range(chunk_block[c], chunk_block[c + 1]):
+            for p in range(block_start[q], block_start[q + 1]):
+                move, cell = place[p] >> 6, place[p] & 63
+                k = (target[q, move] * materials + material[p]) * 64 + cell
+                key[p] = k
+                counts[c, k] += 1
+
+
+@kernel
+def scan(counts, chunks, blocks, materials, block_start, segment_start):
+    """Exclusive prefix sums over (bin, chunk); also the starts of blocks and of (block, material) segments."""
+    total = 0
+    for s in range(blocks * materials):
+        segment_start[s] = total
+        if s % materials == 0:
+            block_start[s // materials] = total
+        for k in range(64 * s, 64 * s + 64):
+            for c in range(chunks):
+                count = counts[c, k]
+                counts[c, k] = total
+                total += count
+    block_start[blocks] = total
+    segment_start[blocks * materials] = total
+
+
+@kernel(parallel=True)
+def permutation(block_start, chunk_block, chunks, place, key, counts, source, home):
+    """Write where each sorted particle comes from and which move its offset must undo."""
+    for c in prange(chunks):
+        for p in range(block_start[chunk_block[c]], block_start[chunk_block[c + 1]]):
+            at = counts[c, key[p]]
+            counts[c, key[p]] = at + 1
+            source[at] = p
+            home[at] = place[p] >> 6
+
+
+@kernel(parallel=True)
+def move_rows(old, old_stride, new, new_stride, rows, source, count):
+    """Move the rows of one attribute through the permutation."""
+    for chunk in prange((count + 1023) // 1024):
+        for r in range(rows):
+            for i in range(1024 * chunk, min(count, 1024 * chunk + 1024)):
+                new[r * new_stride + i] = old[r * old_stride + source[i]]
+
+
+@kernel(parallel=True)
+def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
+    """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
+    for chunk in prange((count + 1023) // 1024):
+        for i in range(1024 * chunk, min(count, 1024 * chunk + 1024)):
+            p, d = source[i], home[i]
+            new[i] = old[p] - (d // 9 - 1) * block_unit
+            new[new_stride + i] = old[old_stride + p] - (d // 3 % 3 - 1) * block_unit
+            new[2 * new_stride + i] = old[2 * old_stride + p] - (d % 3 - 1) * block_unit
+
+
+@kernel
+def colour_blocks(coord, block_count, colour_start, colour_block):
+    """List the blocks by the parity of their coordinates: tiles of one colour never overlap."""
+    n = 0
+    for colour in range(8):
+        colour_start[colour] = n
+        for q in range(block_count):
+            if (coord[q, 0] & 1) * 4 + (coord[q, 1] & 1) * 2 + (coord[q, 2] & 1) == colour:
+                colour_block[n] = q
+                n += 1
+    colour_start[8] = n

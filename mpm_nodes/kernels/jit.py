@@ -1,0 +1,62 @@
+"""The two decorators of every kernel, and a JIT cache that cannot go stale.
+
+numba keys its disk cache by the file of the compiled function only: after an edit in a helper of another file it would serve
+the old machine code. So the cache folder is named by a digest of everything that can reach a kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.extending import register_jitable
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def cache_root() -> Path:
+    """Return the folder that holds the JIT caches of all versions: $MPM_NODES_CACHE or the user's cache folder."""
+    chosen = os.environ.get("MPM_NODES_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpm_nodes"
+
+
+def source_digest() -> str:
+    """Return a digest of the sources and versions that decide what a kernel compiles to."""
+    digest = hashlib.sha256()
+    for room in ("kernels", "materials"):
+        for path in sorted((PACKAGE / room).glob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    digest.update(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
+    return digest.hexdigest()[:20]
+
+
+CACHE_FOLDER = cache_root() / f"kernels-{source_digest()}"
+numba.config.CACHE_DIR = str(CACHE_FOLDER)
+# omp starts a parallel loop in about a microsecond, tbb in 5 to 70: a substep starts dozens
+numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
+
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "boundscheck": False}
+
+
+def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
+    """Compile a loop over particles or nodes. `fastmath=False` where NaN or infinity must be seen."""
+
+    def decorate(function: Callable) -> Callable:
+        return numba.njit(parallel=parallel, fastmath=fastmath, **_OPTIONS)(function)
+
+    return decorate if function is None else decorate(function)
+
+
+def thread_count() -> int:
+    """Return how many threads parallel kernels use now."""
+    return numba.get_num_threads()
+
+
+inline = register_jitable
+"""Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

@@ -1,0 +1,495 @@
+"""3 x 3 matrix algebra on tuples: the arithmetic of every constitutive law.
+
+A matrix is a tuple of nine values, row-major: (M00, M01, M02, M10, ...); a vector is a tuple of three. A value is a Python
+float, a NumPy array (then the tuple holds one column per component), a numba scalar or sixteen lanes, so all functions are
+pure and branch-free, except that `any_lane` guards slow paths which every lane may take safely.
+
+| symbol | meaning |
+|---|---|
+| M, N | any matrix |
+| F | deformation gradient, F = U diag(s) V^T = R S |
+| A | incremental displacement gradient dt grad v |
+| R(A) | guarded step I + A, always of positive determinant in exact arithmetic |
+"""
+
+from __future__ import annotations
+
+from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.lanes import (
+    absolute, all_lanes, any_lane, both, const, copysign, either, exp, log, maximum, negate, select, sqrt,
+)
+
+HALVINGS = 8
+"""Largest number of halvings in `safe_step`."""
+
+POLAR_STEPS = 4
+"""Newton steps of `rotation` before the test of convergence; one more follows."""
+
+JACOBI_SWEEPS = 3
+"""Two-sided sweeps of `svd`; one one-sided sweep follows, which sets the final accuracy."""
+
+
+# ---------------------------------------------------------------- algebra
+@inline
+def zero(x):
+    """Return the zero matrix in the type of the value `x`."""
+    o = const(x, 0.0)
+    return (o, o, o, o, o, o, o, o, o)
+
+
+@inline
+def identity(x):
+    """Return the unit matrix in the type of the value `x`."""
+    i, o = const(x, 1.0), const(x, 0.0)
+    return (i, o, o, o, i, o, o, o, i)
+
+
+@inline
+def diagonal(a, b, c):
+    """Return diag(a, b, c)."""
+    o = const(a, 0.0)
+    return (a, o, o, o, b, o, o, o, c)
+
+
+@inline
+def add(M, N):
+    """Return M + N."""
+    return (M[0] + N[0], M[1] + N[1], M[2] + N[2], M[3] + N[3], M[4] + N[4], M[5] + N[5],
+            M[6] + N[6], M[7] + N[7], M[8] + N[8])
+
+
+@inline
+def subtract(M, N):
+    """Return M - N."""
+    return (M[0] - N[0], M[1] - N[1], M[2] - N[2], M[3] - N[3], M[4] - N[4], M[5] - N[5],
+            M[6] - N[6], M[7] - N[7], M[8] - N[8])
+
+
+@inline
+def scale(M, a):
+    """Return a M."""
+    return (a * M[0], a * M[1], a * M[2], a * M[3], a * M[4], a * M[5], a * M[6], a * M[7], a * M[8])
+
+
+@inline
+def add_scaled(M, a, N):
+    """Return M + a N."""
+    return (M[0] + a * N[0], M[1] + a * N[1], M[2] + a * N[2], M[3] + a * N[3], M[4] + a * N[4], M[5] + a * N[5],
+            M[6] + a * N[6], M[7] + a * N[7], M[8] + a * N[8])
+
+
+@inline
+def add_diagonal(M, a):
+    """Return M + a I."""
+    return (M[0] + a, M[1], M[2], M[3], M[4] + a, M[5], M[6], M[7], M[8] + a)
+
+
+@inline
+def choose(mask, M, N):
+    """Return M where `mask` holds, else N."""
+    return (select(mask, M[0], N[0]), select(mask, M[1], N[1]), select(mask, M[2], N[2]),
+            select(mask, M[3], N[3]), select(mask, M[4], N[4]), select(mask, M[5], N[5]),
+            select(mask, M[6], N[6]), select(mask, M[7], N[7]), select(mask, M[8], N[8]))
+
+
+@inline
+def transpose(M):
+    """Return M^T."""
+    return (M[0], M[3], M[6], M[1], M[4], M[7], M[2], M[5], M[8])
+
+
+@inline
+def matvec(M, v):
+    """Return M v."""
+    return (M[0] * v[0] + M[1] * v[1] + M[2] * v[2],
+            M[3] * v[0] + M[4] * v[1] + M[5] * v[2],
+            M[6] * v[0] + M[7] * v[1] + M[8] * v[2])
+
+
+@inline
+def matmul(M, N):
+    """Return M N."""
+    return (M[0] * N[0] + M[1] * N[3] + M[2] * N[6],
+            M[0] * N[1] + M[1] * N[4] + M[2] * N[7],
+            M[0] * N[2] + M[1] * N[5] + M[2] * N[8],
+            M[3] * N[0] + M[4] * N[3] + M[5] * N[6],
+            M[3] * N[1] + M[4] * N[4] + M[5] * N[7],
+            M[3] * N[2] + M[4] * N[5] + M[5] * N[8],
+            M[6] * N[0] + M[7] * N[3] + M[8] * N[6],
+            M[6] * N[1] + M[7] * N[4] + M[8] * N[7],
+            M[6] * N[2] + M[7] * N[5] + M[8] * N[8])
+
+
+@inline
+def matmul_nt(M, N):
+    """Return M N^T."""
+    return matmul(M, transpose(N))
+
+
+@inline
+def matmul_tn(M, N):
+    """Return M^T N."""
+    return matmul(transpose(M), N)
+
+
+@inline
+def gram(M):
+    """Return M M^T, exactly symmetric."""
+    a = M[0] * M[0] + M[1] * M[1] + M[2] * M[2]
+    b = M[0] * M[3] + M[1] * M[4] + M[2] * M[5]
+    c = M[0] * M[6] + M[1] * M[7] + M[2] * M[8]
+    d = M[3] * M[3] + M[4] * M[4] + M[5] * M[5]
+    e = M[3] * M[6] + M[4] * M[7] + M[5] * M[8]
+    f = M[6] * M[6] + M[7] * M[7] + M[8] * M[8]
+    return (a, b, c, b, d, e, c, e, f)
+
+
+@inline
+def similarity(U, a, b, c):
+    """Return U diag(a, b, c) U^T, exactly symmetric."""
+    W = (U[0] * a, U[1] * b, U[2] * c, U[3] * a, U[4] * b, U[5] * c, U[6] * a, U[7] * b, U[8] * c)
+    xx = W[0] * U[0] + W[1] * U[1] + W[2] * U[2]
+    xy = W[0] * U[3] + W[1] * U[4] + W[2] * U[5]
+    xz = W[0] * U[6] + W[1] * U[7] + W[2] * U[8]
+    yy = W[3] * U[3] + W[4] * U[4] + W[5] * U[5]
+    yz = W[3] * U[6] + W[4] * U[7] + W[5] * U[8]
+    zz = W[6] * U[6] + W[7] * U[7] + W[8] * U[8]
+    return (xx, xy, xz, xy, yy, yz, xz, yz, zz)
+
+
+@inline
+def outer(u, v):
+    """Return u v^T of two vectors."""
+    return (u[0] * v[0], u[0] * v[1], u[0] * v[2], u[1] * v[0], u[1] * v[1], u[1] * v[2],
+            u[2] * v[0], u[2] * v[1], u[2] * v[2])
+
+
+@inline
+def dot(u, v):
+    """Return u . v of two vectors."""
+    return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
+
+
+@inline
+def cross(u, v):
+    """Return u x v of two vectors."""
+    return (u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0])
+
+
+@inline
+def double_dot(M, N):
+    """Return M : N."""
+    return (M[0] * N[0] + M[1] * N[1] + M[2] * N[2] + M[3] * N[3] + M[4] * N[4] + M[5] * N[5]
+            + M[6] * N[6] + M[7] * N[7] + M[8] * N[8])
+
+
+@inline
+def trace(M):
+    """Return tr M."""
+    return M[0] + M[4] + M[8]
+
+
+@inline
+def symmetric(M):
+    """Return (M + M^T) / 2."""
+    h = const(M[0], 0.5)
+    b, c, e = h * (M[1] + M[3]), h * (M[2] + M[6]), h * (M[5] + M[7])
+    return (M[0], b, c, b, M[4], e, c, e, M[8])
+
+
+@inline
+def deviator(M):
+    """Return M - (tr M / 3) I."""
+    return add_diagonal(M, -const(M[0], 1.0 / 3.0) * trace(M))
+
+
+@inline
+def cofactor(M):
+    """Return cof M = det(M) M^-T by 2 x 2 minors, so that singular matrices are legal."""
+    return (M[4] * M[8] - M[5] * M[7], M[5] * M[6] - M[3] * M[8], M[3] * M[7] - M[4] * M[6],
+            M[2] * M[7] - M[1] * M[8], M[0] * M[8] - M[2] * M[6], M[1] * M[6] - M[0] * M[7],
+            M[1] * M[5] - M[2] * M[4], M[2] * M[3] - M[0] * M[5], M[0] * M[4] - M[1] * M[3])
+
+
+@inline
+def cofactor_differential(M, Q):
+    """Return the derivative of cof M along Q."""
+    u, v, w = (M[0], M[1], M[2]), (M[3], M[4], M[5]), (M[6], M[7], M[8])
+    du, dv, dw = (Q[0], Q[1], Q[2]), (Q[3], Q[4], Q[5]), (Q[6], Q[7], Q[8])
+    # the rows of cof M are the cross products of the other two rows
+    a, b = cross(dv, w), cross(v, dw)
+    c, d = cross(dw, u), cross(w, du)
+    e, f = cross(du, v), cross(u, dv)
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], c[0] + d[0], c[1] + d[1], c[2] + d[2],
+            e[0] + f[0], e[1] + f[1], e[2] + f[2])
+
+
+@inline
+def det(M):
+    """Return the determinant."""
+    return (M[0] * (M[4] * M[8] - M[5] * M[7]) + M[1] * (M[5] * M[6] - M[3] * M[8])
+            + M[2] * (M[3] * M[7] - M[4] * M[6]))
+
+
+@inline
+def inverse(M):
+    """Return M^-1 (infinite entries where M is singular)."""
+    C = cofactor(M)
+    return scale(transpose(C), const(M[0], 1.0) / (M[0] * C[0] + M[1] * C[1] + M[2] * C[2]))
+
+
+@inline
+def row_sum_bound(M):
+    """Return an upper bound of the largest |eigenvalue| (Gershgorin), exact for diagonal matrices."""
+    return maximum(maximum(absolute(M[0]) + absolute(M[1]) + absolute(M[2]),
+                           absolute(M[3]) + absolute(M[4]) + absolute(M[5])),
+                   absolute(M[6]) + absolute(M[7]) + absolute(M[8]))
+
+
+@inline
+def is_positive(M):
+    """Return where the symmetric M is positive definite (leading minors)."""
+    o = const(M[0], 0.0)
+    return both(both(M[0] > o, M[0] * M[4] - M[1] * M[3] > o), det(M) > o)
+
+
+@inline
+def cube_root(x):
+    """Return the cube root of x > 0, to rounding."""
+    y = exp(log(x) * const(x, 1.0 / 3.0))
+    y2 = y * y
+    return y - (y * y2 - x) / (const(x, 3.0) * y2)
+
+
+# ---------------------------------------------------------------- packing of symmetric matrices
+@inline
+def pack(M):
+    """Return (xx, xy, xz, yy, yz, zz) of the symmetric part of M: the row order of the `stress` attribute."""
+    h = const(M[0], 0.5)
+    return (M[0], h * (M[1] + M[3]), h * (M[2] + M[6]), M[4], h * (M[5] + M[7]), M[8])
+
+
+@inline
+def unpack(p):
+    """Return the matrix of (xx, xy, xz, yy, yz, zz)."""
+    return (p[0], p[1], p[2], p[1], p[3], p[4], p[2], p[4], p[5])
+
+
+# ---------------------------------------------------------------- singular values and rotations
+@inline
+def _jacobi(app, aqq, apq):
+    """Return tangent, cosine and sine of the rotation that zeroes `apq`."""
+    one = const(apq, 1.0)
+    d = const(apq, 0.5) * (aqq - app)
+    # the bound keeps 0/0 away; squares that underflow only make the angle suboptimal
+    h = maximum(absolute(d) + sqrt(d * d + apq * apq), const(apq, 1e-37))
+    t = copysign(one, d) * apq / h
+    c = one / sqrt(t * t + one)
+    return t, c, t * c
+
+
+@inline
+def _turn(c, s, p, q):
+    """Rotate the column pair (p, q)."""
+    return ((c * p[0] - s * q[0], c * p[1] - s * q[1], c * p[2] - s * q[2]),
+            (s * p[0] + c * q[0], s * p[1] + c * q[1], s * p[2] + c * q[2]))
+
+
+@inline
+def _orthogonalise(bp, bq, vp, vq):
+    """Turn two columns of B = F V until they are orthogonal (one-sided Jacobi): relative accuracy also for small ones."""
+    _t, c, s = _jacobi(dot(bp, bp), dot(bq, bq), dot(bp, bq))
+    bp, bq = _turn(c, s, bp, bq)
+    vp, vq = _turn(c, s, vp, vq)
+    return bp, bq, vp, vq
+
+
+@inline
+def _descend(bp, bq, vp, vq):
+    """Exchange two columns where the second is longer; the sign flip keeps det V = +1."""
+    m = dot(bp, bp) < dot(bq, bq)
+    return ((select(m, bq[0], bp[0]), select(m, bq[1], bp[1]), select(m, bq[2], bp[2])),
+            (select(m, -bp[0], bq[0]), select(m, -bp[1], bq[1]), select(m, -bp[2], bq[2])),
+            (select(m, vq[0], vp[0]), select(m, vq[1], vp[1]), select(m, vq[2], vp[2])),
+            (select(m, -vp[0], vq[0]), select(m, -vp[1], vq[1]), select(m, -vp[2], vq[2])))
+
+
+@inline
+def _conjugate(app, aqq, apq, apr, aqr):
+    """Return cosine, sine and the entries of the symmetric matrix after the rotation that zeroes `apq`.
+
+    Entries below 1e-18 count as zero here: absolute accuracy is enough before the one-sided sweep.
+    """
+    half = const(apq, 0.5)
+    d = half * (aqq - app)
+    h = sqrt(d * d + apq * apq)
+    u = maximum(absolute(d) + h, const(apq, 1e-18))
+    k = const(apq, 1.0) / sqrt(u * u + apq * apq)
+    side = copysign(const(apq, 1.0), d)
+    c, s = u * k, side * apq * k
+    m, h = half * (app + aqq), side * h
+    return c, s, m - h, m + h, c * apr - s * aqr, s * apr + c * aqr
+
+
+@inline
+def _right_vectors(a, b, c, d, e, f):
+    """Return the columns that nearly diagonalise [[a, b, c], [b, d, e], [c, e, f]]: fixed sweeps of cyclic Jacobi."""
+    i, o = const(a, 1.0), const(a, 0.0)
+    v0, v1, v2 = (i, o, o), (o, i, o), (o, o, i)
+    for _sweep in range(JACOBI_SWEEPS):
+        q, s, a, d, c, e = _conjugate(a, d, b, c, e)
+        v0, v1 = _turn(q, s, v0, v1)
+        q, s, a, f, b, e = _conjugate(a, f, c, o, e)
+        v0, v2 = _turn(q, s, v0, v2)
+        q, s, d, f, b, c = _conjugate(d, f, e, b, o)
+        v1, v2 = _turn(q, s, v1, v2)
+    return v0, v1, v2
+
+
+@inline
+def _unit(v, fallback):
+    """Return v / |v|, or the unit vector `fallback` where v vanishes (columns are of order one or noise)."""
+    n2 = dot(v, v)
+    ok = n2 > const(n2, 1e-30)
+    k = const(n2, 1.0) / sqrt(select(ok, n2, const(n2, 1.0)))
+    return (select(ok, k * v[0], fallback[0]), select(ok, k * v[1], fallback[1]), select(ok, k * v[2], fallback[2]))
+
+
+@inline
+def _perpendicular(n):
+    """Return a unit vector orthogonal to the unit vector n, without branches (Duff et al. 2017)."""
+    one = const(n[0], 1.0)
+    s = copysign(one, n[2])
+    a = -one / (s + n[2])
+    return (one + s * n[0] * n[0] * a, s * n[0] * n[1] * a, -s * n[0])
+
+
+@inline
+def _without(v, n):
+    """Return v minus its part along the unit vector n."""
+    k = dot(v, n)
+    return (v[0] - k * n[0], v[1] - k * n[1], v[2] - k * n[2])
+
+
+@inline
+def svd(F):
+    """Return U, s, V with F = U diag(s) V^T, det U = det V = +1, s[0] >= s[1] >= |s[2]|.
+
+    Rotation variant: a negative determinant of F shows as the sign of s[2]. Works for singular, repeated and zero F;
+    |U diag(s) V^T - F| is a few units in the last place of |F|, like U^T U - I and V^T V - I. After McAdams 2011
+    (Jacobi on F^T F for V), with a one-sided sweep that repairs the small singular values, and Gram-Schmidt for U.
+    """
+    size = maximum(maximum(maximum(absolute(F[0]), absolute(F[1])), maximum(absolute(F[2]), absolute(F[3]))),
+                   maximum(maximum(absolute(F[4]), absolute(F[5])), maximum(absolute(F[6]), absolute(F[7]))))
+    size = maximum(maximum(size, absolute(F[8])), const(size, 1e-30))
+    M = scale(F, const(size, 1.0) / size)
+    c0, c1, c2 = (M[0], M[3], M[6]), (M[1], M[4], M[7]), (M[2], M[5], M[8])
+    v0, v1, v2 = _right_vectors(dot(c0, c0), dot(c0, c1), dot(c0, c2), dot(c1, c1), dot(c1, c2), dot(c2, c2))
+    b0, b1, b2 = matvec(M, v0), matvec(M, v1), matvec(M, v2)
+    b0, b1, v0, v1 = _orthogonalise(b0, b1, v0, v1)
+    b0, b2, v0, v2 = _orthogonalise(b0, b2, v0, v2)
+    b1, b2, v1, v2 = _orthogonalise(b1, b2, v1, v2)
+    b0, b1, v0, v1 = _descend(b0, b1, v0, v1)
+    b0, b2, v0, v2 = _descend(b0, b2, v0, v2)
+    b1, b2, v1, v2 = _descend(b1, b2, v1, v2)
+    u0 = _unit(b0, (const(size, 1.0), const(size, 0.0), const(size, 0.0)))
+    # twice: the first projection of a column that is rounding noise leaves noise along u0
+    u1 = _unit(_without(_without(b1, u0), u0), _perpendicular(u0))
+    u2 = cross(u0, u1)
+    s = (size * dot(u0, b0), size * dot(u1, b1), size * dot(u2, b2))
+    return ((u0[0], u1[0], u2[0], u0[1], u1[1], u2[1], u0[2], u1[2], u2[2]), s,
+            (v0[0], v1[0], v2[0], v0[1], v1[1], v2[1], v0[2], v1[2], v2[2]))
+
+
+@inline
+def rotation(F):
+    """Return the rotation R of F = R S (from `svd` where det F <= 0).
+
+    Newton's iteration X <- (X + X^-T) / 2 of fixed length (Higham 1986); where the last but one step was larger than 1e-4
+    (strains beyond about 0.5) the singular vectors give R. Each lane's result depends on that lane alone.
+    """
+    half, one = const(F[0], 0.5), const(F[0], 1.0)
+    X, Y = F, F
+    for _ in range(POLAR_STEPS):
+        Y = X
+        C = cofactor(X)
+        X = scale(add_scaled(X, one / (X[0] * C[0] + X[1] * C[1] + X[2] * C[2]), C), half)
+    change = subtract(X, Y)
+    good = both(double_dot(change, change) < const(one, 1e-8), det(F) > const(one, 0.0))
+    # the error is squared by each step, so one more after a change below 1e-4 is exact to rounding
+    C = cofactor(X)
+    X = scale(add_scaled(X, one / (X[0] * C[0] + X[1] * C[1] + X[2] * C[2]), C), half)
+    if not all_lanes(good):
+        U, _s, V = svd(F)
+        X = choose(good, X, matmul_nt(U, V))
+    return X
+
+
+@inline
+def polar(F):
+    """Return R, S with F = R S, R a rotation and S symmetric (indefinite where det F < 0)."""
+    R = rotation(F)
+    return R, symmetric(matmul_tn(R, F))
+
+
+@inline
+def polar_differential(R, S, dF):
+    """Return dR along dF at F = R S: R^T dR = skew(w) with (tr(S) I - S) w = vee(R^T dF - dF^T R).
+
+    Singular only where two singular values sum to zero; there w is bounded by a small denominator.
+    """
+    M = matmul_tn(R, dF)
+    r = (M[7] - M[5], M[2] - M[6], M[3] - M[1])
+    K = add_diagonal(scale(S, const(r[0], -1.0)), trace(S))
+    size = absolute(S[0]) + absolute(S[4]) + absolute(S[8])
+    d = det(K)
+    d = copysign(maximum(absolute(d), const(d, 1e-12) * size * size * size + const(d, 1e-30)), d)
+    w = matvec(cofactor(K), r)
+    k = const(d, 1.0) / d
+    o = const(d, 0.0)
+    x, y, z = k * w[0], k * w[1], k * w[2]
+    return matmul(R, (o, -z, y, z, o, -x, -y, x, o))
+
+
+# ---------------------------------------------------------------- steps of the deformation gradient
+@inline
+def _halved_step(A, G):
+    """Return (I + A / 2^k)^(2^k) with the smallest k whose base has a positive determinant; G where k = 0."""
+    o = const(A[0], 0.0)
+    done = det(G) > o
+    for k in range(1, HALVINGS + 1):
+        A = scale(A, const(o, 0.5))
+        H = add_diagonal(A, const(o, 1.0))
+        good = det(H) > o
+        for _ in range(k):
+            H = matmul(H, H)
+        G = choose(both(good, negate(done)), H, G)
+        done = either(done, good)
+    return G
+
+
+@inline
+def safe_step(A):
+    """Return R(A) = I + A if det(I + A) > 0, else R(A/2) R(A/2) to depth 8 (Stomakhin 2014).
+
+    det R > 0 in exact arithmetic; det R = det(I + A/2^k)^(2^k).
+    """
+    G = add_diagonal(A, const(A[0], 1.0))
+    if any_lane(det(G) <= const(A[0], 0.0)):
+        G = _halved_step(A, G)
+    return G
+
+
+@inline
+def advance_deformation(F, A):
+    """Return R(A) F; where rounding leaves no positive determinant, the old F scaled to det F = 1e-3."""
+    F_new = matmul(safe_step(A), F)
+    o = const(F[0], 0.0)
+    lost = det(F_new) <= o
+    if any_lane(lost):
+        J = det(F)
+        whole = J > o
+        one = const(o, 1.0)
+        shrunk = scale(F, const(o, 0.1) / cube_root(select(whole, J, one)))
+        F_new = choose(lost, choose(whole, shrunk, scale(identity(o), const(o, 0.1))), F_new)
+    return F_new

@@ -1,0 +1,175 @@
+"""Filters on sparse level sets in leaves of 8^3 voxels: redistancing and smoothing, leaf by leaf.
+
+| symbol | meaning                                             | unit |
+|--------|-----------------------------------------------------|------|
+| phi    | signed distance, negative inside                    | m    |
+| dx     | voxel size                                          | m    |
+| block  | a leaf with one voxel of its neighbours, 10^3 values | m   |
+
+Every pass reads one array and writes another, so results do not depend on the order of leaves or threads.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.regions import find_leaf, sorted_leaves
+
+LEAF = 8
+
+
+def leaf_neighbours(keys: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Return the rows of the 27 leaves around each leaf (-1: none), shape (leaves, 27), int32. Keys: sorted leaf keys."""
+    return _neighbours(keys, np.ascontiguousarray(origins, np.int32))
+
+
+def sort_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return keys, origins and values of leaves in rising order of their keys."""
+    keys, ordered = sorted_leaves(origins, values)
+    rows = np.stack([keys >> 42, (keys >> 21) & 0x1FFFFF, keys & 0x1FFFFF], axis=1) - (1 << 20)
+    return keys, (rows * LEAF).astype(np.int32), ordered
+
+
+def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, band: float) -> np.ndarray:
+    """Return a signed distance with the same zero set, clamped to +-band [m].
+
+    Voxels beside the surface keep the distance to the planes cut through their edges; the others follow from the upwind
+    eikonal equation (Zhao 2005, equation 2.3 ff.), iterated until the band is filled.
+
+    Args:
+        values: Any function with the wanted sign [m], shape (leaves, 8, 8, 8), float32.
+        neighbours: From `leaf_neighbours`.
+        voxel_size: [m].
+        band: Half width of the narrow band [m]; missing leaves count as +band.
+    """
+    start, fixed = _cut_distance(values, neighbours, voxel_size, band)
+    for _ in range(int(np.ceil(band / voxel_size)) + 2):
+        start = _eikonal(start, fixed, neighbours, voxel_size, band)
+    return start
+
+
+def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterations: int) -> np.ndarray:
+    """Return the field after pairs of smoothing and unsmoothing steps, which keep the volume (Taubin 1995).
+
+    Args:
+        values: Shape (leaves, 8, 8, 8), float32.
+        neighbours: From `leaf_neighbours`.
+        background: Value of missing leaves.
+        iterations: Pairs of steps.
+    """
+    for _ in range(iterations):
+        values = _relax(values, neighbours, background, 0.60)
+        values = _relax(values, neighbours, background, -0.62)
+    return values
+
+
+@kernel(parallel=True)
+def _neighbours(keys, origins):
+    rows = np.empty((len(origins), 27), np.int32)
+    for leaf in numba.prange(len(origins)):
+        for n in range(27):
+            i = origins[leaf, 0] + LEAF * (n // 9 - 1)
+            j = origins[leaf, 1] + LEAF * ((n // 3) % 3 - 1)
+            k = origins[leaf, 2] + LEAF * (n % 3 - 1)
+            rows[leaf, n] = find_leaf(keys, np.int64(i), np.int64(j), np.int64(k))
+    return rows
+
+
+@inline
+def load_block(values, neighbours, leaf, background, block):
+    """Copy a leaf and one voxel around it into `block`, shape (10, 10, 10)."""
+    for i in range(-1, LEAF + 1):
+        ni = (i + LEAF) >> 3
+        for j in range(-1, LEAF + 1):
+            nj = (j + LEAF) >> 3
+            for k in range(-1, LEAF + 1):
+                row = neighbours[leaf, (ni * 3 + nj) * 3 + ((k + LEAF) >> 3)]
+                block[i + 1, j + 1, k + 1] = background if row < 0 else values[row, i & 7, j & 7, k & 7]
+
+
+@kernel(parallel=True)
+def _cut_distance(values, neighbours, dx, band):
+    """Return distances beside the surface (+-band elsewhere) and which voxels those are."""
+    result = np.empty(values.shape, np.float32)
+    fixed = np.zeros(values.shape, np.bool_)
+    for leaf in numba.prange(len(values)):
+        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+        load_block(values, neighbours, leaf, band, block)
+        for i in range(LEAF):
+            for j in range(LEAF):
+                for k in range(LEAF):
+                    here = block[i + 1, j + 1, k + 1]
+                    x = _cut(here, block[i, j + 1, k + 1], block[i + 2, j + 1, k + 1])
+                    y = _cut(here, block[i + 1, j, k + 1], block[i + 1, j + 2, k + 1])
+                    z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
+                    total = x + y + z
+                    distance = dx / np.sqrt(total) if total > 0.0 else band
+                    fixed[leaf, i, j, k] = total > 0.0
+                    result[leaf, i, j, k] = -distance if here < 0.0 else distance
+    return result, fixed
+
+
+@inline
+def _cut(here, below, above):
+    """Return 1 / t^2 of the nearer cut of the axis, t in voxels; 0 when the sign does not change."""
+    t = 2.0
+    if (below < 0.0) != (here < 0.0):
+        t = min(t, abs(here) / max(abs(here - below), 1e-30))
+    if (above < 0.0) != (here < 0.0):
+        t = min(t, abs(here) / max(abs(here - above), 1e-30))
+    t = max(t, 1e-4)
+    return 1.0 / (t * t) if t < 2.0 else 0.0
+
+
+@kernel(parallel=True)
+def _eikonal(values, fixed, neighbours, dx, band):
+    result = np.empty(values.shape, np.float32)
+    for leaf in numba.prange(len(values)):
+        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+        load_block(values, neighbours, leaf, band, block)
+        for i in range(LEAF):
+            for j in range(LEAF):
+                for k in range(LEAF):
+                    here = block[i + 1, j + 1, k + 1]
+                    if fixed[leaf, i, j, k]:
+                        result[leaf, i, j, k] = here
+                        continue
+                    a = min(abs(block[i, j + 1, k + 1]), abs(block[i + 2, j + 1, k + 1]))
+                    b = min(abs(block[i + 1, j, k + 1]), abs(block[i + 1, j + 2, k + 1]))
+                    c = min(abs(block[i + 1, j + 1, k]), abs(block[i + 1, j + 1, k + 2]))
+                    distance = min(_upwind(a, b, c, dx), min(abs(here), band))
+                    result[leaf, i, j, k] = -distance if here < 0.0 else distance
+    return result
+
+
+@inline
+def _upwind(a, b, c, dx):
+    """Solve |grad phi| = 1 from the nearest values a, b, c along the axes."""
+    low, high = min(a, min(b, c)), max(a, max(b, c))
+    middle = a + b + c - low - high
+    distance = low + dx
+    if distance > middle:
+        distance = 0.5 * (low + middle + np.sqrt(max(2.0 * dx * dx - (middle - low) ** 2, 0.0)))
+        if distance > high:
+            total = low + middle + high
+            squares = low * low + middle * middle + high * high
+            distance = (total + np.sqrt(max(total * total - 3.0 * (squares - dx * dx), 0.0))) / 3.0
+    return distance
+
+
+@kernel(parallel=True)
+def _relax(values, neighbours, background, amount):
+    result = np.empty(values.shape, np.float32)
+    keep, share = np.float32(1.0 - amount), np.float32(amount / 6.0)
+    for leaf in numba.prange(len(values)):
+        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+        load_block(values, neighbours, leaf, background, block)
+        for i in range(LEAF):
+            for j in range(LEAF):
+                for k in range(LEAF):
+                    around = block[i, j + 1, k + 1] + block[i + 2, j + 1, k + 1] + block[i + 1, j, k + 1] \
+                        + block[i + 1, j + 2, k + 1] + block[i + 1, j + 1, k] + block[i + 1, j + 1, k + 2]
+                    result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
+    return result

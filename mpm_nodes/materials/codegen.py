@@ -1,0 +1,271 @@
+"""Loops over particles for each law, in lanes of sixteen.
+
+numba caches compiled code of plain module-level functions only, never of closures over a law. So each law gets a small module
+file, written from templates into the JIT cache folder and imported by path; the machine code is found again by the next process.
+
+Layout: an attribute of r rows is a flat array, row k at [k * stride : k * stride + count]. A segment is a half-open range
+[start, end) of particles of one material, a row of `segments`, shape (nseg, 2), int64. Lanes beyond the end of a segment are
+computed and thrown away: no value outside is written, but up to 15 elements behind a row's last segment are read, so every
+row needs that much room (stride >= last end + 15).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.kernels import jit
+from mpm_nodes.materials.contract import Law, LawError, law
+
+__all__ = ["LawKernels", "law_kernels"]
+
+
+@dataclass(frozen=True)
+class LawKernels:
+    """Compiled loops of one law; each takes the state arrays first, in the order of `law.state`.
+
+    Attributes:
+        law: The law.
+        stress: `(state..., L, scale, tau, stride, segments, nseg, coeffs, dt)`: writes the Kirchhoff stress of explicit
+            steps to the 6 rows of `tau` [Pa]; `L` is the stored velocity gradient (read by viscous laws only).
+        advance: `(state..., L, stride, segments, nseg, coeffs, dt)`: state <- trial state for A = dt L.
+        project: `(state..., scale, stride, segments, nseg, coeffs, dt)`: state <- return map, or None.
+        limits: `(state..., velocity, L, scale, stride, segments, nseg, coeffs, out)`: writes max |v|^2, max |L|^2 and the
+            fastest wave [m/s] of each segment to `out`, shape (nseg, 3), float64; anything not finite becomes infinity.
+
+    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` is `Law.coefficients(...)`.
+    """
+
+    law: Law
+    stress: Callable[..., None]
+    advance: Callable[..., None]
+    project: Callable[..., None] | None
+    limits: Callable[..., None]
+
+
+def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
+    """Return the loops of a law for arrays of float32 or float64; compiled at the first call of each.
+
+    Raises:
+        LawError: When the law is unknown or the float type is another one.
+    """
+    if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise LawError(f"law {law_id}: lanes of {np.dtype(dtype)} do not exist; choose float32 or float64")
+    return _kernels_of(law(law_id))
+
+
+@functools.cache
+def _kernels_of(found: Law) -> LawKernels:
+    module = _import_file(_write(found))
+    return LawKernels(found, module.stress, module.advance, getattr(module, "project", None), module.limits)
+
+
+# ---------------------------------------------------------------- the source
+_HEAD = '''"""Loops over particles for the law "{id}", written by mpm_nodes.materials.codegen."""
+
+import sys
+
+import numpy as np
+from numba import prange
+
+from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lanes import broadcast, const, hmax, lane_constant, load, maximum, select, store, store_first
+
+law = sys.modules["{module}"]
+lane_index = lane_constant(range(16))
+'''
+
+# numba's array analysis fails on tuples of lanes in a parallel function: the loop over lanes is a function of its own
+_STRESS = '''
+@inline
+def stress_in({state_names}, velocity_gradient, scale, tau, stride, start, end, coeffs, dt):
+    for i in range(start, end, 16):
+        {load_state}
+        {load_coeffs}
+        {stress}
+        p = mat3.pack(T)
+        if i + 16 <= end:
+            {store_stress}
+        else:
+            {store_first_stress}
+
+
+@kernel(parallel=True)
+def stress({state_names}, velocity_gradient, scale, tau, stride, segments, nseg, coeffs, dt):
+    for k in prange(nseg):
+        stress_in({state_names}, velocity_gradient, scale, tau, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+'''
+
+_ADVANCE = '''
+@inline
+def advance_in({state_names}, velocity_gradient, stride, start, end, coeffs, dt):
+    for i in range(start, end, 16):
+        {load_state}
+        {load_unscaled_coeffs}
+        step = broadcast(x, dt)
+        A = mat3.scale({load_gradient}, step)
+        new = law.advance(state, A, c, step)
+        if i + 16 <= end:
+            {store_state}
+        else:
+            {store_first_state}
+
+
+@kernel(parallel=True)
+def advance({state_names}, velocity_gradient, stride, segments, nseg, coeffs, dt):
+    for k in prange(nseg):
+        advance_in({state_names}, velocity_gradient, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+'''
+
+_PROJECT = '''
+@inline
+def project_in({state_names}, scale, stride, start, end, coeffs, dt):
+    for i in range(start, end, 16):
+        {load_state}
+        {load_coeffs}
+        new = law.project(state, c, broadcast(x, dt))
+        if i + 16 <= end:
+            {store_state}
+        else:
+            {store_first_state}
+
+
+@kernel(parallel=True)
+def project({state_names}, scale, stride, segments, nseg, coeffs, dt):
+    for k in prange(nseg):
+        project_in({state_names}, scale, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+'''
+
+_LIMITS = '''
+@inline
+def seen(value, inside):
+    # a comparison with NaN is false: what is not a number counts as huge
+    huge = const(value, 3e38)
+    return select(inside, select(value < huge, value, huge), const(value, 0.0))
+
+
+@inline
+def limits_in({state_names}, velocity, velocity_gradient, scale, stride, start, end, coeffs, out, k):
+    zero = const(load(velocity, start), 0.0)
+    speed, gradient, wave = zero, zero, zero
+    for i in range(start, end, 16):
+        {load_state}
+        {load_coeffs}
+        v = (load(velocity, i), load(velocity, stride + i), load(velocity, 2 * stride + i))
+        L = {load_gradient}
+        inside = lane_index(x) < broadcast(x, end - i)
+        speed = maximum(speed, seen(mat3.dot(v, v), inside))
+        gradient = maximum(gradient, seen(mat3.double_dot(L, L), inside))
+        wave = maximum(wave, seen(law.wave_speed(state, c), inside))
+    out[k, 0], out[k, 1], out[k, 2] = hmax(speed), hmax(gradient), hmax(wave)
+    for j in range(3):
+        if out[k, j] > 2.9e38:
+            out[k, j] = np.inf
+
+
+@kernel(parallel=True, fastmath=False)
+def limits({state_names}, velocity, velocity_gradient, scale, stride, segments, nseg, coeffs, out):
+    for k in prange(nseg):
+        limits_in({state_names}, velocity, velocity_gradient, scale, stride, segments[k, 0], segments[k, 1], coeffs, out, k)
+'''
+
+
+def _source(found: Law) -> str:
+    """Return the source of the law's module."""
+    loads = [_load(name, ATTRIBUTES[name].rows) for name in found.state]
+    first = "state[0][0]" if ATTRIBUTES[found.state[0]].rows > 1 else "state[0]"
+    coeffs = [f"broadcast(x, coeffs[{index}])" for index in range(len(found.names))]
+    scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
+    pieces = {
+        "id": found.id,
+        "module": found.module.__name__,
+        "state_names": ", ".join(found.state),
+        "load_state": _lines([f"state = {_tuple(loads)}", f"x = {first}"]),
+        "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
+        "load_coeffs": _lines(["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
+        "load_gradient": _load("velocity_gradient", 9),
+        "stress": _lines(_stress_lines(found)),
+    }
+    for store, tail in (("store", ""), ("store_first", ", end - i")):
+        pieces[f"{store}_stress"] = _lines(_stores(store, "tau", "p", 6, tail), 12)
+        rows = [_stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail) for index, name in enumerate(found.state)]
+        pieces[f"{store}_state"] = _lines(sum(rows, []), 12)
+    parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
+    return "\n".join(part.format(**pieces) for part in parts)
+
+
+def _stress_lines(found: Law) -> list[str]:
+    at_rest = "T = law.kirchhoff(state, c)"
+    general = "T = law.stress(state, mat3.zero(x), c, broadcast(x, dt))"
+    lines = [at_rest if found.function("kirchhoff") else general]
+    if found.function("viscous_stress"):
+        lines += [f"L = {_load('velocity_gradient', 9)}", "T = mat3.add(T, law.viscous_stress(state, L, c))"]
+    return lines
+
+
+def _row(index: int) -> str:
+    return ("", "stride + ", *(f"{k} * stride + " for k in range(2, 9)))[index] + "i"
+
+
+def _load(array: str, rows: int) -> str:
+    values = [f"load({array}, {_row(row)})" for row in range(rows)]
+    return values[0] if rows == 1 else _tuple(values)
+
+
+def _stores(store: str, array: str, value: str, rows: int, tail: str) -> list[str]:
+    if rows == 1:
+        return [f"{store}({array}, i, {value}{tail})"]
+    return [f"{store}({array}, {_row(row)}, {value}[{row}]{tail})" for row in range(rows)]
+
+
+def _tuple(values: list[str]) -> str:
+    return f"({', '.join(values)},)"
+
+
+def _lines(lines: list[str], indent: int = 8) -> str:
+    return ("\n" + " " * indent).join(lines)
+
+
+# ---------------------------------------------------------------- the file
+def _write(found: Law) -> Path:
+    """Write the law's module unless it is there; the name holds a digest of all that the file depends on."""
+    source = _source(found)
+    digest = hashlib.sha256(source.encode())
+    if found.module.__file__:
+        digest.update(Path(found.module.__file__).read_bytes())  # a user's law is not in the cache folder's digest
+    path = jit.CACHE_FOLDER / "laws" / f"{found.id}_{digest.hexdigest()[:16]}.py"
+    if path.exists() and path.read_text() == source:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".law")
+    with os.fdopen(handle, "w") as file:
+        file.write(source)
+    # numba's cache compares the time of the source: two processes that write at once must agree
+    os.utime(temporary, (1_000_000_000, 1_000_000_000))
+    os.replace(temporary, path)
+    return path
+
+
+def _import_file(path: Path) -> ModuleType:
+    name = "mpm_nodes_law_" + re.sub(r"\W", "_", path.stem)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LawError(f"{path}: cannot be imported; empty the cache folder")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

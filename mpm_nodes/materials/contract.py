@@ -1,0 +1,231 @@
+"""What a constitutive law is, and the register of all laws.
+
+A law is one module of pure, branch-free functions over values (floats, NumPy arrays, numba scalars, sixteen lanes) and tuples
+of them; see `neo_hookean.py` for the shortest. It defines:
+
+| name | meaning |
+|---|---|
+| `Params` | frozen dataclass of the knobs: hints with unit and Range, defaults, an "Attributes:" section of help; class variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
+| `STATE` | names of the particle attributes that the law evolves, keys of `data.ATTRIBUTES` |
+| `COEFFICIENTS` | names of the numbers that the functions get; one of them is "density" |
+| `STIFFNESS` | the coefficients that the attribute `stiffness_scale` multiplies |
+| `VISCOSITY` | the coefficient [Pa s] that limits explicit time steps, or None |
+| `coefficients(params, density)` | the numbers |
+| `energy(state, A, coeffs, dt)` | psi [J/m^3 of undeformed volume] |
+| `stress(state, A, coeffs, dt)` | T = dpsi/dA [Pa], nine values; the Kirchhoff stress at A = 0 |
+| `stress_differential(state, A, dA, coeffs, dt)` | derivative of T along dA [Pa] |
+| `advance(state, A, coeffs, dt)` | trial state after the step |
+| `feasible(state, A, coeffs, dt)` | mask: where a line search may go |
+| `wave_speed(state, coeffs)` | speed of the fastest wave with the current moduli over the undeformed density [m/s] |
+| `project(state, coeffs, dt)` | optional: return map of the trial state |
+| `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
+| `kirchhoff(state, coeffs)` | optional: T at A = 0, where that is cheaper than `stress` |
+
+`state` holds one entry per name in STATE: nine values, row-major, for a matrix, one value for a scalar. `coeffs` holds one
+value per name in COEFFICIENTS, A = dt grad v nine values. Explicit steps use T(0) + viscous_stress(L of the last step);
+implicit ones minimise the sum of the energies. All functions are marked `@inline`; literals are written `const(x, 0.5)`.
+"""  # noqa: E501 (the table reads better unbroken)
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Range
+from mpm_nodes.materials.parameters import BUILT_IN
+
+__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_of", "law_ids", "register_law"]
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "energy": ("state", "A", "coeffs", "dt"),
+    "stress": ("state", "A", "coeffs", "dt"),
+    "stress_differential": ("state", "A", "dA", "coeffs", "dt"),
+    "advance": ("state", "A", "coeffs", "dt"),
+    "feasible": ("state", "A", "coeffs", "dt"),
+    "wave_speed": ("state", "coeffs"),
+}
+"""Functions that every law has, with their parameters."""
+
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "project": ("state", "coeffs", "dt"),
+    "viscous_stress": ("state", "L", "coeffs"),
+    "kirchhoff": ("state", "coeffs"),
+}
+"""Functions that a law may have."""
+
+
+class LawError(MpmNodesError):
+    """A law module breaks the contract, is unknown, or gets parameters that it does not allow."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A checked law.
+
+    Attributes:
+        id: Name in graph files ("snow").
+        label: Name that artists see.
+        source: Paper and equations.
+        params: The `Params` class.
+        state: Names of the attributes that it evolves.
+        names: Names of the coefficients.
+        stiffness: Indices of the coefficients that `stiffness_scale` multiplies.
+        viscosity: Index of the viscosity among the coefficients, or None.
+        module: The module that holds the functions.
+    """
+
+    id: str
+    label: str
+    source: str
+    params: type
+    state: tuple[str, ...]
+    names: tuple[str, ...]
+    stiffness: tuple[int, ...]
+    viscosity: int | None
+    module: ModuleType
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """Return a function of the contract, or None where the law has none of that (optional) name."""
+        if name not in REQUIRED and name not in OPTIONAL:
+            raise LawError(f"law {self.id}: there is no function {name!r}; choose one of {', '.join((*REQUIRED, *OPTIONAL))}")
+        return getattr(self.module, name, None)
+
+    def coefficients(self, params: Any = None, density: float | None = None) -> np.ndarray:
+        """Return the coefficients, shape (len(names),), float64.
+
+        Args:
+            params: A `Params` instance, a mapping of some of its fields (the others keep their defaults), or None.
+            density: Undeformed density [kg/m^3]; None takes the law's default.
+
+        Raises:
+            LawError: When a name is unknown or a value is not finite or out of range.
+        """
+        density = self.params.density if density is None else density
+        if not (math.isfinite(density) and density > 0.0):
+            raise LawError(f"law {self.id}: density = {density:g} kg/m^3 is out of range; give a value > 0")
+        params = params if isinstance(params, self.params) else self.params(**self._known(params or {}))
+        for name, limits in _ranges(self.params).items():
+            value = getattr(params, name)
+            allowed = limits.problem(value)
+            if not math.isfinite(value) or allowed:
+                raise LawError(f"law {self.id}: {name} = {value:g} is out of range; give a value {allowed or 'that is finite'}")
+        return np.array(self.module.coefficients(params, density), np.float64)
+
+    def rest_state(self, count: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
+        """Return the state of `count` untouched particles by attribute name, shapes (count, *attribute shape)."""
+        return {name: ATTRIBUTES[name].rest_values(count, dtype) for name in self.state}
+
+    def _known(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        fields = [field.name for field in dataclasses.fields(self.params)]
+        unknown = sorted(set(params) - set(fields))
+        if unknown:
+            raise LawError(f"law {self.id}: unknown parameter {', '.join(unknown)}; it takes {', '.join(fields)}")
+        return dict(params)
+
+
+_LAWS: dict[str, Law] = {}
+
+
+def law_ids() -> tuple[str, ...]:
+    """Return the ids of all laws: the built-in ones, then the registered ones."""
+    return tuple(dict.fromkeys((*BUILT_IN, *_LAWS)))
+
+
+def law(name: str) -> Law:
+    """Return a law by id; built-in modules are imported at the first call.
+
+    Raises:
+        LawError: When there is no such law.
+    """
+    if name not in _LAWS:
+        if name not in BUILT_IN:
+            raise LawError(f"law {name!r}: unknown; choose one of {', '.join(law_ids())}")
+        register_law(importlib.import_module(f"mpm_nodes.materials.{name}"))
+    return _LAWS[name]
+
+
+def law_of(material: Material) -> tuple[Law, np.ndarray]:
+    """Return the law of a material and its coefficients, checked."""
+    found = law(material.law)
+    try:
+        return found, found.coefficients(material.params, material.density)
+    except LawError as error:
+        raise LawError(f"material {material.label or material.law}: {error}") from None
+
+
+def register_law(module: ModuleType) -> Law:
+    """Check a module against the contract and make its law known; returns the law.
+
+    Raises:
+        LawError: With one sentence that says what is missing or wrong.
+    """
+    checked = _check(module)
+    known = _LAWS.get(checked.id)
+    if known is not None and known.module.__name__ != module.__name__:
+        raise LawError(f"law {checked.id}: {module.__name__} and {known.module.__name__} both define it; rename one")
+    _LAWS[checked.id] = checked
+    return checked
+
+
+# ---------------------------------------------------------------- the check
+def _check(module: ModuleType) -> Law:
+    where = f"law module {module.__name__}"
+
+    def need(holds: Any, sentence: str) -> None:
+        if not holds:
+            raise LawError(f"{where}: {sentence}")
+
+    params = getattr(module, "Params", None)
+    need(dataclasses.is_dataclass(params), "has no Params; write a frozen dataclass of its knobs")
+    need(params.__dataclass_params__.frozen, "Params can change; write @dataclass(frozen=True)")
+    for fact in ("law", "label", "source", "density"):
+        need(getattr(params, fact, None), f"Params has no {fact}; add the class variable {fact}")
+    need(re.fullmatch("[a-z][a-z0-9_]*", params.law), f"Params.law is {params.law!r}; use lower case, digits and underscores")
+    need(math.isfinite(params.density) and params.density > 0, f"Params.density is {params.density}; give a value > 0")
+    for field in dataclasses.fields(params):
+        need(re.search(rf"^\s+{field.name}: \S", params.__doc__ or "", re.M),
+             f"Params.{field.name} has no help; add the line '{field.name}: ...' under Attributes: in its docstring")
+        need(field.default is not dataclasses.MISSING, f"Params.{field.name} has no default; give one")
+    for fact in ("STATE", "COEFFICIENTS", "STIFFNESS", "VISCOSITY"):
+        need(hasattr(module, fact), f"has no {fact}; define it (see the contract)")
+    state, names = tuple(module.STATE), tuple(module.COEFFICIENTS)
+    for name in state:
+        need(name in ATTRIBUTES, f"STATE names {name!r}, which is no particle attribute; add it to data.ATTRIBUTES first")
+    need("density" in names, "COEFFICIENTS has no 'density'; wave speeds need it")
+    for name in (*module.STIFFNESS, *([module.VISCOSITY] if module.VISCOSITY else [])):
+        need(name in names, f"STIFFNESS or VISCOSITY names {name!r}, which is not in COEFFICIENTS")
+    _check_functions(module, need)
+    given = np.atleast_1d(module.coefficients(params(), params.density))
+    need(len(given) == len(names), f"coefficients() returns {len(given)} numbers for {len(names)} COEFFICIENTS")
+    return Law(params.law, params.label, params.source, params, state, names,
+               tuple(names.index(name) for name in module.STIFFNESS),
+               names.index(module.VISCOSITY) if module.VISCOSITY else None, module)
+
+
+def _check_functions(module: ModuleType, need: Callable[[Any, str], None]) -> None:
+    expected = {**REQUIRED, **{name: args for name, args in OPTIONAL.items() if hasattr(module, name)},
+                "coefficients": ("params", "density")}
+    for name, args in expected.items():
+        function = getattr(module, name, None)
+        need(callable(function), f"has no function {name}; write def {name}({', '.join(args)})")
+        given = tuple(inspect.signature(function).parameters)
+        need(given == args, f"{name} takes ({', '.join(given)}); write def {name}({', '.join(args)})")
+    need(not module.VISCOSITY or hasattr(module, "viscous_stress"),
+         "has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)")
+
+
+def _ranges(params: type) -> dict[str, Range]:
+    """Return the Range of each numeric field (an unlimited one where none is written)."""
+    hints = typing.get_type_hints(params, include_extras=True)
+    metadata = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in dataclasses.fields(params)}
+    return {name: next((item for item in items if isinstance(item, Range)), Range()) for name, items in metadata.items()}

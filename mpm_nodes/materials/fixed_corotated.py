@@ -1,0 +1,107 @@
+"""Fixed corotated solid (C21 section 3.2.1, B18 eq. 9, S14 eq. 5-6) as an incremental energy.
+
+| symbol | meaning | unit |
+|---|---|---|
+| F | elastic deformation gradient at the start of the step (state) | - |
+| A, G | dt grad v, I + A; the trial state is E = G F | - |
+| R, S | polar decomposition E = R S | - |
+| J | det E = det G det F | - |
+| mu, lam | shear modulus, first Lame parameter | Pa |
+
+    psi = mu |E - R|^2 + lam/2 (J - 1)^2
+    T   = 2 mu (E - R) F^T + lam (J - 1) det F cof G
+"""
+
+from __future__ import annotations
+
+from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.lanes import const, maximum, sqrt
+from mpm_nodes.materials.parameters import FixedCorotated as Params
+from mpm_nodes.materials.parameters import lame
+
+STATE = ("deformation",)
+COEFFICIENTS = ("mu", "lam", "density")
+STIFFNESS = ("mu", "lam")
+VISCOSITY = None
+
+
+def coefficients(params: Params, density: float) -> tuple[float, ...]:
+    """Return (mu [Pa], lam [Pa], density [kg/m^3])."""
+    return (*lame(params.youngs_modulus, params.poisson_ratio), density)
+
+
+@inline
+def energy(state, A, coeffs, dt):
+    """Return psi [J/m^3]."""
+    mu, lam = coeffs[0], coeffs[1]
+    E = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
+    _U, s, _V = mat3.svd(E)
+    one = const(mu, 1.0)
+    x, y, z, w = s[0] - one, s[1] - one, s[2] - one, mat3.det(E) - one
+    return mu * (x * x + y * y + z * z) + const(mu, 0.5) * lam * w * w
+
+
+@inline
+def stress(state, A, coeffs, dt):
+    """Return T = dpsi/dA [Pa]."""
+    mu, lam = coeffs[0], coeffs[1]
+    F = state[0]
+    G = mat3.add_diagonal(A, const(A[0], 1.0))
+    E = mat3.matmul(G, F)
+    R = mat3.rotation(E)
+    J_n = mat3.det(F)
+    k = lam * (mat3.det(G) * J_n - const(J_n, 1.0)) * J_n
+    T = mat3.scale(mat3.matmul_nt(mat3.subtract(E, R), F), mu + mu)
+    return mat3.add_scaled(T, k, mat3.cofactor(G))
+
+
+@inline
+def kirchhoff(state, coeffs):
+    """Return T at A = 0 [Pa]."""
+    mu, lam = coeffs[0], coeffs[1]
+    F = state[0]
+    J = mat3.det(F)
+    T = mat3.symmetric(mat3.matmul_nt(mat3.subtract(F, mat3.rotation(F)), F))
+    return mat3.add_diagonal(mat3.scale(T, mu + mu), lam * (J - const(J, 1.0)) * J)
+
+
+@inline
+def stress_differential(state, A, dA, coeffs, dt):
+    """Return the derivative of T along dA [Pa]."""
+    mu, lam = coeffs[0], coeffs[1]
+    F = state[0]
+    G = mat3.add_diagonal(A, const(A[0], 1.0))
+    E, dE = mat3.matmul(G, F), mat3.matmul(dA, F)
+    R, S = mat3.polar(E)
+    dR = mat3.polar_differential(R, S, dE)
+    C, J_n = mat3.cofactor(G), mat3.det(F)
+    k = lam * (mat3.det(G) * J_n - const(J_n, 1.0)) * J_n
+    dk = lam * J_n * J_n * mat3.double_dot(C, dA)
+    dT = mat3.scale(mat3.matmul_nt(mat3.subtract(dE, dR), F), mu + mu)
+    return mat3.add_scaled(mat3.add_scaled(dT, dk, C), k, mat3.cofactor_differential(G, dA))
+
+
+@inline
+def advance(state, A, coeffs, dt):
+    """Return the state after the step."""
+    return (mat3.advance_deformation(state[0], A),)
+
+
+@inline
+def feasible(state, A, coeffs, dt):
+    """Return where the step keeps its orientation: det(I + A) > 0, as `advance` takes I + A only there."""
+    return mat3.det(mat3.add_diagonal(A, const(A[0], 1.0))) > const(A[0], 0.0)
+
+
+@inline
+def wave_speed(state, coeffs):
+    """Return a bound of the fastest wave [m/s] in current space: sqrt((lam + 2 mu) / rho_0) at rest.
+
+    A stretch s along the wave gives 2 mu s^2 + lam J (2J - 1), from dT at A = 0.
+    """
+    mu, lam, density = coeffs[0], coeffs[1], coeffs[2]
+    J = mat3.det(state[0])
+    one = const(J, 1.0)
+    stretch = maximum(mat3.row_sum_bound(mat3.gram(state[0])), one)
+    return sqrt(((mu + mu) * stretch + lam * maximum(J * (J + J - one), one)) / density)

@@ -1,0 +1,110 @@
+"""Weakly compressible Newtonian liquid (C21 section 3.2.1, eq. 14-16) as an incremental energy.
+
+| symbol | meaning | unit |
+|---|---|---|
+| e | J - 1 (state: J itself would lose all digits of a stiff liquid in single precision) | - |
+| A | dt grad v | - |
+| bulk | bulk modulus | Pa |
+| mu_v | viscosity, stress 2 mu_v eps | Pa s |
+| eps | sym(A) / dt | 1/s |
+
+    e(A) = e + (1 + e) tr A                                  (linear: keeps the force affine in the velocity)
+    psi  = bulk/2 e(A)^2 + dt mu_v (1 + e) eps : eps
+    T    = bulk e(A) (1 + e) I + 2 mu_v (1 + e) eps
+"""
+
+from __future__ import annotations
+
+from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.lanes import any_lane, const, maximum, select, sqrt
+from mpm_nodes.materials.parameters import Liquid as Params
+
+STATE = ("volume_change",)
+COEFFICIENTS = ("bulk", "density", "viscosity")
+STIFFNESS = ("bulk",)
+VISCOSITY = "viscosity"
+
+
+def coefficients(params: Params, density: float) -> tuple[float, ...]:
+    """Return (bulk [Pa], density [kg/m^3], mu_v [Pa s])."""
+    return params.bulk_modulus, density, params.viscosity
+
+
+@inline
+def energy(state, A, coeffs, dt):
+    """Return psi [J/m^3]."""
+    e = state[0]
+    J_n = const(e, 1.0) + e
+    x = e + J_n * mat3.trace(A)
+    D = mat3.symmetric(A)
+    return const(e, 0.5) * coeffs[0] * x * x + coeffs[2] * J_n * mat3.double_dot(D, D) / dt
+
+
+@inline
+def stress(state, A, coeffs, dt):
+    """Return T = dpsi/dA [Pa]; the viscous part takes its strain rate from A / dt."""
+    e = state[0]
+    J_n = const(e, 1.0) + e
+    D = mat3.scale(mat3.symmetric(A), (coeffs[2] + coeffs[2]) * J_n / dt)
+    return mat3.add_diagonal(D, coeffs[0] * (e + J_n * mat3.trace(A)) * J_n)
+
+
+@inline
+def kirchhoff(state, coeffs):
+    """Return T at A = 0 [Pa]: the pressure part alone."""
+    e = state[0]
+    p = coeffs[0] * e * (const(e, 1.0) + e)
+    return mat3.diagonal(p, p, p)
+
+
+@inline
+def viscous_stress(state, L, coeffs):
+    """Return the viscous Kirchhoff stress [Pa] of the velocity gradient L [1/s]: for explicit steps, where A = 0."""
+    e = state[0]
+    return mat3.scale(mat3.symmetric(L), (coeffs[2] + coeffs[2]) * (const(e, 1.0) + e))
+
+
+@inline
+def stress_differential(state, A, dA, coeffs, dt):
+    """Return the derivative of T along dA [Pa]."""
+    e = state[0]
+    J_n = const(e, 1.0) + e
+    dT = mat3.scale(mat3.symmetric(dA), (coeffs[2] + coeffs[2]) * J_n / dt)
+    return mat3.add_diagonal(dT, coeffs[0] * J_n * J_n * mat3.trace(dA))
+
+
+@inline
+def _smallest_growth(e):
+    """Below this 1 + tr A the linear volume update is left for the guarded step."""
+    return const(e, 0.1)
+
+
+@inline
+def advance(state, A, coeffs, dt):
+    """Return the state after the step: e + (1 + e) tr A, or J det R(A) - 1 where 1 + tr A <= 0.1."""
+    e = state[0]
+    one = const(e, 1.0)
+    J_n = one + e
+    growth = one + mat3.trace(A)
+    e_new = e + J_n * mat3.trace(A)
+    steep = growth <= _smallest_growth(e)
+    if any_lane(steep):
+        # rounding of a violent step may still lose the sign: such a particle keeps J = 1e-3
+        guarded = maximum(J_n * mat3.det(mat3.safe_step(A)), const(e, 1e-3)) - one
+        e_new = select(steep, guarded, e_new)
+    return (e_new,)
+
+
+@inline
+def feasible(state, A, coeffs, dt):
+    """Return where the linear volume update is taken: 1 + tr A > 0.1."""
+    return const(A[0], 1.0) + mat3.trace(A) > _smallest_growth(A[0])
+
+
+@inline
+def wave_speed(state, coeffs):
+    """Return the speed of sound [m/s] in current space: sqrt(bulk / rho_0) at rest, J times that when expanded."""
+    e = state[0]
+    one = const(e, 1.0)
+    return maximum(one + e, one) * sqrt(coeffs[0] / coeffs[1])

@@ -1,0 +1,105 @@
+"""Knobs of the built-in laws: names, units, ranges, defaults and help, without numba, so that nodes and hosts load fast.
+
+Each dataclass is the `Params` of the law module named in its `law`; its "Attributes:" section is the help text of the knobs.
+Sources: "Stomakhin 2013" is the snow paper, "C21", "R15", "S14", "B18" the surface energy, Oldroyd, melting and student report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mpm_nodes.data import A, Pascals, PascalSeconds, Range, Unitless
+
+_Stiffness = A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1e2, soft_max=1e8, log=True)]
+_PoissonRatio = A[float, Unitless, Range(min=0.0, max=0.499, soft_max=0.49)]
+
+
+def lame(youngs_modulus: float, poisson_ratio: float) -> tuple[float, float]:
+    """Return the shear modulus mu and the first Lame parameter lambda [Pa]: E/(2(1+nu)), E nu/((1+nu)(1-2nu))."""
+    mu = youngs_modulus / (2.0 * (1.0 + poisson_ratio))
+    return mu, youngs_modulus * poisson_ratio / ((1.0 + poisson_ratio) * (1.0 - 2.0 * poisson_ratio))
+
+
+@dataclass(frozen=True)
+class NeoHookean:
+    """Rubber-like elastic solid: never yields, resists collapse.
+
+    Attributes:
+        youngs_modulus: Stiffness against stretch [Pa].
+        poisson_ratio: Sideways contraction; 0.5 would be incompressible.
+    """
+
+    law: ClassVar[str] = "neo_hookean"
+    label: ClassVar[str] = "Neo-Hookean Solid"
+    source: ClassVar[str] = "R15 eq. 8-9"
+    density: ClassVar[float] = 1000.0
+
+    youngs_modulus: _Stiffness = 1e5
+    poisson_ratio: _PoissonRatio = 0.3
+
+
+@dataclass(frozen=True)
+class FixedCorotated:
+    """Elastic solid that measures strain after taking the rotation out: robust in strong compression.
+
+    Attributes:
+        youngs_modulus: Stiffness against stretch [Pa].
+        poisson_ratio: Sideways contraction; 0.5 would be incompressible.
+    """
+
+    law: ClassVar[str] = "fixed_corotated"
+    label: ClassVar[str] = "Fixed Corotated Solid"
+    source: ClassVar[str] = "C21 section 3.2.1, B18 eq. 9"
+    density: ClassVar[float] = 1000.0
+
+    youngs_modulus: _Stiffness = 1e5
+    poisson_ratio: _PoissonRatio = 0.3
+
+
+@dataclass(frozen=True)
+class Snow:
+    """Elastic up to a critical strain, then flows and tears; packing hardens it, stretching softens it.
+
+    Attributes:
+        youngs_modulus: Stiffness of the unpacked material [Pa].
+        poisson_ratio: Sideways contraction; 0.5 would be incompressible.
+        critical_compression: Compression that still springs back (theta_c); small: powdery, large: chunky.
+        critical_stretch: Stretch that still springs back (theta_s); small: brittle, large: stringy.
+        hardening: Growth of the stiffness with packing: exp(hardening (1 - J_P)).
+        preserve_volume: Flow at constant volume (J_P = 1): for melts and doughs; switches hardening off.
+    """
+
+    law: ClassVar[str] = "snow"
+    label: ClassVar[str] = "Snow"
+    source: ClassVar[str] = "Stomakhin 2013, B18 section 8, S14 section 5.1"
+    density: ClassVar[float] = 400.0
+
+    youngs_modulus: _Stiffness = 1.4e5
+    poisson_ratio: _PoissonRatio = 0.2
+    critical_compression: A[float, Unitless, Range(min=0.0, max=0.9, soft_max=0.1)] = 2.5e-2
+    critical_stretch: A[float, Unitless, Range(min=0.0, max=10.0, soft_max=0.1)] = 7.5e-3
+    hardening: A[float, Unitless, Range(min=0.0, max=50.0, soft_max=20.0)] = 10.0
+    preserve_volume: bool = False
+
+
+@dataclass(frozen=True)
+class Liquid:
+    """Weakly compressible Newtonian liquid.
+
+    Attributes:
+        bulk_modulus: Resistance to compression [Pa]; 100 rho g depth keeps the volume to 1 %.
+        viscosity: Dynamic viscosity mu [Pa s], stress 2 mu sym(grad v): water 0.001, honey 10.
+    """
+
+    law: ClassVar[str] = "liquid"
+    label: ClassVar[str] = "Liquid"
+    source: ClassVar[str] = "C21 eq. 14-16"
+    density: ClassVar[float] = 1000.0
+
+    bulk_modulus: _Stiffness = 1e5
+    viscosity: A[float, PascalSeconds, Range(min=0.0, soft_max=100.0)] = 0.0
+
+
+BUILT_IN: dict[str, type] = {params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid)}
+"""`Params` of the built-in laws by law id; the law itself is the module `mpm_nodes.materials.<law id>`."""

@@ -1,0 +1,229 @@
+"""Caches on disk: write a frame as USD and VDB, and read the points of a USD file as a source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import (
+    A,
+    Collider,
+    FrameContext,
+    Frames,
+    GraphSettings,
+    InputError,
+    LevelSet,
+    Many,
+    Material,
+    Mesh,
+    Metres,
+    OutputError,
+    Particles,
+    Range,
+    Unitless,
+)
+from mpm_nodes.graph.declare import node
+
+
+@dataclass(frozen=True)
+class CacheFrame:
+    """Where a written frame lies, relative to the output folder.
+
+    Attributes:
+        stage: Root stage of the cache.
+        layer: USD layer of the frame.
+        volumes: VDB file of the frame, "" without volumes.
+        number: Number of the frame in file names, and its time code.
+    """
+
+    stage: str
+    layer: str
+    volumes: str
+    number: int
+
+
+# ---------------------------------------------------------------- writing
+@node(category="Cache", label="Write Cache", version=1)
+def write_cache(
+    ctx: FrameContext,
+    particles: Particles = None,
+    mesh: Mesh = None,
+    volumes: Many[LevelSet] = (),
+    colliders: Many[Collider] = (),
+    *,
+    name: str = "cache",
+    attributes: tuple[str, ...] = ("velocity", "id", "material", "mass", "volume"),
+    half: bool = True,
+    point_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=3.0)] = 1.0,
+) -> CacheFrame:
+    """Write a frame as USD and VDB files, tied together by one stage that opens after every frame.
+
+    Args:
+        particles: Particles to write as points.
+        mesh: Surface to write.
+        volumes: Level sets, fogs and vector grids to write into one VDB file a frame.
+        colliders: Collision bodies whose meshes are drawn.
+        name: Name of the stage, and of the folder that holds its frames.
+        attributes: Particle attributes to write besides the position; "*" writes all of them.
+        half: Store volumes in 16 bits, which is plenty for rendering.
+        point_scale: Drawn diameter of a particle over the diameter of a ball of its volume.
+    """
+    from usd_io.stage import CacheNames, frame_layer, root_layers
+    from usd_io.volumes import write_volumes
+
+    files = ctx.files
+    if files is None:
+        raise OutputError("write_cache: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
+    if particles is None and mesh is None and not volumes and not colliders:
+        raise OutputError("write_cache: nothing is wired in; wire particles, mesh, volumes or colliders")
+    names, number, fps = CacheNames(name), files.number, ctx.settings.fps
+    first = _first_number(files, name)
+    layer = frame_layer(
+        names, number, fps, particles=particles, mesh=mesh, volumes=volumes, colliders=colliders,
+        attributes=_chosen(ctx, particles, attributes), width_scale=point_scale,
+    )
+    stage = Path(files.folder) / names.stage
+    root, manifest = root_layers(
+        names, layer, first, number, fps, _provenance(files), stage if number > first else None
+    )
+    if volumes:
+        facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
+        write_volumes(_new_path(files, names.volumes(number)), volumes, facts, half)
+    _export(layer, _new_path(files, names.layer(number)))
+    _export(manifest, files.path(names.manifest))
+    _export(root, files.path(names.stage))
+    return CacheFrame(names.stage, names.layer(number), names.volumes(number) if volumes else "", number)
+
+
+def _first_number(files: Any, name: str) -> int:
+    """Return the number of the first frame of this cook; refuse gaps, which Blender plays as empty frames."""
+    frames = sorted(files.frames())
+    if frames != list(range(frames[0], frames[0] + len(frames))) or frames[-1] != files.frame:
+        raise OutputError(f"write_cache: frame {files.frame} of {name!r} would leave a gap in frames {frames[0]} to "
+                          f"{frames[-1]}; cook every frame in order, or into a new folder with --out")
+    return files.number - (len(frames) - 1)
+
+
+def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[str, ...]) -> list[str]:
+    """Return the columns to write; names that neither the table nor the particles know are refused."""
+    from mpm_nodes.data import ATTRIBUTES
+    from usd_io.estimate import EVERY_ATTRIBUTE
+
+    if particles is None:
+        return []
+    held = list(particles.attributes)
+    unknown = [a for a in attributes if a not in ATTRIBUTES and a not in held and a != EVERY_ATTRIBUTE]
+    if unknown:
+        raise OutputError(f"write_cache.attributes: {unknown[0]!r} is no attribute of these particles; they have "
+                          f"{', '.join(held)} (\"*\" writes all)")
+    return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
+
+
+def _provenance(files: Any) -> dict[str, Any]:
+    """Return what made the cache, as USD metadata: graph and overrides as JSON text."""
+    manifest = files.manifest
+    facts: dict[str, Any] = {"frame_offset": files.number - files.frame}
+    for name in ("package_version", "graph", "overrides"):
+        if name in manifest:
+            value = manifest[name]
+            facts[name] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return facts
+
+
+def _new_path(files: Any, relative: str) -> Path:
+    """Return the temporary path of a file of this frame alone; refuse two caches of one name."""
+    path = files.path(relative)
+    if path.exists():
+        raise OutputError(f"write_cache.name: {relative} is already written in this frame by another node; give each "
+                          "write_cache a name of its own")
+    return path
+
+
+def _export(layer: Any, path: Path) -> None:
+    from pxr import Tf
+
+    try:
+        done = layer.Export(str(path))
+    except Tf.ErrorException as error:
+        raise OutputError(f"{path}: cannot be written ({str(error).splitlines()[-1].strip()}); free some disk space, "
+                          "then continue with --resume") from error
+    if not done:
+        raise OutputError(f"{path}: cannot be written; check folder, permissions and free space")
+
+
+def _estimate(
+    knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]
+) -> dict[str, Any]:
+    """Return the disk space of a frame from what the wired nodes expect to make."""
+    from usd_io.estimate import frame_bytes
+
+    def total(port: str, fact: str) -> int:
+        return int(sum(each.get(fact, 0) for each in inputs.get(port, ())))
+
+    meshes = total("mesh", "mesh_points") + total("colliders", "mesh_points")
+    size = frame_bytes(
+        total("particles", "particles"), knobs["attributes"], meshes, total("volumes", "voxels"), knobs["half"]
+    )
+    return {"disk": size}
+
+
+write_cache.preflight = _estimate
+
+
+# ---------------------------------------------------------------- reading
+@node(category="Cache", label="Read Points", version=1)
+def read_points(
+    ctx: FrameContext,
+    material: Material = None,
+    *,
+    path: Path,
+    prim: str = "",
+    frame_offset: A[int, Frames] = 0,
+    spacing: A[float, Metres, Range(min=0.0, soft_max=1.0)] = 0.0,
+) -> Particles:
+    """Read points from a USD file as particles, in metres and Y up, with every attribute that they carry.
+
+    Velocities, ids and primvars that bear the name of a particle attribute (`v`, `F`, `stiffness`, ...) fill it; others
+    are carried along. Mass and volume follow from the material and the spacing where the file has none.
+
+    Args:
+        material: Material of all points; without it, the materials stored in a cache of ours.
+        path: USD file.
+        prim: Path or name of the Points prim; may stay empty when the file holds only one.
+        frame_offset: Added to the frame to get the frame of the file.
+        spacing: Distance of neighbouring points; 0 takes it from the file, or from its widths.
+    """
+    from usd_io.stage import read_points as read_from_stage
+
+    file = Path(path) if ctx.base is None else Path(ctx.base) / path
+    found = read_from_stage(file, ctx.frame + frame_offset, prim)
+    materials = (material,) if material is not None else found.materials
+    if not materials:
+        raise InputError(f"read_points.material: {file} carries no materials of ours; wire a material into it")
+    return _completed(found, materials, spacing or found.spacing, file, material is not None)
+
+
+def _completed(
+    found: Particles, materials: tuple[Material, ...], spacing: float, file: Path, one_material: bool
+) -> Particles:
+    """Return the particles with a sound material column, volume and mass."""
+    columns, count = dict(found.attributes), len(found)
+    if one_material or "material" not in columns:
+        columns["material"] = np.zeros(count, np.int32)
+    index = columns["material"]
+    if count and not (index.min() >= 0 and index.max() < len(materials)):
+        raise InputError(f"read_points: {file}: material numbers from {index.min()} to {index.max()} for {len(materials)} "
+                         "stored materials; wire a material into the node")
+    if spacing <= 0.0:
+        raise InputError(f"read_points.spacing: {file} has neither volumes nor widths that tell it; give it in metres")
+    columns.setdefault("velocity", np.zeros((count, 3), np.float32))
+    if "volume" not in columns:
+        columns["volume"] = np.full(count, spacing**3)
+    if "mass" not in columns or one_material:
+        columns["mass"] = np.array([m.density for m in materials])[columns["material"]] * columns["volume"]
+    return Particles(columns, materials, spacing, found.time)

@@ -1,0 +1,57 @@
+"""Material nodes: one for each constitutive law, generated from the knobs of its `Params`.
+
+Importing this module does not load numba: the knobs of the built-in laws live in a light table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Range
+from mpm_nodes.graph.declare import node, parse_docstring
+from mpm_nodes.materials.parameters import BUILT_IN
+
+__all__ = ["material_node"]
+
+_DENSITY = A[float, KilogramsPerCubicMetre, Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e4, log=True)]
+
+
+def material_node(params: type, version: int = 1) -> Callable[..., Material]:
+    """Return the node `material_<law>` of a law: its knobs are the fields of `params`, the density and a label.
+
+    A file with a law of your own ends with `material_mine = material_node(Params)` beside `register_law(...)`.
+
+    Args:
+        params: The law's `Params` dataclass.
+        version: Raise it when the same knobs give another material.
+    """
+    summary, help_of = parse_docstring(params.__doc__ or "")
+    hints = typing.get_type_hints(params, include_extras=True)
+    knobs = [(field.name, hints[field.name], field.default, help_of.get(field.name, "")) for field in dataclasses.fields(params)]
+    knobs += [("density", _DENSITY, params.density, "Density at rest [kg/m^3]."),
+              ("label", str, "", "What messages and reports call it; empty takes the name of the law.")]
+
+    def material(**values: Any) -> Material:
+        chosen = {name: default for name, _hint, default, _help in knobs} | values
+        label, density = chosen.pop("label"), chosen.pop("density")
+        return Material(params.law, chosen, density, label or params.label)
+
+    material.__name__ = material.__qualname__ = f"material_{params.law}"
+    material.__module__ = params.__module__ if not params.__module__.startswith("mpm_nodes.") else __name__
+    material.__annotations__ = {name: hint for name, hint, _default, _help in knobs} | {"return": Material}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    material.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, keyword, default=default, annotation=hint) for name, hint, default, _help in knobs],
+        return_annotation=Material)
+    lines = [summary, "", "Args:", *(f"    {name}: {text}" for name, _hint, _default, text in knobs),
+             "", f"Source: {params.source}."]
+    material.__doc__ = "\n".join(lines)
+    return node(category="Material", label=params.label, version=version)(material)
+
+
+for _params in BUILT_IN.values():
+    globals()[f"material_{_params.law}"] = material_node(_params)

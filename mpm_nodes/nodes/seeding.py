@@ -1,0 +1,184 @@
+"""Fill regions with particles: the lattice, the Poisson-disc set, their volumes, and the memory they will need."""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles, Vec3
+
+if TYPE_CHECKING:
+    from mpm_nodes.kernels.regions import Region
+
+POISSON_RADIUS = 0.42
+"""Least distance of Poisson-disc particles in cells: gives about eight particles a cell."""
+BYTES_PER_PARTICLE = 600
+"""What a particle costs from emission to the written frame: columns, solver state twice, its share of the grid."""
+
+
+class Seeding(enum.Enum):
+    """How particles are laid out."""
+
+    LATTICE = "lattice"
+    POISSON = "poisson"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How a region's particles are laid out and moved.
+
+    Attributes:
+        centre: Where the region's origin goes [m].
+        rotation: Angles about x, then y, then z [deg].
+        velocity: Velocity of the centre [m/s].
+        angular_velocity: Rotation about the centre [rad/s].
+        seeding: Lattice or Poisson disc.
+        jitter: Random shift of lattice points, as a fraction of their spacing.
+        stiffness_variation: Half width of the random factor on the stiffness; 0 writes no `stiffness_scale` column.
+        seed: Seed of every random choice.
+    """
+
+    centre: Vec3 = (0.0, 0.0, 0.0)
+    rotation: Vec3 = (0.0, 0.0, 0.0)
+    velocity: Vec3 = (0.0, 0.0, 0.0)
+    angular_velocity: Vec3 = (0.0, 0.0, 0.0)
+    seeding: Seeding = Seeding.LATTICE
+    jitter: float = 0.0
+    stiffness_variation: float = 0.0
+    seed: int = 0
+
+
+def fill_region(
+    where: str, region: Region, placement: Placement, settings: GraphSettings, material: Material
+) -> Particles:
+    """Fill a region with particles of one material.
+
+    Every particle gets the same share of the region's volume, V0 = |region| / N, so that the total mass is exact.
+
+    Args:
+        where: Name of the node, for messages.
+        region: What to fill, in its own frame [m].
+        placement: Layout and motion.
+        settings: Its cell size sets the spacing.
+        material: Material of all particles.
+
+    Raises:
+        MpmNodesError: if the particles would not fit into memory, or if there would be none.
+    """
+    spacing = 0.5 * settings.cell_size
+    _check_memory(where, region, placement.seeding, settings.cell_size)
+    local = _points(region, placement, spacing)
+    if not len(local):
+        size = " x ".join(f"{edge:.4g}" for edge in region.high - region.low)
+        raise MpmNodesError(f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
+                            "make the region larger or settings.cell_size smaller")
+    turned = local @ rotation_matrix(placement.rotation).T
+    count = len(local)
+    columns = {
+        "position": turned + np.asarray(placement.centre, np.float64),
+        "velocity": np.asarray(placement.velocity, np.float64)
+        + np.cross(np.asarray(placement.angular_velocity, np.float64), turned),
+        "mass": np.full(count, material.density * region.volume / count),
+        "volume": np.full(count, region.volume / count),
+        "id": np.arange(count, dtype=np.int64),
+        "material": np.zeros(count, np.int32),
+    }
+    if placement.stiffness_variation > 0.0:
+        random = np.random.default_rng([placement.seed, 1])
+        columns["stiffness_scale"] = 1.0 + placement.stiffness_variation * random.uniform(-1.0, 1.0, count)
+    return Particles(columns, (material,), spacing)
+
+
+def rotation_matrix(degrees: Vec3) -> np.ndarray:
+    """Return the matrix that turns about x, then y, then z by the given angles [deg]."""
+    matrix = np.eye(3)
+    for axis, angle in enumerate(np.radians(np.asarray(degrees, np.float64))):
+        b, c = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.eye(3)
+        turn[b, b] = turn[c, c] = np.cos(angle)
+        turn[c, b], turn[b, c] = np.sin(angle), -np.sin(angle)
+        matrix = turn @ matrix
+    return matrix
+
+
+def available_memory() -> int:
+    """Return the bytes that this process can still take (of the machine, or of its control group if that has less)."""
+    free = 2**62
+    try:
+        with open("/proc/meminfo") as lines:
+            free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
+            free = min(free, int(limit.read()) - int(used.read()))
+    except (OSError, ValueError):  # no control group, or no limit in it
+        pass
+    return max(free, 0)
+
+
+def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:
+    """Return the expected number of particles and the bytes that seeding and simulating them takes."""
+    from mpm_nodes.kernels.poisson import SAMPLES_PER_CUBE, background_bytes
+
+    if seeding is Seeding.POISSON:
+        distance = POISSON_RADIUS * cell_size
+        count = SAMPLES_PER_CUBE * region.volume / distance**3
+        return count, count * BYTES_PER_PARTICLE + background_bytes(region, distance)
+    box = float(np.prod(region.high - region.low))
+    cube = (0.5 * cell_size) ** 3
+    return region.volume / cube, region.volume / cube * BYTES_PER_PARTICLE + 60.0 * box / cube
+
+
+def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float) -> None:
+    count, need = estimate(region, seeding, cell_size)
+    free = available_memory()
+    if need > free:
+        fits = cell_size * (need / max(free, 1)) ** (1.0 / 3.0) * 1.1
+        raise MpmNodesError(
+            f"{where}: about {count:.3g} particles need {need / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free; "
+            f"set settings.cell_size to {fits:.2g} m or more (it is {cell_size:g} m), or make the region smaller")
+
+
+def _points(region: Region, placement: Placement, spacing: float) -> np.ndarray:
+    from mpm_nodes.kernels.poisson import poisson_disc
+    from mpm_nodes.kernels.regions import BOX
+
+    if placement.seeding is Seeding.POISSON:
+        return poisson_disc(region, POISSON_RADIUS * 2.0 * spacing, seed=placement.seed)
+    jitter = None if placement.jitter <= 0.0 else np.random.default_rng([placement.seed, 0])
+    if region.kind == BOX:
+        return _box_lattice(region, spacing, placement.jitter, jitter)
+    return _cut_lattice(region, placement.centre, spacing, placement.jitter, jitter)
+
+
+def _box_lattice(region: Region, spacing: float, amount: float, jitter: np.random.Generator | None) -> np.ndarray:
+    """Return a lattice stretched (by less than half a spacing an axis) to fill the box evenly."""
+    size = region.high - region.low
+    counts = np.maximum(np.rint(size / spacing), 1).astype(int)
+    axes = [low + (np.arange(n) + 0.5) * (edge / n) for low, edge, n in zip(region.low, size, counts, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    if jitter is not None:
+        points += amount * (size / counts) * (jitter.random(points.shape) - 0.5)
+    return points
+
+
+def _cut_lattice(region: Region, centre: Vec3, spacing: float, amount: float,
+                 jitter: np.random.Generator | None) -> np.ndarray:
+    """Return the points ((i + 1/2) spacing) of the world's lattice that lie inside the region, slab by slab."""
+    shift = np.asarray(centre, np.float64)
+    first = np.floor((region.low + shift) / spacing).astype(np.int64) - 1
+    last = np.ceil((region.high + shift) / spacing).astype(np.int64) + 1
+    axes = [(np.arange(a, b) + 0.5) * spacing - s for a, b, s in zip(first, last, shift, strict=True)]
+    kept = []
+    for x in axes[0]:
+        slab = np.stack(np.meshgrid([x], axes[1], axes[2], indexing="ij"), axis=-1).reshape(-1, 3)
+        if jitter is not None:
+            slab += amount * spacing * (jitter.random(slab.shape) - 0.5)
+        kept.append(slab[region.inside(slab)])
+    return np.concatenate(kept)

@@ -1,0 +1,144 @@
+"""Render frames of a USD stage with Cycles. Runs inside Blender's Python, in a process of its own: `python THIS job.json`.
+
+Imports nothing of this package: bpy brings its own copy of the USD libraries.
+"""
+
+import json
+import math
+import os
+import sys
+import traceback
+
+
+def main(path: str) -> None:
+    """Import the stage that the job names, dress it, and render its frames."""
+    with open(path, encoding="utf-8") as stream:
+        job = json.load(stream)
+    import bpy
+
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True)
+    scene = bpy.context.scene
+    _settings(bpy, scene, job)
+    _camera(bpy, scene, job)
+    _surroundings(bpy, scene, job)
+    for done, (frame, image) in enumerate(zip(job["frames"], job["images"], strict=True)):
+        scene.frame_set(frame)
+        _dress(bpy, scene, job)
+        scene.render.filepath = image
+        bpy.ops.render.render(write_still=True)
+        print(f"MPM_FRAME {done + 1}", flush=True)
+
+
+def _settings(bpy, scene, job) -> None:
+    scene.render.engine = "CYCLES"
+    scene.cycles.device = "CPU"
+    scene.cycles.samples = job["samples"]
+    scene.cycles.use_denoising = True
+    scene.render.resolution_x, scene.render.resolution_y = job["size"]
+    scene.render.resolution_percentage = 100
+    scene.render.image_settings.file_format = "PNG"
+    scene.view_settings.view_transform = "Standard"
+
+
+def _camera(bpy, scene, job) -> None:
+    """Use the stage's camera, or one that frames the scene (the job's axes are Y up, Blender's Z up)."""
+    from mathutils import Matrix
+
+    found = next((item for item in scene.objects if item.type == "CAMERA"), None)
+    given = job["camera"]
+    if found is None and given is not None:
+        found = bpy.data.objects.new("framing", bpy.data.cameras.new("framing"))
+        scene.collection.objects.link(found)
+        axes = [given["right"], given["up"], [-c for c in given["forward"]], given["eye"]]
+        columns = [_z_up(axis) for axis in axes]
+        found.matrix_world = Matrix([[columns[c][r] for c in range(4)] for r in range(3)] + [[0, 0, 0, 1]])
+        found.data.sensor_fit = "HORIZONTAL"
+        found.data.lens = given["focal"] * found.data.sensor_width
+    if found is not None:
+        found.data.clip_end = max(found.data.clip_end, 40.0 * job["extent"])
+        found.data.clip_start = min(found.data.clip_start, 0.01 * job["extent"])
+    scene.camera = found
+
+
+def _z_up(vector):
+    return [vector[0], -vector[2], vector[1]]
+
+
+def _surroundings(bpy, scene, job) -> None:
+    """Add a sun and a sky where the stage has no light, and a ground."""
+    if not any(item.type == "LIGHT" for item in scene.objects):
+        lamp = bpy.data.lights.new("sun", "SUN")
+        lamp.energy, lamp.angle = 3.0, math.radians(3.0)
+        sun = bpy.data.objects.new("sun", lamp)
+        sun.rotation_euler = (math.radians(32.0), 0.0, math.radians(130.0))
+        scene.collection.objects.link(sun)
+    if scene.world is None:
+        scene.world = bpy.data.worlds.new("sky")
+    scene.world.use_nodes = True
+    background = scene.world.node_tree.nodes.get("Background") or scene.world.node_tree.nodes.new("ShaderNodeBackground")
+    background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
+    background.inputs[1].default_value = 0.6
+    reach = 60.0 * job["extent"]
+    mesh = bpy.data.meshes.new("ground")
+    corners = [(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)]
+    mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
+    ground = bpy.data.objects.new("ground", mesh)
+    ground.location.z = job["ground"]
+    ground.data.materials.append(_material(bpy, "ground", (0.42, 0.43, 0.44), 0.9))
+    scene.collection.objects.link(ground)
+
+
+def _dress(bpy, scene, job) -> None:
+    """Hide what is not to be seen, and give points the material that the import lost; slots of the object last."""
+    surfaces = [item for item in scene.objects if item.type == "MESH" and _is_surface(item) and len(item.data.polygons)]
+    clouds = [item for item in scene.objects if item.type == "POINTCLOUD"]
+    take_surface = bool(surfaces) and (job["show"] == "surface" or not clouds)
+    for item in scene.objects:
+        if item.type == "VOLUME":
+            item.hide_render = True
+        elif item.type == "POINTCLOUD":
+            item.hide_render = take_surface
+            _assign(bpy, item, job, (0.95, 0.62, 0.16))
+        elif item.type == "MESH" and item.name != "ground":
+            item.hide_render = _is_surface(item) and not take_surface
+            if not any(slot.material for slot in item.material_slots):
+                _assign(bpy, item, job, (0.95, 0.62, 0.16) if _is_surface(item) else (0.36, 0.42, 0.50))
+
+
+def _is_surface(item) -> bool:
+    return item.name.lower().split(".")[0] in ("surface", "mesh", "skin")
+
+
+def _assign(bpy, item, job, fallback) -> None:
+    colour = job["colours"].get(item.name.split(".")[0], fallback)
+    material = _material(bpy, f"preview_{item.name}", colour, 0.45)
+    if not item.material_slots:
+        item.data.materials.append(None)
+    for slot in item.material_slots:
+        slot.link = "OBJECT"
+        slot.material = material
+
+
+def _material(bpy, name, colour, roughness):
+    material = bpy.data.materials.get(name)
+    if material is None:
+        material = bpy.data.materials.new(name)
+        material.use_nodes = True
+        shader = material.node_tree.nodes["Principled BSDF"]
+        shader.inputs["Base Color"].default_value = (*colour, 1.0)
+        shader.inputs["Roughness"].default_value = roughness
+    return material
+
+
+if __name__ == "__main__":
+    status = 1
+    try:
+        main(sys.argv[1])
+        status = 0
+    except BaseException as error:
+        traceback.print_exc()
+        print(f"{type(error).__name__}: {error}")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # Blender can hang while it shuts down

@@ -1,0 +1,110 @@
+"""Checked mode: catch a stage whose declaration of reads and writes is not true.
+
+Every stage runs twice from the same state, with all that it does not declare to read filled with different garbage. Its declared
+outputs must come out bit for bit equal, and what it does not declare to write must come out untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.solver.state import GridStore, ParticleStore
+
+STRUCTURE = frozenset(("id", "material"))
+"""Never filled with garbage: sorting and the choice of the law hang on them."""
+
+
+class LyingDeclaration(MpmNodesError):
+    """A stage reads or writes an array that it does not declare."""
+
+
+def run_checked(planned: Any, call: Callable[[], None], particles: ParticleStore, grid: GridStore) -> None:
+    """Run one planned stage twice and compare; afterwards the state is that of one plain run.
+
+    Raises:
+        LyingDeclaration: The stage reads or writes what it does not declare.
+    """
+    before = _Saved(particles, grid)
+    reads, writes = planned.reads, planned.writes
+    outputs: list[dict[Any, np.ndarray]] = []
+    for seed in (1, 2):
+        before.restore()
+        garbage = before.fill(seed, keep=reads)
+        call()
+        if particles.count != before.count:
+            before.restore()  # particles were deleted: rows cannot be compared, so run it plainly
+            call()
+            return
+        after = _Saved(particles, grid)
+        for key, filled in garbage.items():
+            if key not in writes and not _same(filled, after.arrays[key]):
+                raise LyingDeclaration(
+                    f"stage {planned.id}: writes {key[0]}.{key[1]} without declaring it; add Writes({key[1]!r}) to the stage")
+        outputs.append({key: values for key, values in after.arrays.items() if key in writes})
+    for key, first in outputs[0].items():
+        if not _same(first, outputs[1][key]):
+            unread = sorted(f"{domain}.{name}" for domain, name in before.arrays if (domain, name) not in reads)
+            raise LyingDeclaration(
+                f"stage {planned.id}: its {key[0]}.{key[1]} depends on arrays that it does not declare to read (one of "
+                f"{', '.join(unread)}); add them to Reads(...)")
+    before.put({key: values for key, values in before.arrays.items() if key not in writes})
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+class _Saved:
+    """Copy of everything that a stage can touch, keyed by (domain, array)."""
+
+    def __init__(self, particles: ParticleStore, grid: GridStore) -> None:
+        self.particles, self.grid = particles, grid
+        self.count, self.drift, self.sorted = particles.count, particles.drift, particles.sorted
+        self.block_start = particles.block_start.copy()
+        self.block_coord = particles.block_coord.copy()
+        self.arrays: dict[tuple[str, str], np.ndarray] = {("particles", "position"): self._offsets().copy()}
+        for name in particles.names:
+            self.arrays["particles", name] = self._rows(name).copy()
+        for name in GridStore.COMPONENTS:
+            self.arrays["grid", name] = grid.unpack(name)
+
+    def _offsets(self) -> np.ndarray:
+        return self.particles.offset[: 3 * self.particles.stride].reshape(3, -1)[:, : self.particles.count]
+
+    def _rows(self, name: str) -> np.ndarray:
+        rows = self.particles.table[name].rows
+        return self.particles.array(name)[: rows * self.particles.stride].reshape(rows, -1)[:, : self.particles.count]
+
+    def restore(self) -> None:
+        """Put everything back."""
+        self.particles.count, self.particles.drift, self.particles.sorted = self.count, self.drift, self.sorted
+        self.particles.block_start, self.particles.block_coord = self.block_start.copy(), self.block_coord.copy()
+        self.put(self.arrays)
+
+    def put(self, arrays: dict[tuple[str, str], np.ndarray]) -> None:
+        """Write some arrays back."""
+        for (domain, name), values in arrays.items():
+            if domain == "grid":
+                self.grid.pack(name, values)
+            elif name == "position":
+                self._offsets()[:] = values
+            else:
+                self._rows(name)[:] = values
+
+    def fill(self, seed: int, keep: frozenset[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
+        """Fill every array outside `keep` with garbage; return what each array now holds."""
+        rng = np.random.default_rng(seed)
+        now = {}
+        for key, values in self.arrays.items():
+            if key in keep or key[1] in STRUCTURE:
+                now[key] = values
+            elif key == ("particles", "position"):  # any offset inside the block is safe for the kernels
+                now[key] = (rng.uniform(-1.9, 1.9, values.shape) * self.particles.unit).astype(values.dtype)
+            else:
+                now[key] = rng.uniform(0.5, 1.5, values.shape).astype(values.dtype)
+        self.put(now)
+        return now

@@ -1,0 +1,184 @@
+"""The colliders of a solve as the kernels see them: packed once a frame, posed once a substep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, CollisionRule, MpmNodesError, WallRule, Walls
+from mpm_nodes.kernels import collision
+from mpm_nodes.kernels.level_set import (
+    BODY_INTEGERS,
+    BODY_REALS,
+    FRICTION,
+    HAS_VELOCITY,
+    KIND,
+    LEVEL_SET,
+    PLANE,
+    RULE,
+    SIZES,
+    LeafLevelSet,
+    PosedLevelSets,
+    pack_level_sets,
+)
+from mpm_nodes.kernels.posing import pose_bodies
+
+RULES = {CollisionRule.STICKY: collision.STICKY, CollisionRule.SLIP: collision.SLIP,
+         CollisionRule.SEPARATE: collision.SEPARATE}
+WALL_RULES = {WallRule.STICKY: collision.STICKY, WallRule.SLIP: collision.SLIP, WallRule.SEPARATE: collision.SEPARATE,
+              WallRule.OPEN: collision.OPEN, WallRule.DELETE: collision.DELETE}
+OPEN_WALLS = Walls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (WallRule.OPEN,) * 6)
+
+
+class ColliderSet:
+    """All colliders and walls of one solve over one frame.
+
+    Args:
+        colliders: In the order in which they act; the last one has the last word.
+        walls: The domain's walls, or None for an unbounded domain.
+        dtype: Float type of the solve (poses and distances are float64 whatever it is).
+        origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
+        previous: The set of the frame before: level sets that are still the same are not packed again.
+
+    Attributes:
+        colliders: As given.
+        walls: As given, open ones for None.
+        fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
+
+    Raises:
+        MpmNodesError: A collider without a usable shape.
+    """
+
+    def __init__(self, colliders: Sequence[Collider], walls: Walls | None = None, dtype: Any = np.float32,
+                 origin: Any = (0.0, 0.0, 0.0), previous: ColliderSet | None = None) -> None:
+        self.colliders = tuple(colliders)
+        self.walls = OPEN_WALLS if walls is None else walls
+        self.dtype = np.dtype(dtype)
+        self.origin = np.array(origin, np.float64)
+        shapes = [_checked(collider) for collider in self.colliders]
+        self._integer = np.zeros((len(shapes), BODY_INTEGERS), np.int64)
+        self._real = np.zeros((len(shapes), BODY_REALS))
+        for b, (collider, shape) in enumerate(zip(self.colliders, shapes, strict=True)):
+            moving = bool(shape.level_sets) and all(part.velocities is not None for part in shape.level_sets)
+            self._integer[b, [KIND, RULE, HAS_VELOCITY]] = shape.kind, RULES[collider.rule], moving
+            self._real[b, FRICTION] = collider.friction
+            self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
+        self._pack_keys(shapes)
+        self._pack_level_sets(shapes, previous)
+        low, high = np.array(self.walls.low, np.float64), np.array(self.walls.high, np.float64)
+        self._walls = np.stack([low, high]) - self.origin
+        self._wall_rules = np.array([*(WALL_RULES[side] for side in self.walls.sides), self.walls.friction], np.float64)
+        self.fastest = max((_fastest(shape) for shape in shapes), default=0.0)
+        self._times = np.zeros(2)
+        self._dt = 0.0
+
+    def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
+        self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
+        self._key_start = np.cumsum([0, *(len(shape.level_sets) for shape in shapes)])
+        nothing = [np.zeros(0)]
+        self._pose_times = np.concatenate([shape.pose_times for shape in shapes] or nothing)
+        self._rotations = np.concatenate([shape.rotations for shape in shapes] or [np.zeros((0, 4))])
+        self._translations = np.concatenate([shape.translations for shape in shapes] or [np.zeros((0, 3))])
+        self._key_times = np.concatenate([shape.level_set_times for shape in shapes] or nothing)
+
+    def _pack_level_sets(self, shapes: Sequence[PosedLevelSets], previous: ColliderSet | None) -> None:
+        every = [level_set for shape in shapes for level_set in shape.level_sets]
+        unique: dict[int, LeafLevelSet] = {id(level_set): level_set for level_set in every}
+        place = {key: k for k, key in enumerate(unique)}
+        self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
+        self._level_sets = tuple(unique.values())  # held, so that no id is used twice
+        if previous is not None and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
+            self._lattices, self._centres = previous._lattices, previous._centres
+            return
+        self._lattices = pack_level_sets(self._level_sets)
+        self._centres = np.array([level_set.centre for level_set in self._level_sets]).reshape(-1, 3)
+
+    # ---------------------------------------------------------------- per substep
+    @property
+    def idle(self) -> bool:
+        """Whether there is neither a body nor a wall that does anything."""
+        return not self.colliders and all(side is WallRule.OPEN for side in self.walls.sides)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of packed level sets."""
+        return sum(array.nbytes for array in self._lattices)
+
+    def pose(self, time_start: float, time_end: float) -> None:
+        """Place every body at the start and the end of a substep (seconds since the start frame)."""
+        self._times[0], self._times[1] = time_start, time_end
+        self._dt = time_end - time_start
+        if self.colliders:
+            pose_bodies(self._times, self.origin, self._pose_start, self._pose_times, self._rotations, self._translations,
+                        self._key_start, self._key_times, self._key_lattices, self._centres, self._integer, self._real)
+
+    def collide_grid(self, grid: Any) -> None:
+        """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
+        collision.collide_grid_nodes(
+            grid.array("velocity"), grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt,
+            self._walls, self._wall_rules, self._integer, self._real, *self._lattices)
+
+    def collide_particles(self, particles: Any) -> None:
+        """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
+        doomed = np.zeros(particles.count if WallRule.DELETE in self.walls.sides else 0, np.uint8)
+        collision.collide_particle_paths(
+            particles.offset, particles.array("velocity"), particles.stride, particles.block_coord, particles.block_start,
+            particles.shift, particles.h, particles.origin - self.origin, self._dt, self._walls, self._wall_rules, doomed,
+            self._integer, self._real, *self._lattices)
+        if doomed.any():
+            particles.delete(doomed.astype(bool))
+
+    def report(self, particles: Any) -> list[tuple[str, int, float]]:
+        """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed."""
+        if not self.colliders or not particles.count:
+            return [(collider.name, 0, 0.0) for collider in self.colliders]
+        found = collision.penetration(
+            particles.offset, particles.stride, particles.block_coord, particles.block_start, particles.shift,
+            particles.h, particles.origin - self.origin, self._integer, self._real, *self._lattices)
+        return [(collider.name, int(count), float(depth))
+                for collider, (count, depth) in zip(self.colliders, found, strict=True)]
+
+
+def _checked(collider: Collider) -> PosedLevelSets:
+    """Return the collider's shape when kernels can use it."""
+    shape = collider.shape
+    if not isinstance(shape, PosedLevelSets) or (shape.kind == LEVEL_SET) != bool(shape.level_sets):
+        raise MpmNodesError(f"collider '{collider.name}': its shape is {type(shape).__name__} without a body; "
+                            f"make colliders with the collide nodes")
+    numbers = (shape.pose_times, shape.rotations, shape.translations, shape.level_set_times, np.array(shape.sizes))
+    if not all(np.isfinite(part).all() for part in numbers):
+        raise MpmNodesError(f"collider '{collider.name}': its motion or size holds NaN or infinity; use finite numbers")
+    return shape
+
+
+def _fastest(shape: PosedLevelSets) -> float:
+    """Return a bound on the speed of the body's surface between its keys [m/s]."""
+    spans = np.diff(shape.pose_times)
+    fastest = 0.0
+    if len(spans) and (spans > 0).all() and shape.kind != PLANE:
+        shift = np.linalg.norm(np.diff(shape.translations, axis=0), axis=1)
+        cosine = np.abs((shape.rotations[1:] * shape.rotations[:-1]).sum(axis=1))
+        turn = 2.0 * np.arccos(np.minimum(cosine, 1.0))
+        fastest = float(((shift + turn * _reach(shape)) / spans).max())
+    elif len(spans) and (spans > 0).all():
+        fastest = float((np.linalg.norm(np.diff(shape.translations, axis=0), axis=1) / spans).max())
+    own = [np.abs(part.velocities).max() * 3.0**0.5 for part in shape.level_sets if part.velocities is not None]
+    keys = np.diff(shape.level_set_times)
+    if not own and len(keys) and (keys > 0).all():
+        centres = np.array([part.centre for part in shape.level_sets])
+        own = [(np.linalg.norm(np.diff(centres, axis=0), axis=1) / keys).max()]
+    return fastest + float(max(own, default=0.0))
+
+
+def _reach(shape: PosedLevelSets) -> float:
+    """Return how far from its own origin the body reaches [m]."""
+    if shape.kind != LEVEL_SET:
+        return float(np.linalg.norm(shape.sizes))
+    reach = 0.0
+    for part in shape.level_sets:
+        corners = np.array(np.meshgrid(*([0, 1],) * 3, indexing="ij")).reshape(3, 8).T * np.array(part.table.shape)
+        index = 8.0 * (corners + part.low) - part.to_index[:, 3]
+        reach = max(reach, float(np.linalg.norm(np.linalg.solve(part.to_index[:, :3], index.T), axis=0).max()))
+    return reach

@@ -1,0 +1,209 @@
+"""The substep loop: a planned substep graph that runs on a state, from Python or inside the solve node."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import (
+    ATTRIBUTES,
+    Attribute,
+    Collider,
+    Emitter,
+    Kernel,
+    Material,
+    MpmNodesError,
+    Particles,
+    StepContext,
+    Walls,
+    merge_materials,
+)
+from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
+from mpm_nodes.kernels.weights import DRIFT_LIMIT
+from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.contract import law_of
+from mpm_nodes.solver.checked import run_checked
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.state import BoundLaw, GridStore, ParticleStore
+
+SORT_INTERVAL = 32
+"""Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
+
+ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
+OPTIONAL = ("stiffness_scale",)
+"""Allocated only when the sources bring it."""
+
+
+class SubstepSolver:
+    """Runs a substep graph on particles: arrays in, arrays out, one substep or many.
+
+    Args:
+        particles: Initial particles; `mass` and `volume` default to the density and the spacing of their material.
+        substeps: Preset name, {"preset": name, "set": {...}}, a substeps document, or a plan.
+        cell_size: Grid spacing h [m]; None takes twice the particle spacing.
+        colliders: Collision bodies.
+        walls: Walls of the domain, or None.
+        emitters: Continuous sources.
+        gravity: Acceleration [m/s^2], or a function of the time [s] that returns one.
+        dtype: numpy.float32 or numpy.float64.
+        origin: World position of a grid node [m]; None takes the low corner of the walls, else of the particles.
+        checked: Run every stage twice and compare what it declares with what it does (slow).
+
+    Raises:
+        MpmNodesError: The graph, a material or the particles cannot be used; the message says why.
+    """
+
+    def __init__(self, particles: Particles, substeps: Any = "explicit_apic", *, cell_size: float | None = None,
+                 colliders: Sequence[Collider] = (), walls: Walls | None = None, emitters: Sequence[Emitter] = (),
+                 gravity: Any = (0.0, -9.81, 0.0), dtype: Any = np.float32, origin: Any = None, checked: bool = False) -> None:
+        self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
+        if not self.materials:
+            raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
+        self.streams = tuple(Stream(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
+        self.spacing = particles.spacing
+        self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
+        if not (np.isfinite(self.cell_size) and self.cell_size > 0):
+            raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
+        self.dtype = np.dtype(dtype)
+        laws = tuple(_bound(material, self.dtype) for material in self.materials)
+        state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
+        self.plan = substeps if isinstance(substeps, SubstepPlan) else plan_substeps(substeps, state_names)
+        columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
+        users = {**self.plan.user_attributes,
+                 **{name: _user_attribute(name, particles, emitters) for name in columns if name not in ATTRIBUTES}}
+        names = [*ALWAYS, *state_names, *(n for n in self.plan.attributes_needed if n not in OPTIONAL or n in columns),
+                 *(n for n in columns if n in ATTRIBUTES), *users]
+        self.particles = ParticleStore(
+            names, cell_size=self.cell_size, dtype=self.dtype, materials=len(self.materials),
+            origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
+        self.particles.laws = laws
+        self.grid = GridStore(self.particles)
+        self.walls, self.gravity, self.checked = walls, gravity, checked
+        self.step_context = StepContext(cell_size=self.cell_size)
+        self.time, self.next_id, self.substeps_done = 0.0, 0, 0
+        self.stage_seconds: dict[str, float] = {planned.id: 0.0 for planned in self.plan.stages}
+        self.colliders: ColliderSet | None = None
+        self.set_colliders(colliders)
+        initial = dict(particles.attributes)
+        initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
+        self._add(_completed(initial, particles, self.materials))
+        cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in self.plan.stages)
+        self._drift_limit = DRIFT_LIMIT["cubic" if cubic else "quadratic"]
+
+    # ---------------------------------------------------------------- running
+    def set_colliders(self, colliders: Sequence[Collider]) -> None:
+        """Replace the collision bodies (the solve node does so every frame)."""
+        self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders)
+        self._dispatch = self.plan.bind(
+            {"particles": self.particles, "grid": self.grid, "colliders": self.colliders}, self.step_context)
+
+    def step(self, dt: float | None = None, *, time_left: float = np.inf, frame: float = 0.0,
+             check_cancel: Callable[[], None] = lambda: None) -> float:
+        """Run one substep and return its length [s].
+
+        Args:
+            dt: Length of the substep; None lets the graph's own stage choose it.
+            time_left: Longest substep allowed.
+            frame: Fractional frame at which keyed knobs are sampled.
+            check_cancel: Raises when the user asked to stop; called before every stage.
+
+        Raises:
+            SimulationDiverged: The solve left the stable range.
+            MpmNodesError: Neither `dt` is given nor does a stage choose it.
+        """
+        step = self.step_context
+        step.time, step.time_left = self.time, time_left
+        step.gravity = tuple(self.gravity(self.time)) if callable(self.gravity) else tuple(self.gravity)
+        if dt is None and not self.plan.sets_dt:
+            raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
+        step.dt = min(dt, time_left) if dt is not None else 0.0
+        self._prepare()
+        self._dispatch.sample(frame)
+        for planned, call in zip(self._dispatch.stages, self._dispatch.calls, strict=True):
+            if dt is not None and planned.declaration.sets:
+                continue
+            check_cancel()
+            begin = clock.perf_counter()
+            if self.checked:
+                run_checked(planned, call, self.particles, self.grid)
+            else:
+                call()
+            self.stage_seconds[planned.id] += clock.perf_counter() - begin
+        for stream in self.streams:
+            columns = stream.between(self.time, self.time + step.dt)
+            if columns is not None:
+                self._add(_completed(columns, stream.emitter.template, self.materials))
+        self.time += step.dt
+        step.substep += 1
+        self.substeps_done += 1
+        self.particles.sort_age += 1
+        return step.dt
+
+    def advance(self, duration: float, dt: float | None = None) -> int:
+        """Run substeps for `duration` seconds and return how many."""
+        end, count = self.time + duration, 0
+        while end - self.time > 1e-12 * max(1.0, end):
+            self.step(dt, time_left=end - self.time)
+            count += 1
+        return count
+
+    def _prepare(self) -> None:
+        """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
+        particles = self.particles
+        if not particles.sorted or particles.drift > self._drift_limit or particles.sort_age >= SORT_INTERVAL:
+            particles.sort()
+        self.grid.follow()
+
+    def _add(self, columns: Mapping[str, np.ndarray]) -> None:
+        count = len(columns["position"])
+        self.particles.append({**columns, "id": self.next_id + np.arange(count, dtype=np.int64)})
+        self.next_id += count
+
+    # ---------------------------------------------------------------- looking
+    def snapshot(self, names: Sequence[str] | None = None) -> Particles:
+        """Return frozen particles in the order of their ids; `names` limits the attributes."""
+        store = self.particles
+        order = np.argsort(store.unpack("id"), kind="stable")
+        chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
+        columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
+        return Particles(columns, self.materials, self.spacing, self.time)
+
+
+def _bound(material: Material, dtype: np.dtype) -> BoundLaw:
+    law, coefficients = law_of(material)
+    viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
+    return BoundLaw(material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
+                    law.state)
+
+
+def _user_attribute(name: str, particles: Particles, emitters: Sequence[Emitter]) -> Attribute:
+    """Describe a column that is not in the attribute table: it is carried along."""
+    column = next(part[name] for part in [particles, *(e.template for e in emitters)] if name in part)
+    kind = "real" if column.dtype.kind == "f" else ("int64" if column.dtype.itemsize == 8 else "int32")
+    return Attribute(name, name, tuple(column.shape[1:]), "", f"primvars:{name}", name, "Carried from the source.", kind)
+
+
+def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material]) -> dict[str, np.ndarray]:
+    """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density."""
+    columns, count = dict(columns), len(columns["position"])
+    columns.setdefault("volume", np.full(count, source.spacing**3))
+    density = np.array([material.density for material in materials])
+    columns.setdefault("mass", density[columns["material"]] * columns["volume"])
+    for name in ("mass", "volume"):
+        if count and not (np.isfinite(columns[name]).all() and columns[name].min() > 0):
+            raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {columns[name].min():g}")
+    return columns
+
+
+def _origin(particles: Particles, walls: Walls | None, emitters: Sequence[Emitter]) -> np.ndarray:
+    """Put a grid node on the low corner of the walls, else of the matter: results move with the scene."""
+    if walls is not None:
+        return np.asarray(walls.low, float)
+    parts = [part for part in [particles, *(emitter.template for emitter in emitters)] if len(part)]
+    if not parts:
+        raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
+    return np.min([part["position"].min(axis=0) for part in parts], axis=0)

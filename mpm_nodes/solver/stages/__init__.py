@@ -1,0 +1,13 @@
+"""The built-in stages of a substep, one verb a file."""
+
+MODULES = (
+    "choose_time_step",
+    "rasterize",
+    "stress",
+    "update_grid_velocity",
+    "collide_grid",
+    "gather",
+    "deformation",
+    "collide_particles",
+    "move_particles",
+)

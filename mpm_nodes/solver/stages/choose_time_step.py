@@ -1,0 +1,64 @@
+"""Time step choice (method: Courant, elastic wave and explicit viscosity limits)."""
+
+from __future__ import annotations
+
+import math
+
+from mpm_nodes.data import LAW_STATE, A, Colliders, Particles, Range, Reads, Seconds, Stage, StepContext, Unitless
+from mpm_nodes.graph.declare import stage
+
+
+@stage(label="Choose Time Step", sets=("dt",))
+def choose_time_step(
+    particles: A[Particles, Reads("velocity", "velocity_gradient", "stiffness_scale", LAW_STATE)],
+    colliders: A[Colliders, Reads("level_set")],
+    step: StepContext,
+    *,
+    cfl: A[float, Unitless, Range(min=0.0, max=0.9, exclusive_min=True)] = 0.5,
+    elastic_cfl: A[float, Unitless, Range(min=0.0, max=1.5, exclusive_min=True)] = 0.5,
+    strain_limit: A[float, Unitless, Range(min=0.0, max=1.0, exclusive_min=True)] = 0.5,
+    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.01,
+    dt_min: A[float, Seconds, Range(min=0.0)] = 0.0,
+) -> Stage[particles, colliders]:
+    """Choose the longest stable dt and report what limits it.
+
+    The frame's remaining time is divided evenly, so that the last substep is never a sliver.
+
+    Args:
+        particles: Particles whose speed, strain rate, moduli and viscosity limit dt.
+        colliders: Colliders whose speed limits dt.
+        cfl: Largest distance a particle may move in one substep, in cells.
+        elastic_cfl: Largest distance an elastic wave may move in one substep, in cells.
+        strain_limit: Largest dt |grad v|.
+        dt_max: Upper bound.
+        dt_min: Lower bound; below it the solve would rather blow up, which is reported.
+    """
+    h = step.cell_size
+    limits = {("dt_max", ""): dt_max}
+    gravity = math.hypot(*step.gravity)
+    collider_speed = colliders.fastest
+    if collider_speed > 0:
+        limits["collider speed", ""] = cfl * h / collider_speed
+    for law, speed, gradient, wave in particles.law_limits():
+        limits["particle speed", law.label] = _time_to_travel(cfl * h, speed, gravity)
+        if gradient > 0:
+            limits["strain rate", law.label] = strain_limit / gradient
+        if wave > 0:
+            limits["elastic wave", law.label] = elastic_cfl * h / (wave + speed)
+        if law.viscosity > 0:
+            limits["viscosity", law.label] = 0.5 * law.density * h * h / (6.0 * law.viscosity)
+    (limit, material), dt = min(limits.items(), key=lambda item: item[1])
+    if dt < dt_min:
+        limit, material, dt = "dt_min", "", dt_min
+    if dt >= step.time_left:
+        limit, material, dt = "frame end", "", step.time_left
+    elif math.isfinite(step.time_left):
+        dt = step.time_left / math.ceil(step.time_left / dt * (1.0 - 1e-12))
+    step.dt = dt
+    step.report["limit"], step.report["limit_material"] = limit, material
+
+
+def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:
+    """Return the time to travel `distance` from `speed` [m/s] under `acceleration` [m/s^2]."""
+    root = math.sqrt(speed * speed + 2.0 * acceleration * distance)
+    return 2.0 * distance / (speed + root) if root > 0 else math.inf

@@ -1,0 +1,23 @@
+"""Stage: collisions of grid nodes with bodies and domain walls."""
+
+from __future__ import annotations
+
+from mpm_nodes.data import A, Colliders, Grid, Reads, Stage, StepContext, Writes
+from mpm_nodes.graph.declare import stage
+
+
+@stage(label="Collide Grid")
+def collide_grid(
+    grid: A[Grid, Reads("velocity", "mass", "position"), Writes("velocity")],
+    colliders: A[Colliders, Reads("level_set")],
+    step: StepContext,
+) -> Stage[grid]:
+    """Give nodes on or inside a collider or beyond a wall the velocity that its rule allows (Stomakhin 2013, section 8).
+
+    Bodies stand where they are at the end of the substep and act in order: the last one wins. Their velocity is their own
+    displacement over the substep divided by dt, so that matter stuck to a body follows it without drift.
+    """
+    if colliders.idle or not grid.count:
+        return
+    colliders.pose(step.time, step.time + step.dt)
+    colliders.collide_grid(grid)

@@ -1,0 +1,430 @@
+"""Solver state: particles as sorted structure-of-arrays rows, and the sparse grid that follows them.
+
+Storage belongs to this room and is laid out for the kernels. Stages reach it through lanes (`array`), everybody else through
+`unpack` and `pack`, which give and take NumPy arrays by attribute name. Allocated once, grown by doubling.
+
+Positions are integers: block coordinates and an offset from the block's centre of 2^-28 cells (2^-56 in float64), so that
+precision does not depend on the distance from the origin and slow creep is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, Attribute, MpmNodesError
+from mpm_nodes.kernels import binning, transfer, weights
+from mpm_nodes.kernels.jit import thread_count
+
+PAD = 64
+"""Elements behind every array that a sixteen-lane access may touch."""
+
+STATE_FORMAT = 1
+"""Raised when checkpoints of older versions can no longer be continued."""
+
+
+def aligned(count: int, dtype: Any) -> np.ndarray:
+    """Return a zeroed 1-D array whose data starts on a cache line."""
+    dtype = np.dtype(dtype)
+    raw = np.zeros(count * dtype.itemsize + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + count * dtype.itemsize].view(dtype)
+
+
+@dataclass(frozen=True)
+class BoundLaw:
+    """A material of this solve, ready for kernels.
+
+    Attributes:
+        label: What messages call the material.
+        kernels: Compiled loops of its law.
+        coefficients: Coefficients of the law, float64.
+        density: [kg/m^3].
+        viscosity: [Pa s], 0 for laws without.
+        names: State attributes, in the law's order.
+    """
+
+    label: str
+    kernels: Any
+    coefficients: np.ndarray
+    density: float
+    viscosity: float
+    names: tuple[str, ...]
+
+    def state(self, particles: ParticleStore) -> list[np.ndarray]:
+        """Return the law's state arrays."""
+        return [particles.array(name) for name in self.names]
+
+
+class ParticleStore:
+    """Particles of one solve.
+
+    Attributes:
+        dtype: float32 or float64.
+        count: Number of particles.
+        stride: Distance of rows in every attribute array.
+        h: Cell size [m].
+        origin: World position of grid node (0, 0, 0) [m], float64, shape (3,).
+        shift: Fixed-point bits of `offset`.
+        offset: Fixed-point offsets, three rows.
+        block_coord: Shape (blocks, 3), int32.
+        block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
+        laws: Per material, its law.
+        segments: Per material, the (begin, end) of its runs, shape (runs, 2), int64.
+        drift: Largest |offset| in cells.
+    """
+
+    def __init__(self, names: Iterable[str], *, cell_size: float, origin: Any = (0, 0, 0), dtype: Any = np.float32,
+                 materials: int = 1, user_attributes: Iterable[Attribute] = ()) -> None:
+        self.dtype = np.dtype(dtype)
+        self.table = {**ATTRIBUTES, **{attribute.name: attribute for attribute in user_attributes}}
+        self.h = float(cell_size)
+        self.origin = np.asarray(origin, float).copy()
+        self.materials = materials
+        single = self.dtype == np.float32
+        self.shift = weights.SHIFT32 if single else weights.SHIFT64
+        self._int = np.dtype(np.int32 if single else np.int64)
+        self.count = 0
+        self.stride = 0
+        self.names = tuple(dict.fromkeys(["velocity", "mass", "volume", "id", "material",
+                                          *(name for name in names if name != "position")]))
+        self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
+        self.offset = aligned(PAD, self._int)
+        self._spare: dict[str, np.ndarray] = {}
+        self.block_coord = np.zeros((0, 3), np.int32)
+        self.block_start = np.zeros(1, np.int64)
+        self.segments = [np.zeros((0, 2), np.int64) for _ in range(materials)]
+        self.laws: tuple[BoundLaw, ...] = ()
+        self.drift = 0.0
+        self.sorted = True
+        self.sort_age = 0
+        self.generation = 0
+
+    # ---------------------------------------------------------------- what kernels see
+    def array(self, name: str) -> np.ndarray:
+        """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
+        try:
+            return self._arrays[name]
+        except KeyError:
+            raise MpmNodesError(
+                f"attribute '{name}' is not allocated in this solve (it has {', '.join(self.names)}); "
+                f"declare it in the stage's Reads or Writes"
+            ) from None
+
+    def optional(self, name: str) -> np.ndarray:
+        """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
+        return self._arrays.get(name, np.empty(0, self.dtype))
+
+    def geometry(self) -> tuple[np.ndarray, int, int, float]:
+        """Return what every transfer kernel takes first: offsets, their stride, fixed-point bits and unit."""
+        return self.offset, self.stride, self.shift, 1.0 / self.unit
+
+    def runs(self) -> Iterator[tuple[BoundLaw, np.ndarray]]:
+        """Yield each material that has particles: its law and its (begin, end) runs."""
+        for law, segments in zip(self.laws, self.segments, strict=True):
+            if len(segments):
+                yield law, segments
+
+    def law_limits(self) -> Iterator[tuple[BoundLaw, float, float, float]]:
+        """Yield per material its law, largest speed [m/s], largest |grad v| [1/s] and fastest wave [m/s]."""
+        for law, segments in self.runs():
+            out = np.empty((len(segments), 3))
+            law.kernels.limits(*law.state(self), self.array("velocity"), self.array("velocity_gradient"),
+                               self.optional("stiffness_scale"), self.stride, segments, len(segments), law.coefficients, out)
+            speed2, gradient2, wave = out.max(axis=0)
+            yield law, float(np.sqrt(speed2)), float(np.sqrt(gradient2)), float(wave)
+
+    @property
+    def block_count(self) -> int:
+        """Number of blocks that hold particles."""
+        return len(self.block_coord)
+
+    @property
+    def unit(self) -> float:
+        """Fixed-point units per cell."""
+        return float(1 << self.shift)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated for particles."""
+        arrays = [*self._arrays.values(), *self._spare.values(), self.offset]
+        return sum(array.nbytes for array in arrays)
+
+    def _dtype_of(self, name: str) -> np.dtype:
+        kind = self.table[name].kind
+        return self.dtype if kind == "real" else np.dtype(kind)
+
+    # ---------------------------------------------------------------- NumPy in and out
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of an attribute, shape (count, *shape), in memory order; `position` is float64 [m]."""
+        if name == "position":
+            per_block = np.diff(self.block_start)
+            corner = self.origin + self.h * (4.0 * self.block_coord + 3.5)
+            position = np.repeat(corner, per_block, axis=0)
+            for axis in range(3):
+                row = self.offset[axis * self.stride : axis * self.stride + self.count]
+                position[:, axis] += self.h * (row / self.unit)
+            return position
+        attribute = self.table[name]
+        rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)[:, : self.count]
+        return np.ascontiguousarray(rows.T).reshape(self.count, *attribute.shape)
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write an attribute from shape (count, *shape).
+
+        Raises:
+            MpmNodesError: The shape does not fit, or a position is not finite.
+        """
+        shape = (self.count, *((3,) if name == "position" else self.table[name].shape))
+        values = np.asarray(values)
+        if values.shape != shape:
+            raise MpmNodesError(f"pack '{name}': shape {values.shape} given, {shape} needed")
+        if name == "position":
+            self._place(values)
+            return
+        attribute = self.table[name]
+        rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)
+        rows[:, : self.count] = values.reshape(self.count, attribute.rows).T
+
+    def append(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Add particles given by columns; allocated attributes that are missing take their rest value.
+
+        The newcomers get block entries of their own at the end of the block table; the next sort merges them.
+        """
+        added = len(columns["position"])
+        if not added:
+            return
+        order, coord, start, offset = self._grouped(np.asarray(columns["position"], float))
+        old = self.count
+        self._grow(old + added)
+        self.count = old + added
+        for name in self.names:
+            attribute = self.table[name]
+            values = columns.get(name)
+            values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)[order]
+            rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)
+            rows[:, old : self.count] = values.reshape(added, attribute.rows).T
+        for axis in range(3):
+            self.offset[axis * self.stride + old : axis * self.stride + self.count] = offset[:, axis]
+        self.block_coord = np.concatenate([self.block_coord, coord])
+        self.block_start = np.concatenate([self.block_start, old + start[1:]])
+        self.sorted = False
+
+    def delete(self, dead: np.ndarray) -> None:
+        """Remove the particles where the mask `dead`, shape (count,), holds."""
+        if not dead.any():
+            return
+        keep = ~dead
+        for name in self.names:
+            values = self.unpack(name)[keep]
+            rows = self.table[name].rows
+            target = self._arrays[name][: rows * self.stride].reshape(rows, -1)
+            target[:, : len(values)] = values.reshape(len(values), rows).T
+        for axis in range(3):
+            row = self.offset[axis * self.stride : axis * self.stride + self.count]
+            row[: keep.sum()] = row[keep]
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        self.block_start = kept_before[self.block_start].astype(np.int64)
+        self.count = int(keep.sum())
+        self.sorted = False
+
+    def _grow(self, count: int) -> None:
+        if count + PAD <= self.stride:
+            return
+        stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16
+        self._arrays = {name: self._resized(name, stride) for name in self.names}
+        offset = aligned(3 * stride + PAD, self._int)
+        for axis in range(3):
+            offset[axis * stride : axis * stride + self.count] = (
+                self.offset[axis * self.stride : axis * self.stride + self.count])
+        self.offset, self.stride = offset, stride
+        self._spare = {}
+
+    def _resized(self, name: str, stride: int) -> np.ndarray:
+        rows, old = self.table[name].rows, self._arrays[name]
+        new = aligned(rows * stride + PAD, old.dtype)
+        for r in range(rows):
+            new[r * stride : r * stride + self.count] = old[r * self.stride : r * self.stride + self.count]
+        return new
+
+    def _grouped(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Group positions by block: order, block coordinates, starts, fixed-point offsets in that order."""
+        if not np.isfinite(position).all():
+            bad = int(np.flatnonzero(~np.isfinite(position).all(axis=1))[0])
+            raise MpmNodesError(f"position of particle {bad} is {position[bad]}; positions must be finite numbers [m]")
+        cells = (position - self.origin) / self.h - 1.5
+        block = np.floor(cells / 4.0)
+        if len(block) and np.abs(block).max() >= 1 << 20:
+            raise MpmNodesError(
+                f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
+                f"{(1 << 22) * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size")
+        offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
+        block = block.astype(np.int64)
+        packed = ((block[:, 0] + 1048576) << 42) | ((block[:, 1] + 1048576) << 21) | (block[:, 2] + 1048576)
+        unique, start_of = np.unique(packed, return_inverse=True)
+        order = np.argsort(start_of, kind="stable")
+        coord = np.zeros((len(unique), 3), np.int32)
+        binning.unpack_coord(unique, coord)
+        start = np.concatenate([[0], np.cumsum(np.bincount(start_of, minlength=len(unique)))]).astype(np.int64)
+        return order, coord, start, offset[order]
+
+    def _place(self, position: np.ndarray) -> None:
+        """Set all positions and rewrite the block table."""
+        order, self.block_coord, self.block_start, offset = self._grouped(position)
+        for name in self.names:
+            self.pack(name, self.unpack(name)[order])
+        for axis in range(3):
+            self.offset[axis * self.stride : axis * self.stride + self.count] = offset[:, axis]
+        self.sorted = False
+
+    # ---------------------------------------------------------------- sorting
+    def sort(self) -> None:
+        """Sort by (block, material, cell); stable, so equal input gives equal output for any number of threads."""
+        blocks, count = self.block_count, self.count
+        place = np.empty(count, np.int32)
+        moved = np.empty((blocks, binning.MOVES), np.int32)
+        binning.locate(self.offset, self.stride, self.shift, self.block_start, blocks, place, moved)
+        packed = np.empty(int((moved > 0).sum()), np.int64)
+        listed = binning.list_targets(self.block_coord, blocks, moved, packed)
+        unique, inverse = np.unique(packed[:listed], return_inverse=True)
+        target = np.full((blocks, binning.MOVES), -1, np.int32)
+        target[moved > 0] = inverse
+        chunks = max(1, min(thread_count(), blocks))
+        marks = np.searchsorted(self.block_start, np.linspace(0, count, chunks + 1)[1:-1])
+        chunk_block = np.concatenate([[0], marks, [blocks]]).astype(np.int64)
+        bins = len(unique) * self.materials * 64
+        counts, key = np.empty((chunks, bins), np.int32), np.empty(count, np.int32)
+        material = self.array("material")
+        binning.histogram(self.block_start, chunk_block, chunks, place, target, material, self.materials, key, counts)
+        new_start = np.empty(len(unique) + 1, np.int64)
+        runs = np.empty(len(unique) * self.materials + 1, np.int64)
+        binning.scan(counts, chunks, len(unique), self.materials, new_start, runs)
+        source, home = np.empty(count, np.int32), np.empty(count, np.int32)
+        binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
+        self._move(source, home)
+        self.block_coord = np.empty((len(unique), 3), np.int32)
+        binning.unpack_coord(unique, self.block_coord)
+        self.block_start = new_start
+        begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
+        self.segments = [np.ascontiguousarray(np.stack([b, e], 1)[e > b])
+                         for b, e in zip(begin.T, end.T, strict=True)]
+        self.drift, self.sorted, self.sort_age = 2.0, True, 0
+        self.generation += 1
+
+    def _move(self, source: np.ndarray, home: np.ndarray) -> None:
+        for name in self.names:
+            old = self._arrays[name]
+            new = self._take_spare(old)
+            binning.move_rows(old, self.stride, new, self.stride, self.table[name].rows, source, self.count)
+            self._arrays[name] = new
+            self._spare[self._spare_key(old)] = old
+        new = self._take_spare(self.offset)
+        binning.move_offsets(self.offset, self.stride, new, self.stride, source, home, self.count, 4 << self.shift)
+        self._spare[self._spare_key(self.offset)] = self.offset
+        self.offset = new
+
+    @staticmethod
+    def _spare_key(array: np.ndarray) -> str:
+        return f"{array.dtype} {array.size}"
+
+    def _take_spare(self, like: np.ndarray) -> np.ndarray:
+        spare = self._spare.pop(self._spare_key(like), None)
+        return aligned(like.size, like.dtype) if spare is None else spare
+
+
+class GridStore:
+    """The sparse collocated grid: 4^3-node blocks under and around the particles.
+
+    Attributes:
+        count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
+        coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
+        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8), int32.
+        colour_start: First entry of each of the 8 colours in `colour_block`.
+        least_mass: Nodes lighter than this [kg] count as empty: 1e-14 of the mean particle mass.
+    """
+
+    COMPONENTS: Mapping[str, tuple[str, slice]] = {
+        "mass": ("momentum", slice(3, 4)), "momentum": ("momentum", slice(0, 3)),
+        "force": ("force", slice(0, 3)), "velocity": ("velocity", slice(0, 3)),
+    }
+
+    def __init__(self, particles: ParticleStore) -> None:
+        self.particles = particles
+        self.h, self.origin, self.dtype = particles.h, particles.origin, particles.dtype
+        self.count = 0
+        self.coord = np.zeros((0, 3), np.int32)
+        self.tile_slot = np.zeros((0, 8), np.int32)
+        self.colour_start, self.colour_block = np.zeros(9, np.int64), np.zeros(0, np.int64)
+        self._arrays: dict[str, np.ndarray] = {name: aligned(PAD, self.dtype) for name in ("momentum", "force", "velocity")}
+        self.scratch = aligned(transfer.SCRATCH * thread_count(), self.dtype)
+        self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        self.least_mass = 0.0
+        self._generation = -1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated for the grid."""
+        return sum(array.nbytes for array in self._arrays.values()) + self.scratch.nbytes
+
+    def array(self, name: str) -> np.ndarray:
+        """Return the flat nodes of "momentum" (with the mass), "force" or "velocity": four values a node."""
+        return self._arrays[name]
+
+    def real(self, value: float) -> np.floating:
+        """Return a scalar in the solve's float type."""
+        return self.dtype.type(value)
+
+    def scatter_tables(self) -> tuple[np.ndarray, ...]:
+        """Return what scatter kernels need besides the attributes."""
+        return (self.particles.block_start, self.colour_start, self.colour_block, self.tile_slot, self.scratch, self.base)
+
+    def gather_tables(self) -> tuple[Any, ...]:
+        """Return what gather kernels need besides the attributes."""
+        return (self.particles.block_start, self.particles.block_count, self.tile_slot, self.scratch, self.base)
+
+    def follow(self) -> None:
+        """Rebuild the block tables after the particles were sorted anew."""
+        particles = self.particles
+        if self._generation == particles.generation:
+            return
+        blocks = particles.block_count
+        packed = np.empty(8 * blocks, np.int64)
+        binning.list_tiles(particles.block_coord, blocks, packed)
+        unique, inverse = np.unique(packed, return_inverse=True)
+        self.tile_slot = inverse.astype(np.int32).reshape(blocks, 8)
+        self.count = len(unique)
+        self.coord = np.empty((self.count, 3), np.int32)
+        binning.unpack_coord(unique, self.coord)
+        self.colour_start, self.colour_block = np.empty(9, np.int64), np.empty(blocks, np.int64)
+        binning.colour_blocks(particles.block_coord, blocks, self.colour_start, self.colour_block)
+        needed = 256 * self.count + PAD
+        if self._arrays["momentum"].size < needed:
+            self._arrays = {name: aligned(needed * 5 // 4 // 16 * 16 + PAD, self.dtype) for name in self._arrays}
+        if self.scratch.size < transfer.SCRATCH * thread_count():
+            self.scratch = aligned(transfer.SCRATCH * thread_count(), self.dtype)
+            self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        mass = particles.array("mass")[: particles.count]
+        self.least_mass = 1e-14 * float(mass.mean()) if particles.count else 0.0
+        self._generation = particles.generation
+
+    def clear(self, name: str) -> None:
+        """Zero the nodes of "momentum", "force" or "velocity"."""
+        transfer.clear_grid(self._arrays[name], self.count)
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of "position" [m], "mass", "momentum", "force" or "velocity", shape (64 count, 3 or 1)."""
+        if name == "position":
+            node = np.stack(np.meshgrid(*(np.arange(4),) * 3, indexing="ij"), -1).reshape(1, 64, 3)
+            return (self.origin + self.h * (4.0 * self.coord[:, None, :] + node)).reshape(-1, 3)
+        array, part = self.COMPONENTS[name]
+        values = self._arrays[array][: 256 * self.count].reshape(-1, 4)[:, part].copy()
+        return values[:, 0] if name == "mass" else values
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write "mass", "momentum", "force" or "velocity" from the shape that `unpack` gives."""
+        array, part = self.COMPONENTS[name]
+        nodes = self._arrays[array][: 256 * self.count].reshape(-1, 4)
+        nodes[:, part] = np.asarray(values).reshape(len(nodes), -1)

@@ -1,0 +1,162 @@
+"""Check a finished cache for what USD's own validators do not see and readers crash or fall silent on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
+
+from mpm_nodes.data import InputError
+from usd_io.stage import open_stage
+from usd_io.vdb_file import grid_table, verify_digest
+
+__all__ = ["check_cache"]
+
+EXTENT_TOLERANCE = 1e-5
+"""Slack of extents, as a fraction of the box: float32 rounding."""
+ONE_A_POINT = ("vertex", "varying")
+
+
+def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: None) -> list[str]:
+    """Return every problem of a cache as one line each, none when it is sound.
+
+    Looks for: missing or damaged files, frames without samples, sub-frame samples, array lengths, NaN, indices out of
+    range, wrong extents, fields that are not in their .vdb, .vdb names that Blender cannot count up.
+
+    Args:
+        path: Root stage.
+        report: Called with each frame before it is checked.
+
+    Raises:
+        InputError: The stage itself cannot be opened.
+    """
+    stage = open_stage(path)
+    problems = list(_check_metadata(stage))
+    missing = list(_missing_clips(stage))
+    if missing:
+        return problems + missing
+    prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or p.IsA(UsdVol.OpenVDBAsset)]
+    first, last = int(stage.GetStartTimeCode()), int(stage.GetEndTimeCode())
+    problems += [problem for prim in prims for problem in _check_times(prim, first, last)]
+    for frame in range(first, last + 1):
+        report(frame)
+        for prim in prims:
+            check = _check_field if prim.IsA(UsdVol.OpenVDBAsset) else _check_geometry
+            problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in check(prim, frame)]
+    return problems
+
+
+def _check_metadata(stage: Usd.Stage) -> Iterator[str]:
+    if not stage.GetDefaultPrim():
+        yield "stage: no defaultPrim; references to it find nothing"
+    for name in ("metersPerUnit", "upAxis", "startTimeCode", "endTimeCode", "timeCodesPerSecond"):
+        if not stage.HasAuthoredMetadata(name):
+            yield f"stage: {name} is not written; readers assume values of their own"
+
+
+def _missing_clips(stage: Usd.Stage) -> Iterator[str]:
+    for prim in stage.Traverse():
+        if not prim.HasMetadata("clips"):
+            continue
+        clips = Usd.ClipsAPI(prim)
+        for asset in [*(clips.GetClipAssetPaths() or ()), clips.GetClipManifestAssetPath()]:
+            problem = _layer_problem(stage.GetRootLayer(), asset.path)
+            if problem:
+                yield f"{prim.GetPath()}: clip {asset.path} {problem}"
+
+
+def _layer_problem(root: Sdf.Layer, asset: str) -> str:
+    path = Path(root.ComputeAbsolutePath(asset))
+    if not path.is_file():
+        return "is missing"
+    try:
+        return "" if Sdf.Layer.FindOrOpen(str(path)) else "cannot be opened"
+    except Tf.ErrorException:
+        return "is damaged"
+
+
+def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
+    name = "filePath" if prim.IsA(UsdVol.OpenVDBAsset) else "points"
+    times = prim.GetAttribute(name).GetTimeSamples()
+    if not times:
+        return
+    odd = [t for t in times if t != round(t)]
+    if odd:
+        yield f"{prim.GetPath()}: {name} has a sample at {odd[0]:g}; readers count whole frames"
+    lacking = sorted(set(range(first, last + 1)) - {round(t) for t in times})
+    if lacking:
+        yield f"{prim.GetPath()}: {name} has no sample at frame {lacking[0]} ({len(lacking)} such frames)"
+
+
+# ---------------------------------------------------------------- points and meshes
+def _check_geometry(prim: Usd.Prim, frame: int) -> Iterator[str]:
+    points = prim.GetAttribute("points").Get(frame)
+    if points is None:
+        yield "has no points"
+        return
+    points = np.array(points).reshape(-1, 3)
+    if prim.IsA(UsdGeom.Mesh):
+        yield from _check_topology(prim, frame, len(points))
+    for attribute in prim.GetAttributes():
+        value = attribute.Get(frame) if attribute.GetTypeName().isArray else None
+        if value is not None:
+            yield from _check_array(attribute, np.array(value), len(points))
+    yield from _check_extent(prim, frame, points)
+
+
+def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int) -> Iterator[str]:
+    name = attribute.GetName()
+    primvar = UsdGeom.Primvar(attribute)
+    interpolation = primvar.GetInterpolation() if primvar else attribute.GetMetadata("interpolation")
+    one_a_point = interpolation in ONE_A_POINT or name in ("velocities", "ids")
+    if one_a_point and not (primvar and primvar.IsIndexed()) and len(array) != count:
+        yield f"{name} has {len(array)} values for {count} points"
+    if array.dtype.kind == "f" and name != "extent" and not np.isfinite(array).all():
+        yield f"{name} holds NaN or infinite values"
+
+
+def _check_topology(prim: Usd.Prim, frame: int, count: int) -> Iterator[str]:
+    counts = np.array(prim.GetAttribute("faceVertexCounts").Get(frame) or (), np.int64)
+    indices = np.array(prim.GetAttribute("faceVertexIndices").Get(frame) or (), np.int64)
+    if counts.sum() != len(indices):
+        yield f"face counts add up to {counts.sum()}, indices are {len(indices)}"
+    if len(indices) and (indices.min() < 0 or indices.max() >= count):
+        yield f"a face names point {indices.max() if indices.max() >= count else indices.min()} of {count}"
+
+
+def _check_extent(prim: Usd.Prim, frame: int, points: np.ndarray) -> Iterator[str]:
+    extent = prim.GetAttribute("extent").Get(frame)
+    if extent is None or len(extent) != 2:
+        yield "has no extent"
+        return
+    if not len(points) or not np.isfinite(points).all():
+        return
+    low, high = np.array(extent, np.float64)
+    slack = EXTENT_TOLERANCE * (1.0 + np.abs(points).max())
+    if (points.min(axis=0) < low - slack).any() or (points.max(axis=0) > high + slack).any():
+        yield f"points reach from {points.min(axis=0)} to {points.max(axis=0)}, the extent from {low} to {high}"
+
+
+# ---------------------------------------------------------------- volumes
+def _check_field(prim: Usd.Prim, frame: int) -> Iterator[str]:
+    asset: Any = prim.GetAttribute("filePath").Get(frame)
+    file = Path(asset.resolvedPath or asset.path) if asset else Path()
+    if not file.is_file():
+        yield f"volume file {asset.path if asset else ''!r} is missing"
+        return
+    digits = re.findall(r"\d+", file.name)
+    if prim.GetAttribute("filePath").GetNumTimeSamples() and (not digits or int(digits[-1]) != frame):
+        yield f"{file.name} does not end with the frame's number; Blender counts up the last digits of the name"
+    try:
+        grids = {entry.name for entry in grid_table(file)}
+        verify_digest(file)
+    except InputError as error:
+        yield str(error)
+        return
+    field = prim.GetAttribute("fieldName").Get(frame)
+    if field not in grids:
+        yield f"field {field!r} is not in {file.name}, which holds {', '.join(sorted(grids))}"

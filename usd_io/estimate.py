@@ -1,0 +1,42 @@
+"""What a frame of a cache takes on disk, before it is written: upper bounds that name their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from mpm_nodes.data import ATTRIBUTES
+
+__all__ = ["EVERY_ATTRIBUTE", "frame_bytes"]
+
+EVERY_ATTRIBUTE = "*"
+POINT_BYTES = 12 + 4
+"""Position and width of a particle."""
+MESH_POINT_BYTES = 12 + 12 + 12 + 16
+"""Position, normal, velocity, and the four indices of the one quad that a closed surface has for each point."""
+UNKNOWN_BYTES = 4
+LAYER_BYTES = 10_000
+
+
+def frame_bytes(
+    particles: int = 0, attributes: Collection[str] = (), mesh_points: int = 0, voxels: int = 0, half: bool = True
+) -> int:
+    """Return the bytes of one frame.
+
+    Args:
+        particles: Particles in the frame.
+        attributes: Their columns besides the position; "*" counts every one of the table.
+        mesh_points: Points of all meshes.
+        voxels: Active voxels of all grids, three for one of a vector grid.
+        half: Whether voxels take 16 bits.
+    """
+    names = set(ATTRIBUTES) if EVERY_ATTRIBUTE in attributes else set(attributes)
+    each = POINT_BYTES + sum(_column_bytes(name) for name in names - {"position"})
+    return LAYER_BYTES + particles * each + mesh_points * MESH_POINT_BYTES + voxels * (2 if half else 4)
+
+
+def _column_bytes(name: str) -> int:
+    known = ATTRIBUTES.get(name)
+    if known is None:
+        return UNKNOWN_BYTES
+    # The id is stored twice: as 64 bits for the schema, as 32 for readers that drop those.
+    return 12 if name == "id" else 4 * known.rows

@@ -1,0 +1,62 @@
+"""Meshes as UsdGeomMesh: one frame into a layer; the topology may change from frame to frame."""
+
+from __future__ import annotations
+
+import numpy as np
+from pxr import Sdf, Vt
+
+from mpm_nodes.data import Mesh, OutputError
+from usd_io.points import add_primvars, extent_of, set_sample
+
+__all__ = ["add_mesh"]
+
+
+def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
+    """Define a Mesh prim at `path` of `layer`, with every value as a time sample at `frame`.
+
+    Args:
+        layer: The frame's layer.
+        path: Prim path.
+        mesh: Points [m], faces, and whatever it carries: normals, velocities [m/s], point attributes as primvars.
+        frame: Time code of the samples.
+
+    Raises:
+        OutputError: Counts and indices that do not fit together (readers crash on them), or non-finite values.
+    """
+    counts, indices = np.asarray(mesh.counts, np.int32), np.asarray(mesh.indices, np.int32)
+    points = np.asarray(mesh.points, np.float32).reshape(-1, 3)
+    _check(path, points, counts, indices)
+    prim = Sdf.CreatePrimInLayer(layer, path)
+    prim.specifier, prim.typeName = Sdf.SpecifierDef, "Mesh"
+    scheme = Sdf.AttributeSpec(prim, "subdivisionScheme", Sdf.ValueTypeNames.Token, Sdf.VariabilityUniform)
+    scheme.default = "none"
+    set_sample(prim, "points", Sdf.ValueTypeNames.Point3fArray, Vt.Vec3fArray.FromNumpy(points), frame)
+    set_sample(prim, "faceVertexCounts", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(counts), frame)
+    set_sample(prim, "faceVertexIndices", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(indices), frame)
+    set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent_of(points), frame)
+    vectors = (("normals", Sdf.ValueTypeNames.Normal3fArray, mesh.normals, "vertex"),
+               ("velocities", Sdf.ValueTypeNames.Vector3fArray, mesh.velocities, ""))
+    for name, usd_type, values, interpolation in vectors:
+        if values is not None:
+            values = _one_a_point(path, name, np.asarray(values, np.float32), points)
+            set_sample(prim, name, usd_type, Vt.Vec3fArray.FromNumpy(values), frame, interpolation)
+    for name, column in mesh.attributes.items():
+        add_primvars(prim, name, _one_a_point(path, name, np.asarray(column), points), frame)
+
+
+def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> None:
+    if counts.sum() != len(indices) or (counts < 3).any():
+        raise OutputError(f"{path}: face counts add up to {counts.sum()} for {len(indices)} indices, least count "
+                          f"{counts.min(initial=3)}; every face needs three or more points: find the node that made it")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < len(points)):
+        raise OutputError(f"{path}: point indices from {indices.min()} to {indices.max()} for {len(points)} points; "
+                          "find the node that made the mesh")
+    if not np.isfinite(points).all():
+        raise OutputError(f"{path}: points hold NaN or infinite values; find the node that made the mesh")
+
+
+def _one_a_point(path: str, name: str, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    if len(values) != len(points) or (values.dtype.kind == "f" and not np.isfinite(values).all()):
+        raise OutputError(f"{path}: {name} has {len(values)} values for {len(points)} points, or some that are not "
+                          "finite; find the node that made the mesh")
+    return np.ascontiguousarray(values)

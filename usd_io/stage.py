@@ -1,0 +1,343 @@
+"""A cache as a USD stage: one layer a frame, and the root stage that plays them as value clips.
+
+    NAME.usda                    root: units, axes, range, declarations, looks, camera, lights, provenance
+    NAME/NAME.manifest.usda      which attributes the clips may animate
+    NAME/NAME.0001.usdc          frame 1: every value as a time sample at its own time
+    NAME/NAME.0001.vdb           frame 1: all its grids
+
+Value clips, and not sublayers: USD never merges time samples across layers. Every function here works on layers in
+memory, so that the caller decides where and when a file appears.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt
+
+from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
+from usd_io.looks import add_looks
+from usd_io.meshes import add_mesh
+from usd_io.points import add_points, extent_of, particle_widths, set_sample
+
+__all__ = ["CacheNames", "frame_layer", "open_stage", "read_points", "root_layers", "to_metres_y_up", "world_matrix"]
+
+PROVENANCE = "mpm_nodes"
+BOUNDS_LOW, BOUNDS_HIGH = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high"
+
+
+@dataclass(frozen=True)
+class CacheNames:
+    """Names of the files of one cache, relative to the folder that holds them.
+
+    Attributes:
+        name: Name of the cache, of its stage and of its root prim.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.name):
+            raise OutputError(f"cache name {self.name!r}: it names a USD prim; use letters, digits, _, beginning with "
+                              "a letter")
+
+    @property
+    def stage(self) -> str:
+        """Root stage."""
+        return f"{self.name}.usda"
+
+    @property
+    def manifest(self) -> str:
+        """Clip manifest."""
+        return f"{self.name}/{self.name}.manifest.usda"
+
+    def layer(self, number: int) -> str:
+        """Layer of a frame."""
+        return f"{self.name}/{self.name}.{number:04d}.usdc"
+
+    def volumes(self, number: int) -> str:
+        """Volumes of a frame; Blender counts up the last digits of this name."""
+        return f"{self.name}/{self.name}.{number:04d}.vdb"
+
+
+# ---------------------------------------------------------------- one frame
+def frame_layer(
+    names: CacheNames,
+    number: int,
+    fps: float,
+    *,
+    particles: Particles | None = None,
+    mesh: Mesh | None = None,
+    volumes: Sequence[LevelSet] = (),
+    colliders: Iterable[Collider] = (),
+    attributes: Iterable[str] = (),
+    width_scale: float = 1.0,
+) -> Sdf.Layer:
+    """Return the layer of one frame in memory; export it under `names.layer(number)`.
+
+    Args:
+        names: Names of the cache.
+        number: Number of the frame, and time code of its samples.
+        fps: Frames per second.
+        particles: Written as Points `particles`.
+        mesh: Written as Mesh `mesh`.
+        volumes: Fields of Volume `volume`, to be found in `names.volumes(number)`.
+        colliders: Their meshes, as Mesh `collider_NAME`.
+        attributes: Columns of the particles to write besides the position.
+        width_scale: Drawn diameter over the diameter of a particle's own volume.
+    """
+    layer = Sdf.Layer.CreateAnonymous("frame.usdc")
+    _set_units(layer, names.name, fps, number, number)
+    root = f"/{names.name}"
+    prim = Sdf.CreatePrimInLayer(layer, root)
+    prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
+    bounds = []
+    if particles is not None:
+        add_points(layer, f"{root}/particles", particles, number, attributes, width_scale)
+        bounds.append(extent_of(np.asarray(particles["position"], np.float32), particle_widths(particles)))
+    if mesh is not None:
+        add_mesh(layer, f"{root}/mesh", mesh, number)
+        bounds.append(extent_of(np.asarray(mesh.points, np.float32).reshape(-1, 3)))
+    if volumes:
+        bounds.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name))
+    taken: set[str] = set()
+    for collider in colliders:
+        if collider.mesh is not None:
+            add_mesh(layer, f"{root}/{_unique('collider_' + collider.name, taken)}", collider.mesh, number)
+    _store_bounds(layer, bounds)
+    return layer
+
+
+def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str) -> Any:
+    """Define a Volume with one field a grid; return its extent."""
+    prim = Sdf.CreatePrimInLayer(layer, path)
+    prim.specifier, prim.typeName = Sdf.SpecifierDef, "Volume"
+    corners = [np.zeros((0, 3), np.float32)]
+    for volume in volumes:
+        field = Sdf.CreatePrimInLayer(layer, f"{path}/{Tf.MakeValidIdentifier(volume.name)}")
+        field.specifier, field.typeName = Sdf.SpecifierDef, "OpenVDBAsset"
+        set_sample(field, "filePath", Sdf.ValueTypeNames.Asset, Sdf.AssetPath(f"./{file}"), number)
+        facts = {"fieldName": volume.name, "fieldDataType": "float3" if volume.kind == "vector" else "float"}
+        if volume.kind == "vector":
+            facts["vectorDataRoleHint"] = "Vector"
+        else:
+            facts["fieldClass"] = "levelSet" if volume.kind == "level_set" else "fogVolume"
+        for name, value in facts.items():
+            Sdf.AttributeSpec(field, name, Sdf.ValueTypeNames.Token, Sdf.VariabilityVarying).default = value
+        link = Sdf.RelationshipSpec(prim, f"field:{field.name}", custom=True)
+        link.targetPathList.explicitItems = [field.path]
+        if len(volume.origins):
+            ends = np.stack([np.min(volume.origins, axis=0), np.max(volume.origins, axis=0) + 7])
+            corners.append((ends * volume.voxel_size + np.asarray(volume.origin)).astype(np.float32))
+    extent = extent_of(np.concatenate(corners))
+    set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, number)
+    return extent
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """Return a valid prim name that is not taken yet; leaf names are unique, since Blender names objects by them."""
+    stem = name = Tf.MakeValidIdentifier(name)
+    number = 2
+    while name in taken:
+        name, number = f"{stem}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+# ---------------------------------------------------------------- the root
+def root_layers(
+    names: CacheNames,
+    frame: Sdf.Layer,
+    first: int,
+    last: int,
+    fps: float,
+    provenance: Mapping[str, Any] | None = None,
+    previous: Path | None = None,
+) -> tuple[Sdf.Layer, Sdf.Layer]:
+    """Return root stage and clip manifest of a cache that now ends with `frame`.
+
+    A function of the frame and of the root before it, so that a resumed cook gives the bytes of an uninterrupted one.
+
+    Args:
+        names: Names of the cache.
+        frame: Layer of the newest frame, from `frame_layer`.
+        first: Number of the first frame on disk.
+        last: Number of the newest frame.
+        fps: Frames per second.
+        provenance: Kept in `customLayerData`: strings and numbers.
+        previous: The root stage so far, None at the first frame.
+    """
+    root = Sdf.Layer.CreateAnonymous("root.usda")
+    if previous is not None:
+        root.TransferContent(_layer_so_far(previous))
+    manifest = Sdf.Layer.CreateAnonymous("manifest.usda")
+    for prim in frame.rootPrims:
+        _declare(prim, root)
+    _set_units(root, names.name, fps, first, last)
+    root.customLayerData = {**root.customLayerData, PROVENANCE: dict(provenance or {})}
+    bounds = [_bounds(layer) for layer in (root, frame)]
+    _store_bounds(root, [box for box in bounds if box is not None])
+    top = root.GetPrimAtPath(f"/{names.name}")
+    top.ClearInfo("clips")  # a layer in memory cannot find its clips: they are named last, when no stage is open
+    add_looks(Usd.Stage.Open(root), names.name, _bounds(root))
+    top.SetInfo("clips", {"default": _clips(names, first, last)})
+    for prim in root.rootPrims:
+        _declare_animated(prim, manifest)
+    return root, manifest
+
+
+def _layer_so_far(path: Path) -> Sdf.Layer:
+    try:
+        layer = Sdf.Layer.OpenAsAnonymous(str(path))
+    except Tf.ErrorException:
+        layer = None
+    if layer is None:
+        raise InputError(f"{path}: the stage of the frames so far cannot be read; cook without --resume")
+    return layer
+
+
+def _declare(prim: Sdf.PrimSpec, target: Sdf.Layer) -> None:
+    """Copy a prim with its attributes into `target`, all but the time samples."""
+    copy = Sdf.CreatePrimInLayer(target, prim.path)
+    copy.specifier, copy.typeName = prim.specifier, prim.typeName
+    copy.customData.update(dict(prim.customData))
+    for attribute in prim.attributes:
+        mine = copy.attributes.get(attribute.name) or Sdf.AttributeSpec(
+            copy, attribute.name, attribute.typeName, attribute.variability, attribute.custom
+        )
+        if attribute.HasInfo("interpolation"):
+            mine.SetInfo("interpolation", attribute.GetInfo("interpolation"))
+        if attribute.HasDefaultValue():
+            mine.default = attribute.default
+    for link in prim.relationships:
+        mine = copy.relationships.get(link.name) or Sdf.RelationshipSpec(copy, link.name, link.custom)
+        mine.targetPathList.explicitItems = list(link.targetPathList.explicitItems)
+    for child in prim.nameChildren:
+        _declare(child, target)
+
+
+def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
+    """List in the manifest what has no value in the root: these the clips give."""
+    for attribute in prim.attributes:
+        if not attribute.HasDefaultValue() and not attribute.connectionPathList.explicitItems:
+            over = Sdf.CreatePrimInLayer(manifest, prim.path)
+            Sdf.AttributeSpec(over, attribute.name, attribute.typeName, attribute.variability, attribute.custom)
+    for child in prim.nameChildren:
+        if child.typeName in ("Xform", "Points", "Mesh", "Volume", "OpenVDBAsset"):
+            _declare_animated(child, manifest)
+
+
+def _set_units(layer: Sdf.Layer, name: str, fps: float, first: int, last: int) -> None:
+    layer.defaultPrim = name
+    layer.timeCodesPerSecond = layer.framesPerSecond = fps
+    layer.startTimeCode, layer.endTimeCode = first, last
+    layer.pseudoRoot.SetInfo("upAxis", "Y")
+    layer.pseudoRoot.SetInfo("metersPerUnit", 1.0)
+
+
+def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
+    """Return the value clips of the root prim.
+
+    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns.
+    """
+    numbers = range(first, last + 1)
+    return {
+        "primPath": f"/{names.name}",
+        "assetPaths": Sdf.AssetPathArray([Sdf.AssetPath(f"./{names.layer(number)}") for number in numbers]),
+        "active": Vt.Vec2dArray([Gf.Vec2d(number, clip) for clip, number in enumerate(numbers)]),
+        "times": Vt.Vec2dArray([Gf.Vec2d(number, number) for number in numbers]),
+        "manifestAssetPath": Sdf.AssetPath(f"./{names.manifest}"),
+    }
+
+
+def _store_bounds(layer: Sdf.Layer, boxes: Sequence[Any]) -> None:
+    corners = [np.array(box, np.float64) for box in boxes]
+    corners = [box for box in corners if (box[0] <= box[1]).all()]
+    if corners:
+        low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
+        layer.customLayerData = {
+            **layer.customLayerData, BOUNDS_LOW: Gf.Vec3d(*low.tolist()), BOUNDS_HIGH: Gf.Vec3d(*high.tolist()),
+        }
+
+
+def _bounds(layer: Sdf.Layer) -> np.ndarray | None:
+    data = layer.customLayerData
+    return np.array([data[BOUNDS_LOW], data[BOUNDS_HIGH]]) if BOUNDS_LOW in data else None
+
+
+# ---------------------------------------------------------------- reading
+def open_stage(path: str | Path) -> Usd.Stage:
+    """Open a USD file.
+
+    Raises:
+        InputError: Missing, damaged, or not USD.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a .usd, .usda, .usdc or .usdz file")
+    try:
+        return Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise InputError(f"{path}: cannot be opened as USD ({reason}); export it again") from error
+
+
+def to_metres_y_up(stage: Usd.Stage) -> np.ndarray:
+    """Return the matrix from the stage's units and axes to metres with Y up, shape (4, 4), column vectors."""
+    matrix = np.eye(4)
+    if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
+        matrix[:3, :3] = [[1, 0, 0], [0, 0, 1], [0, -1, 0]]
+    matrix[:3, :3] *= UsdGeom.GetStageMetersPerUnit(stage)
+    return matrix
+
+
+def world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
+    """Return the matrix from a prim's space to the world in metres, Y up, shape (4, 4), column vectors."""
+    local = np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(frame)).T
+    return to_metres_y_up(prim.GetStage()) @ local
+
+
+def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:
+    """Return the particles of a stage at a frame, in metres, Y up, with every numeric primvar.
+
+    Args:
+        path: USD file.
+        frame: Frame (time code).
+        prim: Path of the Points prim; the only one when empty.
+
+    Raises:
+        InputError: Missing file or prim, several candidates, or a frame that has no sample of its own.
+    """
+    from usd_io.points import particles_from_prim
+
+    stage = open_stage(path)
+    found = [p for p in stage.Traverse() if p.IsA(UsdGeom.Points)]
+    wanted = [p for p in found if not prim or str(p.GetPath()) == prim or p.GetName() == prim]
+    if len(wanted) != 1:
+        held = ", ".join(str(p.GetPath()) for p in found) or "none"
+        raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
+    _check_samples(path, wanted[0], frame)
+    return particles_from_prim(wanted[0], frame, world_matrix(wanted[0], frame))
+
+
+def _check_samples(path: str | Path, prim: Usd.Prim, frame: int) -> None:
+    """Refuse frames without a sample, sub-frame samples and gaps: particles are not interpolated when counts change."""
+    times = prim.GetAttribute("points").GetTimeSamples()
+    if not times:
+        return
+    where = f"{path}: {prim.GetPath()}"
+    odd = [t for t in times if t != round(t)]
+    if odd:
+        raise InputError(f"{where}: has a sample at time code {odd[0]:g}; export one sample a frame, at whole frames")
+    gaps = [int(a) + 1 for a, b in itertools.pairwise(times) if b - a != 1]
+    if gaps:
+        raise InputError(f"{where}: has no sample at frame {gaps[0]}; export all from {times[0]:g} to {times[-1]:g}")
+    if frame not in times:
+        raise InputError(f"{where}: has no sample at frame {frame}, only {times[0]:g} to {times[-1]:g}; set "
+                         "frame_offset so that the frames meet")
