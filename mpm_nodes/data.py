@@ -234,6 +234,8 @@ class StepContext:
         time_left: Seconds to the end of the frame; dt never exceeds it.
         frame: Frame being advanced to.
         substep: Index of the substep within the frame.
+        dt_min: Shortest substep that the artist allows [s].
+        dt_max: Longest substep that the artist allows [s].
         gravity: Acceleration [m/s^2], sampled at this substep.
         cell_size: Grid spacing h [m].
         report: dict that stages fill with facts for the progress line (limit, limit_material, ...).
@@ -244,6 +246,8 @@ class StepContext:
     time_left: float = float("inf")
     frame: int = 0
     substep: int = 0
+    dt_min: float = 0.0
+    dt_max: float = 0.01
     gravity: Vec3 = (0.0, -9.81, 0.0)
     cell_size: float = 0.02
     report: dict[str, Any] = field(default_factory=dict)

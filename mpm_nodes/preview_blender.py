@@ -71,7 +71,7 @@ def _surroundings(bpy, scene, job) -> None:
         lamp = bpy.data.lights.new("sun", "SUN")
         lamp.energy, lamp.angle = 3.0, math.radians(3.0)
         sun = bpy.data.objects.new("sun", lamp)
-        sun.rotation_euler = (math.radians(32.0), 0.0, math.radians(130.0))
+        sun.rotation_euler = (math.radians(30.0), 0.0, math.radians(52.0))
         scene.collection.objects.link(sun)
     if scene.world is None:
         scene.world = bpy.data.worlds.new("sky")

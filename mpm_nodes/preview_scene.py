@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
-SURFACE_NAMES = ("surface", "mesh", "skin")
-"""Last path elements of meshes that are made from the particles; they are not drawn over the particles."""
+SURFACE_NAMES = ("mesh", "surface", "skin")
+"""Last path elements of meshes that are made from the particles (`mesh` in our caches); not drawn over the particles."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ def _melt(images: _Buffers, focal: float, radius: float) -> None:
     reach = int(np.clip(np.ceil(1.5 * pixels), 2, 8))
     depth = images.depth
     for _ in range(3):
-        depth = blur_depth(depth, images.layer, POINTS, reach, 6.0 * radius)
+        depth = blur_depth(depth, images.layer, POINTS, reach, 6.0 * radius, 0, 1)
+        depth = blur_depth(depth, images.layer, POINTS, reach, 6.0 * radius, 1, 0)
     rough = images.normal.copy()
     normals_from_depth(depth, images.layer, POINTS, focal, 6.0 * radius, images.normal)
     mixed = 0.85 * images.normal[seen] + 0.15 * rough[seen]

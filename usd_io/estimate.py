@@ -13,7 +13,8 @@ POINT_BYTES = 12 + 4
 """Position and width of a particle."""
 MESH_POINT_BYTES = 12 + 12 + 12 + 16
 """Position, normal, velocity, and the four indices of the one quad that a closed surface has for each point."""
-UNKNOWN_BYTES = 4
+UNKNOWN_BYTES = 4 + 8
+"""A user's own column of doubles, which is stored as float as well."""
 LAYER_BYTES = 10_000
 
 

@@ -41,7 +41,9 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
             values = _one_a_point(path, name, np.asarray(values, np.float32), points)
             set_sample(prim, name, usd_type, Vt.Vec3fArray.FromNumpy(values), frame, interpolation)
     for name, column in mesh.attributes.items():
-        add_primvars(prim, name, _one_a_point(path, name, np.asarray(column), points), frame)
+        column = np.asarray(column)
+        column = column.astype(np.float32) if column.dtype.kind == "f" else column
+        add_primvars(prim, name, _one_a_point(path, name, column, points), frame)
 
 
 def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> None:

@@ -1,8 +1,9 @@
 """Particles as UsdGeomPoints: one frame into a layer, and points of any stage back into particles.
 
 What readers accept decides how columns are stored. Blender drops a primvar of an unknown type together with every
-later one, so matrices and long vectors go as triples of floats (`primvars:F_0` is the first row of F), and doubles and
-int64 as plain attributes, which readers ignore without harm.
+later one, so matrices and long vectors go as triples of floats (`primvars:F_0` is the first row of F), and
+wide integers as plain attributes, which readers ignore without harm. Doubles are stored twice: as plain attributes to be
+exact, and as float primvars to be seen.
 """
 
 from __future__ import annotations
@@ -103,7 +104,10 @@ def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int) 
         for k in range(components // 3):
             _add_array(prim, f"{usd_name}_{k}", np.ascontiguousarray(flat[:, 3 * k : 3 * k + 3]), frame)
     else:
-        _add_array(prim, usd_name, flat[:, 0] if flat.ndim > 1 and components == 1 else flat, frame)
+        array = flat[:, 0] if flat.ndim > 1 and components == 1 else flat
+        _add_array(prim, usd_name, array, frame)
+        if array.dtype == np.float64:
+            _add_array(prim, usd_name, array.astype(np.float32), frame)
 
 
 def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int) -> None:
@@ -179,7 +183,8 @@ def particles_from_prim(prim: Any, frame: float, matrix: np.ndarray | None = Non
         raise InputError(f"{prim.GetPath()}: has no points at frame {frame:g}; give a frame that holds points")
     columns["position"] = points.astype(np.float64)
     count = len(points)
-    for attribute in prim.GetAttributes():
+    # Plain attributes come first: they are exact where a primvar beside them is a copy for other readers.
+    for attribute in sorted(prim.GetAttributes(), key=lambda a: a.GetName().startswith("primvars:")):
         name = _our_name(attribute.GetName())
         if name is None:
             continue

@@ -25,8 +25,11 @@ from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Pa
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, particle_widths, set_sample
+from usd_io.units import stage_to_si
 
-__all__ = ["CacheNames", "frame_layer", "open_stage", "read_points", "root_layers", "to_metres_y_up", "world_matrix"]
+__all__ = [
+    "CacheNames", "frame_layer", "open_stage", "read_points", "root_layers", "root_so_far", "world_matrix",
+]
 
 PROVENANCE = "mpm_nodes"
 BOUNDS_LOW, BOUNDS_HIGH = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high"
@@ -158,7 +161,7 @@ def root_layers(
     last: int,
     fps: float,
     provenance: Mapping[str, Any] | None = None,
-    previous: Path | None = None,
+    previous: Sdf.Layer | None = None,
 ) -> tuple[Sdf.Layer, Sdf.Layer]:
     """Return root stage and clip manifest of a cache that now ends with `frame`.
 
@@ -171,11 +174,11 @@ def root_layers(
         last: Number of the newest frame.
         fps: Frames per second.
         provenance: Kept in `customLayerData`: strings and numbers.
-        previous: The root stage so far, None at the first frame.
+        previous: The root stage of the frame before (`root_so_far`), None at the first frame.
     """
     root = Sdf.Layer.CreateAnonymous("root.usda")
     if previous is not None:
-        root.TransferContent(_layer_so_far(previous))
+        root.TransferContent(previous)
     manifest = Sdf.Layer.CreateAnonymous("manifest.usda")
     for prim in frame.rootPrims:
         _declare(prim, root)
@@ -192,13 +195,33 @@ def root_layers(
     return root, manifest
 
 
-def _layer_so_far(path: Path) -> Sdf.Layer:
+def root_so_far(
+    names: CacheNames, folder: Path, first: int, last: int, fps: float, provenance: Mapping[str, Any] | None = None
+) -> Sdf.Layer | None:
+    """Return the root stage as it was written with frame `last`, None when that is before the first frame.
+
+    Usually it is the one on disk. After a resume from an earlier frame that one tells of frames that are gone: then it
+    is built again from the layers of the frames that are left.
+    """
+    if last < first:
+        return None
+    root = _read_layer(folder / names.stage)
+    if root.endTimeCode == last:
+        return root
+    root = None
+    for number in range(first, last + 1):
+        frame = _read_layer(folder / names.layer(number))
+        root = root_layers(names, frame, first, number, fps, provenance, root)[0]
+    return root
+
+
+def _read_layer(path: Path) -> Sdf.Layer:
     try:
-        layer = Sdf.Layer.OpenAsAnonymous(str(path))
+        layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
     except Tf.ErrorException:
         layer = None
     if layer is None:
-        raise InputError(f"{path}: the stage of the frames so far cannot be read; cook without --resume")
+        raise InputError(f"{path}: written for an earlier frame, and missing or damaged now; cook without --resume")
     return layer
 
 
@@ -282,25 +305,19 @@ def open_stage(path: str | Path) -> Usd.Stage:
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a .usd, .usda, .usdc or .usdz file")
     try:
+        known = Sdf.Layer.Find(str(path))
+        if known:  # open elsewhere in this process, perhaps from before the newest frame
+            known.Reload()
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         reason = str(error).strip().splitlines()[-1].strip()
         raise InputError(f"{path}: cannot be opened as USD ({reason}); export it again") from error
 
 
-def to_metres_y_up(stage: Usd.Stage) -> np.ndarray:
-    """Return the matrix from the stage's units and axes to metres with Y up, shape (4, 4), column vectors."""
-    matrix = np.eye(4)
-    if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
-        matrix[:3, :3] = [[1, 0, 0], [0, 0, 1], [0, -1, 0]]
-    matrix[:3, :3] *= UsdGeom.GetStageMetersPerUnit(stage)
-    return matrix
-
-
 def world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
     """Return the matrix from a prim's space to the world in metres, Y up, shape (4, 4), column vectors."""
     local = np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(frame)).T
-    return to_metres_y_up(prim.GetStage()) @ local
+    return stage_to_si(prim.GetStage()) @ local
 
 
 def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:

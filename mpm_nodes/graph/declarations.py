@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import types
 import typing
@@ -101,8 +102,9 @@ class Declaration:
         """Return the knobs that have a default, as they stand in a graph file."""
         return {knob.name: knob.json_default() for knob in self.knobs if not knob.required}
 
+    @functools.cached_property
     def code_digest(self) -> str:
-        """Return "" for built-in code, else a digest of the source file (of the code object when there is no file)."""
+        """Digest of the source file (of the code object when there is no file); "" for built-in code."""
         if self.is_builtin:
             return ""
         path = Path(self.file)

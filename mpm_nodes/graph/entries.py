@@ -172,6 +172,9 @@ def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     for key, kind in kinds.items():
         if key in record and not isinstance(record[key], kind):
             yield Problem(f"{name}.{key}", f"is not of type {kind.__name__}", record[key], "", "mend it")
+    position = record.get("position", [0, 0])
+    if isinstance(position, list) and (len(position) != 2 or not all(type(x) in (int, float) for x in position)):
+        yield Problem(f"{name}.position", "is no place in an editor", position, "[x, y]", "mend it")
     version = record.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         yield Problem(f"{name}.version", "is no version", version, "a whole number >= 1", "mend it")

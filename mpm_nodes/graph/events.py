@@ -33,12 +33,12 @@ class EventStream:
     def __init__(self, *sinks: Sink, interval: float = SUBSTEP_INTERVAL) -> None:
         self.sinks = [sink for sink in sinks if sink is not None]
         self.interval = interval
-        self._next = 0.0
         self.start_frame(0)
 
     def start_frame(self, frame: int) -> None:
         """Forget the figures of the frame before; `frame` is added to every substep event from now on."""
         self.frame = frame
+        self._next = 0.0
         self.substeps = 0
         self.dt_min = math.inf
         self.facts: Event = {}

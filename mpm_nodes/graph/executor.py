@@ -94,7 +94,8 @@ def execute(
     started = time.perf_counter()
     revision: Revision | None = None
     try:
-        store = store or MemoryStore(default_memory_limit() if memory_limit is None else memory_limit)
+        if store is None:
+            store = MemoryStore(default_memory_limit() if memory_limit is None else memory_limit)
         evaluator = Evaluator(graph, store=store, disk=disk, events=stream, cancel=cancel, checked=checked)
         span = _span(graph, frames)
         _set_threads(threads)
@@ -147,6 +148,8 @@ class _Cook:
         """Cook the frames of `span` that are not in `done`."""
         folder = str(self.revision.folder) if self.revision else None
         self.stream.emit("plan", frames=[*span], nodes=len(self.evaluator.plan.nodes), out=folder, done=len(done))
+        if self.revision is not None:  # a cook that died after its last commit had no time to do it
+            self.revision.retain(every=self.keep_every)
         for frame in range(max([span[0] - 1, *done]) + 1, span[1] + 1):
             self._frame(frame, span[1])
 

@@ -56,7 +56,7 @@ class FileFacts:
         self._known: dict[Path, Any] = {}
 
     def fact(self, path: Path) -> Any:
-        """Return what counts of a file: digest, or size and time of a large one; each file's in a sequence or folder."""
+        """Return what counts of a file: digest, or size and time of a large one; of a sequence or folder, all of them."""
         path = self.base / path
         if path not in self._known:
             self._known[path] = self._look(path)
@@ -98,5 +98,5 @@ def key_of(
         context["frame"] = frame
     if declaration.previous_type is not None:
         context["previous"] = previous
-    record = [declaration.id, declaration.version, declaration.code_digest(), facts, inputs, context]
+    record = [declaration.id, declaration.version, declaration.code_digest, facts, inputs, context]
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()

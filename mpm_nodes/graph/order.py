@@ -1,8 +1,8 @@
 """One order for one graph: topological, and independent of names and of the order in the file.
 
 Every node gets a lineage hash: what it is (type, version, knobs) and the hashes of what is wired into it. Nodes are
-sorted by their depth, then by their hash. A transparent node (a stage that touches nothing) leaves depth and hash of the
-others alone, so that inserting one on a wire changes no order.
+sorted by their depth, then by their hash. A transparent node (a stage that touches nothing) leaves depth and hash of
+the others alone, so that inserting one on a wire changes no order.
 """
 
 from __future__ import annotations

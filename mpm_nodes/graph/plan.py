@@ -196,4 +196,4 @@ def _identity(planned: PlannedNode) -> str:
         else raw_fact(knob, planned.raw[knob.name])
         for knob in declaration.knobs
     }
-    return json.dumps([declaration.id, declaration.version, declaration.code_digest(), facts], sort_keys=True)
+    return json.dumps([declaration.id, declaration.version, declaration.code_digest, facts], sort_keys=True)

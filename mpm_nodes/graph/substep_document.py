@@ -45,7 +45,7 @@ class Substeps:
         for name, declaration in self.declarations.items():
             values = {knob.name: fact(knob, self.knobs[name][knob.name]) for knob in declaration.knobs}
             result[name] = json.dumps(
-                [declaration.id, declaration.version, declaration.code_digest(), to_json(values)], sort_keys=True
+                [declaration.id, declaration.version, declaration.code_digest, to_json(values)], sort_keys=True
             )
         return result
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
+import mpm_nodes
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.archive import write_archive
 
@@ -232,7 +233,7 @@ class FrameTransaction:
                     "frame": self.frame,
                     "files": files,
                     "state_format": STATE_FORMAT,
-                    "package_version": self.revision.manifest["package_version"],
+                    "package_version": mpm_nodes.__version__,
                     "graph_digest": self.revision.manifest["graph_digest"],
                     "facts": facts,
                 }

@@ -84,6 +84,7 @@ class Wiring:
         found = {name: registry.find(entry.type) for name, entry in graph.nodes.items()}
         self.declarations = {name: d for name, d in found.items() if isinstance(d, NodeDeclaration)}
         self.problems: list[Problem] = []
+        self._reported: set[tuple[str, str]] = set()
         written = {
             name: {port.name: self._written(name, port) for port in declaration.ports}
             for name, declaration in self.declarations.items()
@@ -132,6 +133,7 @@ class Wiring:
         return wires
 
     def _wire_problem(self, name: str, port: Port, message: str, cure: str, allowed: str = "") -> None:
+        self._reported.add((name, port.name))
         self.problems.append(Problem(f"{name}.{port.name}", message, None, allowed, cure))
 
     def _pass_through(self, written: dict[str, dict[str, list[Wire]]]) -> None:
@@ -158,7 +160,7 @@ class Wiring:
         for name, ports in self.inputs.items():
             for port in self.declarations[name].ports:
                 wires = ports[port.name]
-                if not wires and not port.optional and not self._was_wired(name, port):
+                if not wires and not port.optional and not self._is_explained(name, port):
                     self._wire_problem(name, port, "has no wire", f"wire a {type_name(port.type)} into it")
                 if len(wires) > 1 and not port.many:
                     self._wire_problem(
@@ -167,13 +169,10 @@ class Wiring:
                 for node, output in wires:
                     self._check_type(name, port, node, self.declarations[node].output(output))
 
-    def _was_wired(self, name: str, port: Port) -> bool:
-        """Whether the file wires the port at all, so that the reason for its emptiness is reported already."""
-        given = self.graph.nodes[name].inputs.get(port.name, [])
-        return any(not self._passes_nothing(source.partition(".")[0]) for source in given)
-
-    def _passes_nothing(self, node: str) -> bool:
-        return node in self.declarations and self.graph.nodes[node].bypass
+    def _is_explained(self, name: str, port: Port) -> bool:
+        """Whether a problem that is reported already leaves the port without a wire."""
+        given = [source.partition(".")[0] for source in self.graph.nodes[name].inputs.get(port.name, [])]
+        return (name, port.name) in self._reported or any(node not in self.declarations for node in given)
 
     def _check_type(self, name: str, port: Port, node: str, output: Output | None) -> None:
         if output is not None and not port.accepts(output.type):

@@ -54,11 +54,7 @@ def mesh_level_set(
         corners, speeds = _outer_faces(corners, speeds, tree, voxel_size, velocities is not None)
     half = 0.5 * thickness / voxel_size
     origins, distance, leaf_speeds = _band_leaves(corners / voxel_size, speeds, BAND + half, name)
-    if tree is None:
-        signed = distance - half
-    else:
-        signed = np.empty_like(distance)
-        _inside_voxels(distance, BAND, *_voxels_to_ask(origins, distance, tree, voxel_size), signed)
+    signed = distance - half if tree is None else _signed(origins, distance, tree, voxel_size)
     values = np.clip(signed, -BAND, BAND).astype(np.float32) * np.float32(voxel_size)
     to_index = np.concatenate([np.eye(3) / voxel_size, np.zeros((3, 1))], axis=1)
     return leaf_level_set(origins, values, BAND * voxel_size, to_index, voxel_size,
@@ -100,16 +96,12 @@ def _outer_faces(corners, speeds, tree: WindingTree, voxel_size: float, moving: 
 
     A face that is only partly outside is split in four until its pieces are small.
     """
+    some = corners[:: max(1, len(corners) // 2000)]
+    if _bounds_inside(some, tree, voxel_size).all():
+        return corners, speeds
     kept, kept_speeds = [], []
     for _ in range(9):
-        middle = corners.mean(axis=1, keepdims=True)
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-        length = np.linalg.norm(normal, axis=1, keepdims=True)
-        step = (0.02 * voxel_size * normal / np.maximum(length, 1e-300))[:, None]
-        samples = np.concatenate([middle, 0.9 * corners + 0.1 * middle], axis=1)
-        sides = np.stack([samples - step, samples + step]).reshape(-1, 3)
-        inside = (winding_numbers(tree, sides) > 0.5).reshape(2, -1, 4)
-        bounds = inside[0] != inside[1]
+        bounds = _bounds_inside(corners, tree, voxel_size)
         edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
         mixed = bounds.any(axis=1) & ~bounds.all(axis=1) & (edges > 2.0 * voxel_size)
         keep = bounds.any(axis=1) & ~mixed
@@ -123,6 +115,18 @@ def _outer_faces(corners, speeds, tree: WindingTree, voxel_size: float, moving: 
         kept.append(corners)
         kept_speeds.append(speeds if moving else speeds[:0])
     return np.concatenate(kept), (np.concatenate(kept_speeds) if moving else np.zeros((1, 3, 3)))
+
+
+def _bounds_inside(corners: np.ndarray, tree: WindingTree, voxel_size: float) -> np.ndarray:
+    """Return whether the inside lies on just one side of each face, at its middle and near its corners, shape (m, 4)."""
+    middle = corners.mean(axis=1, keepdims=True)
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normal, axis=1, keepdims=True)
+    step = (0.02 * voxel_size * normal / np.maximum(length, 1e-300))[:, None]
+    samples = np.concatenate([middle, 0.9 * corners + 0.1 * middle], axis=1)
+    inside = winding_numbers(tree, np.stack([samples - step, samples + step]).reshape(-1, 3)) > 0.5
+    inside = inside.reshape(2, -1, 4)
+    return inside[0] != inside[1]
 
 
 def _quartered(corners: np.ndarray) -> np.ndarray:
@@ -277,39 +281,48 @@ def _unit_normal(corners, t):
     return n0 * inverse, n1 * inverse, n2 * inverse
 
 
-def _voxels_to_ask(origins, distance, tree: WindingTree, voxel_size: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the voxels of the band, shape (n, 4): leaf and place, and whether each lies inside."""
-    asked = np.argwhere(distance < BAND)
-    places = (origins[asked[:, 0]] + asked[:, 1:]) * voxel_size
-    return asked, winding_numbers(tree, places) > 0.5
+def _signed(origins: np.ndarray, distance: np.ndarray, tree: WindingTree, voxel_size: float) -> np.ndarray:
+    """Return distances with signs. Between neighbours the sign changes only across a face, so where one of two neighbours is
+    more than a voxel away from every face they agree: one winding number answers for a whole region of a leaf."""
+    region = np.full(distance.shape, -1, np.int32)
+    asked = np.empty((distance.size, 4), np.int64)
+    count = _regions(distance, region, asked)
+    asked = asked[:count]
+    inside = winding_numbers(tree, (origins[asked[:, 0]] + asked[:, 1:]) * voxel_size) > 0.5
+    return np.where(inside[region], -distance, distance)
 
 
 @kernel(fastmath=False)
-def _inside_voxels(distance, band, asked, inside, signed):
-    """Write signed distances: asked voxels by their answer, clamped ones by the neighbour in the leaf that has a sign."""
-    signed[:] = 0.0
-    known = np.zeros(distance.shape, np.int8)
-    for n in range(asked.shape[0]):
-        leaf, i, j, k = asked[n, 0], asked[n, 1], asked[n, 2], asked[n, 3]
-        known[leaf, i, j, k] = -1 if inside[n] else 1
+def _regions(distance, region, asked):
+    """Number the regions of voxels that share a sign, leaf by leaf; list the voxel of each that is farthest from the faces."""
+    stack = np.empty(512, np.int64)
+    count = 0
     for leaf in range(distance.shape[0]):
-        missing = True
-        sweeps = 0
-        while missing and sweeps < 24:
-            missing = False
-            for step in range(512):
-                at = step if sweeps % 2 == 0 else 511 - step
+        for seed in range(512):
+            i, j, k = seed >> 6, (seed >> 3) & 7, seed & 7
+            if region[leaf, i, j, k] >= 0:
+                continue
+            region[leaf, i, j, k] = count
+            farthest, best = seed, distance[leaf, i, j, k]
+            stack[0] = seed
+            top = 1
+            while top > 0:
+                top -= 1
+                at = stack[top]
                 i, j, k = at >> 6, (at >> 3) & 7, at & 7
-                if known[leaf, i, j, k] == 0:
-                    found = 0
-                    for face in range(6):
-                        axis, side = face >> 1, 2 * (face & 1) - 1
-                        a, b, c = i + side * (axis == 0), j + side * (axis == 1), k + side * (axis == 2)
-                        if 0 <= a < 8 and 0 <= b < 8 and 0 <= c < 8 and found == 0:
-                            found = known[leaf, a, b, c]
-                    known[leaf, i, j, k] = found
-                    missing |= found == 0
-            sweeps += 1
-        for at in range(512):
-            i, j, k = at >> 6, (at >> 3) & 7, at & 7
-            signed[leaf, i, j, k] = distance[leaf, i, j, k] * known[leaf, i, j, k]
+                d = distance[leaf, i, j, k]
+                if d > best:
+                    farthest, best = at, d
+                for face in range(6):
+                    axis, side = face >> 1, 2 * (face & 1) - 1
+                    a, b, c = i + side * (axis == 0), j + side * (axis == 1), k + side * (axis == 2)
+                    if not (0 <= a < 8 and 0 <= b < 8 and 0 <= c < 8) or region[leaf, a, b, c] >= 0:
+                        continue
+                    if d > 1.0 or distance[leaf, a, b, c] > 1.0:
+                        region[leaf, a, b, c] = count
+                        stack[top] = a * 64 + b * 8 + c
+                        top += 1
+            asked[count, 0], asked[count, 1] = leaf, farthest >> 6
+            asked[count, 2], asked[count, 3] = (farthest >> 3) & 7, farthest & 7
+            count += 1
+    return count

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.regions import LEAF, LEVEL_SET, Region, inside_region
+from mpm_nodes.kernels.regions import LEVEL_SET, Region, inside_region, leaf_boxes
 
 START_TRIES = 1000
 SAMPLES_PER_CUBE = 0.65
@@ -79,12 +79,9 @@ def _boxes(region: Region, distance: float) -> list[tuple[np.ndarray, np.ndarray
     """Return disjoint boxes, further than `distance` apart, that cover the region: one per separate group of leaves."""
     if region.kind != LEVEL_SET:
         return [(region.low, region.high)]
-    origin, dx = region.numbers[:3], region.numbers[3]
     wet = (region.values < 0.0).any(axis=(1, 2, 3))
-    keys = region.keys[wet]
-    leaves = np.stack([keys >> 42, (keys >> 21) & 0x1FFFFF, keys & 0x1FFFFF], axis=1) - (1 << 20)
-    low = leaves * (LEAF * dx) + origin - dx
-    high = (leaves + 1) * (LEAF * dx) + origin + dx
+    to_index = np.vstack([region.numbers[:12].reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
+    low, high = leaf_boxes(region.keys[wet], np.linalg.inv(to_index))
     boxes = _merge_boxes(low, high, distance)
     return [(np.maximum(a, region.low), np.minimum(b, region.high)) for a, b in boxes]
 

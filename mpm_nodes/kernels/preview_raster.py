@@ -89,8 +89,11 @@ def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, norma
 
 
 @kernel(parallel=True, fastmath=False)
-def blur_depth(depth, layer, mark, reach, threshold):
-    """Return depth averaged over pixels of layer `mark` within `threshold` [m] of the centre: melts spheres together."""
+def blur_depth(depth, layer, mark, reach, threshold, down, right):
+    """Return depth averaged along one image axis (down, right) over pixels of layer `mark` within `threshold` [m].
+
+    Along the rows and then along the columns it melts spheres together.
+    """
     height, width = depth.shape
     result = depth.copy()
     for row in numba.prange(height):
@@ -99,12 +102,12 @@ def blur_depth(depth, layer, mark, reach, threshold):
                 continue
             here = depth[row, column]
             total, weight = 0.0, 0.0
-            for y in range(max(0, row - reach), min(height, row + reach + 1)):
-                for x in range(max(0, column - reach), min(width, column + reach + 1)):
+            for step in range(-reach, reach + 1):
+                y, x = row + step * down, column + step * right
+                if 0 <= y < height and 0 <= x < width and layer[y, x] == mark:
                     gap = abs(depth[y, x] - here)
-                    if layer[y, x] == mark and gap < threshold:
-                        share = (1.0 - gap / threshold) * (1.0 - ((x - column) ** 2 + (y - row) ** 2)
-                                                           / (2.0 * (reach + 1.0) ** 2))
+                    if gap < threshold:
+                        share = (1.0 - gap / threshold) * (1.0 - step * step / (reach + 1.0) ** 2)
                         total += share * depth[y, x]
                         weight += share
             result[row, column] = total / weight
@@ -152,16 +155,17 @@ def _slope(depth, layer, mark, row, column, down, right, threshold):
 
 @kernel(parallel=True, fastmath=False)
 def occlusion(depth, focal, radius, samples):
-    """Return the open share of the surroundings, 1 in the open, from points of the depth image within `radius` [m]."""
+    """Return the open share of the surroundings, 1 in the open, from depths within `radius` [m]; one value for 2 x 2 pixels."""
     height, width = depth.shape
     result = np.ones((height, width), np.float32)
-    for row in numba.prange(height):
-        for column in range(width):
+    for half in numba.prange(height // 2):
+        for column in range(0, width - 1, 2):
+            row = 2 * half
             z = depth[row, column]
             if not z < np.inf:
                 continue
             hidden = 0.0
-            turn = 2.399963 * ((row * 7 + column * 3) % 8)
+            turn = 2.399963 * ((half * 7 + column * 3) % 8)
             for n in range(samples):
                 part = radius * np.sqrt((n + 0.5) / samples)
                 angle = 2.399963 * n + turn
@@ -171,8 +175,8 @@ def occlusion(depth, focal, radius, samples):
                     rise = z - depth[y, x]
                     # Nearer points hide the sky; far nearer ones belong to something else.
                     if rise > 0.15 * part and rise < 2.0 * radius:
-                        hidden += min((rise / part), 1.0)
-            result[row, column] = 1.0 - 0.8 * hidden / samples
+                        hidden += min(rise / part, 1.0)
+            result[row : row + 2, column : column + 2] = 1.0 - 0.8 * hidden / samples
     return result
 
 

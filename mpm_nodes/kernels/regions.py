@@ -33,7 +33,7 @@ class Region:
         low: Lower corner of the bounding box [m].
         high: Upper corner of the bounding box [m].
         volume: Volume [m^3]; exact for boxes and spheres, measured on the voxels for level sets.
-        numbers: Half extents, radius, or (origin, voxel size, background), shape (8,), float64.
+        numbers: Half extents, radius, or the rows of the matrix to voxel indices (3 x 4) and the background, shape (16,).
         keys: Sorted leaf keys of a level set, shape (leaves,), int64.
         values: Voxels of those leaves, shape (leaves, 8, 8, 8), float32.
     """
@@ -64,8 +64,14 @@ def sphere_region(radius: float) -> Region:
     return Region(SPHERE, -half, half, 4.0 / 3.0 * np.pi * float(radius) ** 3, _numbers(radius))
 
 
-def level_set_region(level_set: LevelSet) -> Region:
+def level_set_region(level_set: LevelSet, transform: np.ndarray | None = None, scale: float = 1.0) -> Region:
     """Return the inside of a level set.
+
+    Args:
+        level_set: Signed distances in leaves; the deep interior may be missing.
+        transform: Voxel indices to the region's frame, shape (4, 4), column vectors [m]: any rotation and mirroring, equal
+            scales. The level set's own origin and voxel size when None.
+        scale: Factor on all lengths, about the frame's origin.
 
     Raises:
         MpmNodesError: if the grid is no level set or has no inside.
@@ -74,15 +80,26 @@ def level_set_region(level_set: LevelSet) -> Region:
         raise MpmNodesError(
             f"grid '{level_set.name}': is a {level_set.kind} grid; only a level set has an inside; choose another grid")
     solid = with_interior(level_set)
-    keys, values = sorted_leaves(solid.origins, solid.values)
-    numbers = _numbers(*solid.origin, solid.voxel_size, solid.background)
-    inner = _inner_bounds(solid)
-    if inner is None:
+    if not (solid.values < 0.0).any():
         raise MpmNodesError(f"grid '{level_set.name}': no voxel is negative, so nothing lies inside; "
                             "check the sign of the level set or choose another grid")
-    low = (inner[0] - 1.0) * solid.voxel_size + np.asarray(solid.origin)
-    high = (inner[1] + 1.0) * solid.voxel_size + np.asarray(solid.origin)
-    return Region(LEVEL_SET, low, high, level_set_volume(solid), numbers, keys, values)
+    if transform is None:
+        transform = np.diag([solid.voxel_size] * 3 + [1.0])
+        transform[:3, 3] = solid.origin
+    transform = np.diag([scale, scale, scale, 1.0]) @ transform
+    keys, values = sorted_leaves(solid.origins, solid.values)
+    wet = (values < 0.0).any(axis=(1, 2, 3))
+    low, high = leaf_boxes(keys[wet], transform)
+    numbers = _numbers(*np.linalg.inv(transform)[:3].reshape(-1), solid.background)
+    volume = level_set_volume(solid) / solid.voxel_size**3 * abs(np.linalg.det(transform[:3, :3]))
+    return Region(LEVEL_SET, low.min(axis=0), high.max(axis=0), volume, numbers, keys, values)
+
+
+def leaf_boxes(keys: np.ndarray, transform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return boxes around leaves and half a voxel more: lower and upper corners [m], shape (leaves, 3) each."""
+    middle = (LEAF * unpack_keys(keys) + 0.5 * (LEAF - 1)) @ transform[:3, :3].T + transform[:3, 3]
+    half = np.abs(transform[:3, :3]).sum(axis=1) * 0.5 * (LEAF + 1)
+    return middle - half, middle + half
 
 
 def level_set_volume(level_set: LevelSet) -> float:
@@ -93,8 +110,8 @@ def level_set_volume(level_set: LevelSet) -> float:
 
 def sorted_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return leaf keys in rising order and the leaves' voxels in the same order."""
-    leaves = np.asarray(origins, np.int64) // LEAF + _BIAS
-    keys = (leaves[:, 0] << 42) | (leaves[:, 1] << 21) | leaves[:, 2]
+    leaves = np.asarray(origins, np.int64) // LEAF
+    keys = pack_key(leaves[:, 0], leaves[:, 1], leaves[:, 2])
     order = np.argsort(keys, kind="stable")
     return np.ascontiguousarray(keys[order]), np.ascontiguousarray(values[order], np.float32)
 
@@ -126,30 +143,26 @@ def with_interior(level_set: LevelSet) -> LevelSet:
 
 
 def _numbers(*numbers: float) -> np.ndarray:
-    padded = np.zeros(8)
+    padded = np.zeros(16)
     padded[: len(numbers)] = numbers
     return padded
 
 
-def _inner_bounds(level_set: LevelSet) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the lowest and highest voxel index with a negative value."""
-    inner = level_set.values < 0.0
-    leaf = np.flatnonzero(inner.any(axis=(1, 2, 3)))
-    if not len(leaf):
-        return None
-    low, high = [], []
-    for axis, others in enumerate(((2, 3), (1, 3), (1, 2))):
-        hit = inner[leaf].any(axis=others)
-        base = level_set.origins[leaf, axis]
-        low.append((base + hit.argmax(axis=1)).min())
-        high.append((base + LEAF - 1 - hit[:, ::-1].argmax(axis=1)).max())
-    return np.array(low, np.float64), np.array(high, np.float64)
+@inline
+def pack_key(i, j, k):
+    """Return one int64 for three indices within +-2^20; its order is that of i, then j, then k."""
+    return ((i + _BIAS) << 42) | ((j + _BIAS) << 21) | (k + _BIAS)
+
+
+def unpack_keys(keys: np.ndarray) -> np.ndarray:
+    """Return the index triples of packed keys, shape (n, 3), int32."""
+    return (np.stack([keys >> 42, (keys >> 21) & 0x1FFFFF, keys & 0x1FFFFF], axis=1) - _BIAS).astype(np.int32)
 
 
 @inline
 def find_leaf(keys, i, j, k):
     """Return the row of the leaf that holds voxel (i, j, k), or -1. Keys: sorted int64."""
-    key = (((i >> 3) + _BIAS) << 42) | (((j >> 3) + _BIAS) << 21) | ((k >> 3) + _BIAS)
+    key = pack_key(i >> 3, j >> 3, k >> 3)
     low, high = 0, len(keys)
     while low < high:
         middle = (low + high) >> 1
@@ -184,9 +197,10 @@ def inside_region(kind, numbers, keys, values, x, y, z):
         return abs(x) < numbers[0] and abs(y) < numbers[1] and abs(z) < numbers[2]
     if kind == SPHERE:
         return x * x + y * y + z * z < numbers[0] * numbers[0]
-    scale = 1.0 / numbers[3]
-    u, v, w = (x - numbers[0]) * scale, (y - numbers[1]) * scale, (z - numbers[2]) * scale
-    return sample_leaves(keys, values, numbers[4], u, v, w) < 0.0
+    u = numbers[0] * x + numbers[1] * y + numbers[2] * z + numbers[3]
+    v = numbers[4] * x + numbers[5] * y + numbers[6] * z + numbers[7]
+    w = numbers[8] * x + numbers[9] * y + numbers[10] * z + numbers[11]
+    return sample_leaves(keys, values, numbers[12], u, v, w) < 0.0
 
 
 @kernel(parallel=True)

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.regions import find_leaf, sorted_leaves
+from mpm_nodes.kernels.regions import find_leaf, sorted_leaves, unpack_keys
 
 LEAF = 8
 
@@ -28,8 +28,7 @@ def leaf_neighbours(keys: np.ndarray, origins: np.ndarray) -> np.ndarray:
 def sort_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return keys, origins and values of leaves in rising order of their keys."""
     keys, ordered = sorted_leaves(origins, values)
-    rows = np.stack([keys >> 42, (keys >> 21) & 0x1FFFFF, keys & 0x1FFFFF], axis=1) - (1 << 20)
-    return keys, (rows * LEAF).astype(np.int32), ordered
+    return keys, unpack_keys(keys) * LEAF, ordered
 
 
 def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, band: float) -> np.ndarray:

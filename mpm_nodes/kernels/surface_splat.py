@@ -22,12 +22,9 @@ import numba
 import numpy as np
 
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.regions import pack_key, unpack_keys
 
 LEAF = 8
-VOXELS = LEAF**3
-_BIAS = 1 << 20
-_FIELD = 21
-_MASK = (1 << _FIELD) - 1
 _CHUNK = 256
 
 
@@ -68,11 +65,6 @@ def leaves_near(bins: Bins, reach: float, voxel_size: float) -> np.ndarray:
     spans = (b - a + 1).prod(axis=1)
     keys = np.unique(_span_keys(a, b, np.cumsum(spans) - spans, int(spans.sum())))
     return unpack_keys(keys) * LEAF
-
-
-def unpack_keys(keys: np.ndarray) -> np.ndarray:
-    """Return the index triples of packed keys, shape (n, 3), int32."""
-    return (np.stack([keys >> (2 * _FIELD), (keys >> _FIELD) & _MASK, keys & _MASK], axis=1) - _BIAS).astype(np.int32)
 
 
 def blend_spheres(
@@ -128,11 +120,6 @@ def average_at_points(bins: Bins, columns: np.ndarray, points: np.ndarray, reach
 
 
 @inline
-def _pack(i, j, k):
-    return ((i + _BIAS) << (2 * _FIELD)) | ((j + _BIAS) << _FIELD) | (k + _BIAS)
-
-
-@inline
 def _lower_bound(keys, key):
     """Return the first row whose key is not below `key`."""
     low, high = 0, len(keys)
@@ -154,7 +141,7 @@ def _floor(x):
 def _bin_keys(positions, inverse):
     keys = np.empty(len(positions), np.int64)
     for p in numba.prange(len(positions)):
-        keys[p] = _pack(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse),
+        keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse),
                         _floor(positions[p, 2] * inverse))
     return keys
 
@@ -182,7 +169,7 @@ def _span_keys(low, high, starts, total):
         for i in range(low[b, 0], high[b, 0] + 1):
             for j in range(low[b, 1], high[b, 1] + 1):
                 for k in range(low[b, 2], high[b, 2] + 1):
-                    keys[n] = _pack(i, j, k)
+                    keys[n] = pack_key(i, j, k)
                     n += 1
     return keys
 
@@ -219,8 +206,8 @@ def _gather_leaf(keys, positions, inverse, origin, dx, reach, sums):
     k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
     for bi in range(_floor((x0 - reach) * inverse), _floor((x0 + far) * inverse) + 1):
         for bj in range(_floor((y0 - reach) * inverse), _floor((y0 + far) * inverse) + 1):
-            last = _pack(bi, bj, k_high)
-            p = _lower_bound(keys, _pack(bi, bj, k_low))
+            last = pack_key(bi, bj, k_high)
+            p = _lower_bound(keys, pack_key(bi, bj, k_low))
             while p < len(keys) and keys[p] <= last:
                 x, y, z = (positions[p, 0] - x0) * per_voxel, (positions[p, 1] - y0) * per_voxel, \
                     (positions[p, 2] - z0) * per_voxel
@@ -271,8 +258,8 @@ def _gather_point(keys, positions, inverse, columns, x, y, z, reach, inverse_squ
     k_low, k_high = _floor((z - reach) * inverse), _floor((z + reach) * inverse)
     for bi in range(_floor((x - reach) * inverse), _floor((x + reach) * inverse) + 1):
         for bj in range(_floor((y - reach) * inverse), _floor((y + reach) * inverse) + 1):
-            last = _pack(bi, bj, k_high)
-            p = _lower_bound(keys, _pack(bi, bj, k_low))
+            last = pack_key(bi, bj, k_high)
+            p = _lower_bound(keys, pack_key(bi, bj, k_low))
             while p < len(keys) and keys[p] <= last:
                 dx, dy, dz = positions[p, 0] - x, positions[p, 1] - y, positions[p, 2] - z
                 left = 1.0 - (dx * dx + dy * dy + dz * dz) * inverse_square

@@ -19,7 +19,7 @@ from numba import prange
 from mpm_nodes.kernels.jit import kernel
 
 GROUP = 8
-BETA = 2.5
+BETA = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +83,6 @@ def _cluster(corners, groups, centre, radius, dipole):
                     centre[node, axis] += area * (corners[t, 0, axis] + corners[t, 1, axis] + corners[t, 2, axis]) / 3.0
             if weight[node] > 0.0:
                 centre[node] /= weight[node]
-            for t in range(first, last):
-                for c in range(3):
-                    far = 0.0
-                    for axis in range(3):
-                        far += (corners[t, c, axis] - centre[node, axis]) ** 2
-                    radius[node] = max(radius[node], np.sqrt(far))
             continue
         for child in range(2 * node + 1, 2 * node + 3):
             weight[node] += weight[child]
@@ -96,12 +90,16 @@ def _cluster(corners, groups, centre, radius, dipole):
             centre[node] += weight[child] * centre[child]
         if weight[node] > 0.0:
             centre[node] /= weight[node]
-        for child in range(2 * node + 1, 2 * node + 3):
-            if weight[child] > 0.0:
-                far = 0.0
-                for axis in range(3):
-                    far += (centre[child, axis] - centre[node, axis]) ** 2
-                radius[node] = max(radius[node], np.sqrt(far) + radius[child])
+    for g in range(groups):
+        for t in range(g * count // groups, (g + 1) * count // groups):
+            node = g + groups - 1
+            while node >= 0:
+                for c in range(3):
+                    far = 0.0
+                    for axis in range(3):
+                        far += (corners[t, c, axis] - centre[node, axis]) ** 2
+                    radius[node] = max(radius[node], np.sqrt(far))
+                node = (node - 1) // 2 if node > 0 else -1
 
 
 @kernel(fastmath=False)

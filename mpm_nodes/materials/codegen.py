@@ -1,12 +1,13 @@
 """Loops over particles for each law, in lanes of sixteen.
 
-numba caches compiled code of plain module-level functions only, never of closures over a law. So each law gets a small module
-file, written from templates into the JIT cache folder and imported by path; the machine code is found again by the next process.
+numba caches compiled code of plain module-level functions only, never of closures over a law. So each law gets a small
+module file, written from templates into the JIT cache folder and imported by path; the next process finds its machine
+code.
 
-Layout: an attribute of r rows is a flat array, row k at [k * stride : k * stride + count]. A segment is a half-open range
-[start, end) of particles of one material, a row of `segments`, shape (nseg, 2), int64. Lanes beyond the end of a segment are
-computed and thrown away: no value outside is written, but up to 15 elements behind a row's last segment are read, so every
-row needs that much room (stride >= last end + 15).
+Layout: an attribute of r rows is a flat array, row k at [k * stride : k * stride + count]. A segment is a half-open
+range [start, end) of particles of one material, a row of `segments`, shape (nseg, 2), int64. Lanes beyond the end of a
+segment are computed and thrown away: no value outside is written, but up to 15 elements behind a row's last segment
+are read, so every row needs that much room (stride >= last end + 15).
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class LawKernels:
             steps to the 6 rows of `tau` [Pa]; `L` is the stored velocity gradient (read by viscous laws only).
         advance: `(state..., L, stride, segments, nseg, coeffs, dt)`: state <- trial state for A = dt L.
         project: `(state..., scale, stride, segments, nseg, coeffs, dt)`: state <- return map, or None.
-        limits: `(state..., velocity, L, scale, stride, segments, nseg, coeffs, out)`: writes max |v|^2, max |L|^2 and the
-            fastest wave [m/s] of each segment to `out`, shape (nseg, 3), float64; anything not finite becomes infinity.
+        limits: `(state..., velocity, L, scale, stride, segments, nseg, coeffs, out)`: writes max |v|^2, max |L|^2 and
+            the fastest wave [m/s] of each segment to `out`, shape (nseg, 3), float64; infinity for what is not finite.
 
-    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` is `Law.coefficients(...)`.
+    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
     """
 
     law: Law
@@ -180,7 +181,8 @@ def limits_in({state_names}, velocity, velocity_gradient, scale, stride, start, 
 @kernel(parallel=True, fastmath=False)
 def limits({state_names}, velocity, velocity_gradient, scale, stride, segments, nseg, coeffs, out):
     for k in prange(nseg):
-        limits_in({state_names}, velocity, velocity_gradient, scale, stride, segments[k, 0], segments[k, 1], coeffs, out, k)
+        limits_in({state_names}, velocity, velocity_gradient, scale, stride, segments[k, 0], segments[k, 1], coeffs,
+                  out, k)
 '''
 
 
@@ -196,14 +198,16 @@ def _source(found: Law) -> str:
         "state_names": ", ".join(found.state),
         "load_state": _lines([f"state = {_tuple(loads)}", f"x = {first}"]),
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
-        "load_coeffs": _lines(["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
+        "load_coeffs": _lines(
+            ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
         "load_gradient": _load("velocity_gradient", 9),
         "stress": _lines(_stress_lines(found)),
     }
     for store, tail in (("store", ""), ("store_first", ", end - i")):
         pieces[f"{store}_stress"] = _lines(_stores(store, "tau", "p", 6, tail), 12)
-        rows = [_stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail) for index, name in enumerate(found.state)]
-        pieces[f"{store}_state"] = _lines(sum(rows, []), 12)
+        pieces[f"{store}_state"] = _lines(
+            [line for index, name in enumerate(found.state)
+             for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
     parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
     return "\n".join(part.format(**pieces) for part in parts)
 

@@ -1,30 +1,32 @@
 """What a constitutive law is, and the register of all laws.
 
-A law is one module of pure, branch-free functions over values (floats, NumPy arrays, numba scalars, sixteen lanes) and tuples
-of them; see `neo_hookean.py` for the shortest. It defines:
+A law is one module of pure, branch-free functions over values (floats, NumPy arrays, numba scalars, sixteen lanes) and
+tuples of them; see `neo_hookean.py` for the shortest. It defines:
 
 | name | meaning |
 |---|---|
-| `Params` | frozen dataclass of the knobs: hints with unit and Range, defaults, an "Attributes:" section of help; class variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
+| `Params` | frozen dataclass of the knobs: hints with unit and Range, defaults, help under "Attributes:"; class \
+variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `STATE` | names of the particle attributes that the law evolves, keys of `data.ATTRIBUTES` |
 | `COEFFICIENTS` | names of the numbers that the functions get; one of them is "density" |
 | `STIFFNESS` | the coefficients that the attribute `stiffness_scale` multiplies |
 | `VISCOSITY` | the coefficient [Pa s] that limits explicit time steps, or None |
 | `coefficients(params, density)` | the numbers |
 | `energy(state, A, coeffs, dt)` | psi [J/m^3 of undeformed volume] |
-| `stress(state, A, coeffs, dt)` | T = dpsi/dA [Pa], nine values; the Kirchhoff stress at A = 0 |
+| `stress(state, A, coeffs, dt)` | T = dpsi/dA [Pa]; at A = 0 the Kirchhoff stress |
 | `stress_differential(state, A, dA, coeffs, dt)` | derivative of T along dA [Pa] |
 | `advance(state, A, coeffs, dt)` | trial state after the step |
 | `feasible(state, A, coeffs, dt)` | mask: where a line search may go |
-| `wave_speed(state, coeffs)` | speed of the fastest wave with the current moduli over the undeformed density [m/s] |
+| `wave_speed(state, coeffs)` | fastest wave [m/s], current moduli over the undeformed density |
 | `project(state, coeffs, dt)` | optional: return map of the trial state |
 | `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
 | `kirchhoff(state, coeffs)` | optional: T at A = 0, where that is cheaper than `stress` |
 
-`state` holds one entry per name in STATE: nine values, row-major, for a matrix, one value for a scalar. `coeffs` holds one
-value per name in COEFFICIENTS, A = dt grad v nine values. Explicit steps use T(0) + viscous_stress(L of the last step);
-implicit ones minimise the sum of the energies. All functions are marked `@inline`; literals are written `const(x, 0.5)`.
-"""  # noqa: E501 (the table reads better unbroken)
+`state` holds one entry per name in STATE: nine values, row-major, for a matrix, one value for a scalar. `coeffs` holds
+one value per name in COEFFICIENTS; A = dt grad v has nine. Explicit steps use T(0) + viscous_stress(L of the last
+step); implicit ones minimise the sum of the energies. All functions are marked `@inline`; a literal is written
+`const(x, 0.5)`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Range
 from mpm_nodes.materials.parameters import BUILT_IN
 
-__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_of", "law_ids", "register_law"]
+__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_ids", "law_of", "register_law"]
 
 REQUIRED: dict[str, tuple[str, ...]] = {
     "energy": ("state", "A", "coeffs", "dt"),
@@ -97,7 +99,8 @@ class Law:
     def function(self, name: str) -> Callable[..., Any] | None:
         """Return a function of the contract, or None where the law has none of that (optional) name."""
         if name not in REQUIRED and name not in OPTIONAL:
-            raise LawError(f"law {self.id}: there is no function {name!r}; choose one of {', '.join((*REQUIRED, *OPTIONAL))}")
+            known = ", ".join((*REQUIRED, *OPTIONAL))
+            raise LawError(f"law {self.id}: there is no function {name!r}; choose one of {known}")
         return getattr(self.module, name, None)
 
     def coefficients(self, params: Any = None, density: float | None = None) -> np.ndarray:
@@ -116,9 +119,9 @@ class Law:
         params = params if isinstance(params, self.params) else self.params(**self._known(params or {}))
         for name, limits in _ranges(self.params).items():
             value = getattr(params, name)
-            allowed = limits.problem(value)
-            if not math.isfinite(value) or allowed:
-                raise LawError(f"law {self.id}: {name} = {value:g} is out of range; give a value {allowed or 'that is finite'}")
+            wrong = limits.problem(value) if math.isfinite(value) else "that is finite"
+            if wrong:
+                raise LawError(f"law {self.id}: {name} = {value:g} is out of range; give a value {wrong}")
         return np.array(self.module.coefficients(params, density), np.float64)
 
     def rest_state(self, count: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
@@ -190,7 +193,8 @@ def _check(module: ModuleType) -> Law:
     need(params.__dataclass_params__.frozen, "Params can change; write @dataclass(frozen=True)")
     for fact in ("law", "label", "source", "density"):
         need(getattr(params, fact, None), f"Params has no {fact}; add the class variable {fact}")
-    need(re.fullmatch("[a-z][a-z0-9_]*", params.law), f"Params.law is {params.law!r}; use lower case, digits and underscores")
+    need(re.fullmatch("[a-z][a-z0-9_]*", params.law),
+         f"Params.law is {params.law!r}; use lower case, digits and underscores")
     need(math.isfinite(params.density) and params.density > 0, f"Params.density is {params.density}; give a value > 0")
     for field in dataclasses.fields(params):
         need(re.search(rf"^\s+{field.name}: \S", params.__doc__ or "", re.M),
@@ -200,7 +204,8 @@ def _check(module: ModuleType) -> Law:
         need(hasattr(module, fact), f"has no {fact}; define it (see the contract)")
     state, names = tuple(module.STATE), tuple(module.COEFFICIENTS)
     for name in state:
-        need(name in ATTRIBUTES, f"STATE names {name!r}, which is no particle attribute; add it to data.ATTRIBUTES first")
+        need(name in ATTRIBUTES,
+             f"STATE names {name!r}, which is no particle attribute; add it to data.ATTRIBUTES first")
     need("density" in names, "COEFFICIENTS has no 'density'; wave speeds need it")
     for name in (*module.STIFFNESS, *([module.VISCOSITY] if module.VISCOSITY else [])):
         need(name in names, f"STIFFNESS or VISCOSITY names {name!r}, which is not in COEFFICIENTS")
@@ -228,4 +233,4 @@ def _ranges(params: type) -> dict[str, Range]:
     """Return the Range of each numeric field (an unlimited one where none is written)."""
     hints = typing.get_type_hints(params, include_extras=True)
     metadata = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in dataclasses.fields(params)}
-    return {name: next((item for item in items if isinstance(item, Range)), Range()) for name, items in metadata.items()}
+    return {name: next((m for m in items if isinstance(m, Range)), Range()) for name, items in metadata.items()}

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels import mat3, rotations
 from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import const, maximum, sqrt
 from mpm_nodes.materials.parameters import FixedCorotated as Params
@@ -36,7 +36,7 @@ def energy(state, A, coeffs, dt):
     """Return psi [J/m^3]."""
     mu, lam = coeffs[0], coeffs[1]
     E = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
-    _U, s, _V = mat3.svd(E)
+    _U, s, _V = rotations.svd(E)
     one = const(mu, 1.0)
     x, y, z, w = s[0] - one, s[1] - one, s[2] - one, mat3.det(E) - one
     return mu * (x * x + y * y + z * z) + const(mu, 0.5) * lam * w * w
@@ -49,7 +49,7 @@ def stress(state, A, coeffs, dt):
     F = state[0]
     G = mat3.add_diagonal(A, const(A[0], 1.0))
     E = mat3.matmul(G, F)
-    R = mat3.rotation(E)
+    R = rotations.rotation(E)
     J_n = mat3.det(F)
     k = lam * (mat3.det(G) * J_n - const(J_n, 1.0)) * J_n
     T = mat3.scale(mat3.matmul_nt(mat3.subtract(E, R), F), mu + mu)
@@ -62,7 +62,7 @@ def kirchhoff(state, coeffs):
     mu, lam = coeffs[0], coeffs[1]
     F = state[0]
     J = mat3.det(F)
-    T = mat3.symmetric(mat3.matmul_nt(mat3.subtract(F, mat3.rotation(F)), F))
+    T = mat3.symmetric(mat3.matmul_nt(mat3.subtract(F, rotations.rotation(F)), F))
     return mat3.add_diagonal(mat3.scale(T, mu + mu), lam * (J - const(J, 1.0)) * J)
 
 
@@ -73,8 +73,8 @@ def stress_differential(state, A, dA, coeffs, dt):
     F = state[0]
     G = mat3.add_diagonal(A, const(A[0], 1.0))
     E, dE = mat3.matmul(G, F), mat3.matmul(dA, F)
-    R, S = mat3.polar(E)
-    dR = mat3.polar_differential(R, S, dE)
+    R, S = rotations.polar(E)
+    dR = rotations.polar_differential(R, S, dE)
     C, J_n = mat3.cofactor(G), mat3.det(F)
     k = lam * (mat3.det(G) * J_n - const(J_n, 1.0)) * J_n
     dk = lam * J_n * J_n * mat3.double_dot(C, dA)

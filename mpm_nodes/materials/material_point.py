@@ -2,7 +2,7 @@
 
 No kernel is compiled: the laws' own source runs on whole columns.
 
-    T = call_law("snow", "stress", {"deformation": F, "plastic_volume_ratio": Jp}, A, params={"hardening": 5.0}, dt=1e-4)
+    T = call_law("snow", "stress", {"deformation": F}, A, params={"hardening": 5.0}, dt=1e-4)
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def call_law(
         dtype: Float type of the arithmetic.
 
     Returns:
-        Energies [J/m^3] or speeds [m/s] of shape (n,), a mask (n,), stresses [Pa] of shape (n, 3, 3), or for "advance" and
-        "project" the new state by attribute name.
+        Energies [J/m^3] or speeds [m/s] of shape (n,), a mask (n,), stresses [Pa] of shape (n, 3, 3), or for "advance"
+        and "project" the new state by attribute name.
 
     Raises:
         LawError: When the law, the function, a parameter or a state name is unknown, or a shape does not fit.
@@ -77,7 +77,8 @@ def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale:
     if unknown:
         raise LawError(f"law {found.id}: state has {', '.join(unknown)}; it takes {', '.join(found.state)}")
     shapes = {name: ATTRIBUTES[name].shape for name in found.state} | dict.fromkeys(matrices, (3, 3)) | {"scale": ()}
-    given = {name: np.asarray(value, dtype) for name, value in {**state, **matrices, "scale": scale}.items() if value is not None}
+    values = {**state, **matrices, "scale": scale}
+    given = {name: np.asarray(value, dtype) for name, value in values.items() if value is not None}
     counts = {}
     for name, array in given.items():
         shape = shapes[name]
@@ -89,7 +90,8 @@ def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale:
     if len(set(counts.values())) > 1:
         raise LawError(f"law {found.id}: arguments differ in length ({counts}); give each one row a point")
     count = next(iter(counts.values()), 1)
-    rest = found.rest_state(1, dtype) | {name: np.zeros((1, 3, 3), dtype) for name in matrices} | {"scale": np.ones(1, dtype)}
+    rest = found.rest_state(1, dtype) | {name: np.zeros((1, 3, 3), dtype) for name in matrices}
+    rest["scale"] = np.ones(1, dtype)
     columns = {}
     for name, shape in shapes.items():
         rows = np.broadcast_to(given.get(name, rest[name][0]), (count, *shape))

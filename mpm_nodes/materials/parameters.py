@@ -1,7 +1,8 @@
-"""Knobs of the built-in laws: names, units, ranges, defaults and help, without numba, so that nodes and hosts load fast.
+"""Knobs of the built-in laws: names, units, ranges, defaults, help; without numba, so that nodes and hosts load fast.
 
-Each dataclass is the `Params` of the law module named in its `law`; its "Attributes:" section is the help text of the knobs.
-Sources: "Stomakhin 2013" is the snow paper, "C21", "R15", "S14", "B18" the surface energy, Oldroyd, melting and student report.
+Each dataclass is the `Params` of the law module named in its `law`; its "Attributes:" section is the help of the
+knobs. Sources: "Stomakhin 2013" is the snow paper; R15 (viscoelastic fluids, Oldroyd), S14 (melting and
+solidifying), B18 (student report on snow) and C21 (surface energies) are the papers that this package follows.
 """
 
 from __future__ import annotations

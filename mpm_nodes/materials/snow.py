@@ -8,13 +8,13 @@
 | xi | hardening | - |
 | mu, lam | moduli of the unpacked material, times exp(min(xi (1 - Jp), 20)) in every stress | Pa |
 
-The return map keeps det F * Jp. With `preserve_volume` F takes the plastic volume over (F <- Jp^(1/3) F, Jp <- 1), after
-which singular values may leave the clamp: intended (S14 section 5.1).
+The return map keeps det F * Jp. With `preserve_volume` F takes the plastic volume over (F <- Jp^(1/3) F, Jp <- 1),
+after which singular values may leave the clamp: intended (S14 section 5.1).
 """
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels import mat3, rotations
 from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import any_lane, both, const, either, exp, maximum, minimum, negate, select
 from mpm_nodes.materials import fixed_corotated
@@ -83,7 +83,7 @@ def _yields(F, low, high):
 @inline
 def _clamp(F, Jp, low, high):
     """Return F with clamped singular values, and Jp that takes the difference."""
-    U, s, V = mat3.svd(F)
+    U, s, V = rotations.svd(F)
     x, y, z = (minimum(maximum(s[0], low), high), minimum(maximum(s[1], low), high), minimum(maximum(s[2], low), high))
     # a product below zero is an inverted particle or rounding of a crushed one: Jp stays positive
     ratio = maximum((s[0] / x) * (s[1] / y) * (s[2] / z), const(Jp, 1e-6))

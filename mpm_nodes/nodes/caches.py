@@ -73,7 +73,7 @@ def write_cache(
         half: Store volumes in 16 bits, which is plenty for rendering.
         point_scale: Drawn diameter of a particle over the diameter of a ball of its volume.
     """
-    from usd_io.stage import CacheNames, frame_layer, root_layers
+    from usd_io.stage import CacheNames, frame_layer, root_layers, root_so_far
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -87,10 +87,9 @@ def write_cache(
         names, number, fps, particles=particles, mesh=mesh, volumes=volumes, colliders=colliders,
         attributes=_chosen(ctx, particles, attributes), width_scale=point_scale,
     )
-    stage = Path(files.folder) / names.stage
-    root, manifest = root_layers(
-        names, layer, first, number, fps, _provenance(files), stage if number > first else None
-    )
+    provenance = _provenance(files)
+    before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
+    root, manifest = root_layers(names, layer, first, number, fps, provenance, before)
     if volumes:
         facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
         write_volumes(_new_path(files, names.volumes(number)), volumes, facts, half)
@@ -217,8 +216,8 @@ def _completed(
         columns["material"] = np.zeros(count, np.int32)
     index = columns["material"]
     if count and not (index.min() >= 0 and index.max() < len(materials)):
-        raise InputError(f"read_points: {file}: material numbers from {index.min()} to {index.max()} for {len(materials)} "
-                         "stored materials; wire a material into the node")
+        raise InputError(f"read_points: {file}: material numbers {index.min()} to {index.max()}, {len(materials)} are "
+                         "stored; wire a material into the node")
     if spacing <= 0.0:
         raise InputError(f"read_points.spacing: {file} has neither volumes nor widths that tell it; give it in metres")
     columns.setdefault("velocity", np.zeros((count, 3), np.float32))

@@ -31,7 +31,8 @@ def material_node(params: type, version: int = 1) -> Callable[..., Material]:
     """
     summary, help_of = parse_docstring(params.__doc__ or "")
     hints = typing.get_type_hints(params, include_extras=True)
-    knobs = [(field.name, hints[field.name], field.default, help_of.get(field.name, "")) for field in dataclasses.fields(params)]
+    fields = dataclasses.fields(params)
+    knobs = [(field.name, hints[field.name], field.default, help_of.get(field.name, "")) for field in fields]
     knobs += [("density", _DENSITY, params.density, "Density at rest [kg/m^3]."),
               ("label", str, "", "What messages and reports call it; empty takes the name of the law.")]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles, Vec3
+from mpm_nodes.graph.preflight import free_memory
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.regions import Region
@@ -35,7 +35,7 @@ class Placement:
         centre: Where the region's origin goes [m].
         rotation: Angles about x, then y, then z [deg].
         velocity: Velocity of the centre [m/s].
-        angular_velocity: Rotation about the centre [rad/s].
+        angular_velocity: Rotation about the centre of the matter [rad/s].
         seeding: Lattice or Poisson disc.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of the random factor on the stiffness; 0 writes no `stiffness_scale` column.
@@ -69,6 +69,8 @@ def fill_region(
     Raises:
         MpmNodesError: if the particles would not fit into memory, or if there would be none.
     """
+    from mpm_nodes.kernels.regions import LEVEL_SET
+
     spacing = 0.5 * settings.cell_size
     _check_memory(where, region, placement.seeding, settings.cell_size)
     local = _points(region, placement, spacing)
@@ -78,10 +80,12 @@ def fill_region(
                             "make the region larger or settings.cell_size smaller")
     turned = local @ rotation_matrix(placement.rotation).T
     count = len(local)
+    # Boxes and balls turn about their centre, other shapes about the middle of their particles.
+    arm = turned if region.kind != LEVEL_SET else turned - turned.mean(axis=0)
     columns = {
         "position": turned + np.asarray(placement.centre, np.float64),
         "velocity": np.asarray(placement.velocity, np.float64)
-        + np.cross(np.asarray(placement.angular_velocity, np.float64), turned),
+        + np.cross(np.asarray(placement.angular_velocity, np.float64), arm),
         "mass": np.full(count, material.density * region.volume / count),
         "volume": np.full(count, region.volume / count),
         "id": np.arange(count, dtype=np.int64),
@@ -105,23 +109,6 @@ def rotation_matrix(degrees: Vec3) -> np.ndarray:
     return matrix
 
 
-def available_memory() -> int:
-    """Return the bytes that this process can still take (of the machine, or of its control group if that has less)."""
-    free = 2**62
-    try:
-        with open("/proc/meminfo") as lines:
-            free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-            free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
-            free = min(free, int(limit.read()) - int(used.read()))
-    except (OSError, ValueError):  # no control group, or no limit in it
-        pass
-    return max(free, 0)
-
-
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:
     """Return the expected number of particles and the bytes that seeding and simulating them takes."""
     from mpm_nodes.kernels.poisson import SAMPLES_PER_CUBE, background_bytes
@@ -137,7 +124,7 @@ def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float,
 
 def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float) -> None:
     count, need = estimate(region, seeding, cell_size)
-    free = available_memory()
+    free = free_memory()
     if need > free:
         fits = cell_size * (need / max(free, 1)) ** (1.0 / 3.0) * 1.1
         raise MpmNodesError(

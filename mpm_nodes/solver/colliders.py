@@ -41,6 +41,7 @@ class ColliderSet:
         dtype: Float type of the solve (poses and distances are float64 whatever it is).
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
         previous: The set of the frame before: level sets that are still the same are not packed again.
+        clock: (simulated seconds, seconds of the shot then, simulated seconds per second of the shot); None when equal.
 
     Attributes:
         colliders: As given.
@@ -52,7 +53,9 @@ class ColliderSet:
     """
 
     def __init__(self, colliders: Sequence[Collider], walls: Walls | None = None, dtype: Any = np.float32,
-                 origin: Any = (0.0, 0.0, 0.0), previous: ColliderSet | None = None) -> None:
+                 origin: Any = (0.0, 0.0, 0.0), previous: ColliderSet | None = None,
+                 clock: tuple[float, float, float] | None = None) -> None:
+        self._clock = (0.0, 0.0, 1.0) if clock is None else clock
         self.colliders = tuple(colliders)
         self.walls = OPEN_WALLS if walls is None else walls
         self.dtype = np.dtype(dtype)
@@ -70,7 +73,7 @@ class ColliderSet:
         low, high = np.array(self.walls.low, np.float64), np.array(self.walls.high, np.float64)
         self._walls = np.stack([low, high]) - self.origin
         self._wall_rules = np.array([*(WALL_RULES[side] for side in self.walls.sides), self.walls.friction], np.float64)
-        self.fastest = max((_fastest(shape) for shape in shapes), default=0.0)
+        self.fastest = max((_fastest(shape) for shape in shapes), default=0.0) / self._clock[2]
         self._times = np.zeros(2)
         self._dt = 0.0
 
@@ -78,10 +81,15 @@ class ColliderSet:
         self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
         self._key_start = np.cumsum([0, *(len(shape.level_sets) for shape in shapes)])
         nothing = [np.zeros(0)]
-        self._pose_times = np.concatenate([shape.pose_times for shape in shapes] or nothing)
+        self._pose_times = self._simulated(np.concatenate([shape.pose_times for shape in shapes] or nothing))
         self._rotations = np.concatenate([shape.rotations for shape in shapes] or [np.zeros((0, 4))])
         self._translations = np.concatenate([shape.translations for shape in shapes] or [np.zeros((0, 3))])
-        self._key_times = np.concatenate([shape.level_set_times for shape in shapes] or nothing)
+        self._key_times = self._simulated(np.concatenate([shape.level_set_times for shape in shapes] or nothing))
+
+    def _simulated(self, shot_times: np.ndarray) -> np.ndarray:
+        """Return times of the shot as times of the simulation."""
+        simulated, shot, scale = self._clock
+        return simulated + (shot_times - shot) * scale
 
     def _pack_level_sets(self, shapes: Sequence[PosedLevelSets], previous: ColliderSet | None) -> None:
         every = [level_set for shape in shapes for level_set in shape.level_sets]
@@ -89,10 +97,14 @@ class ColliderSet:
         place = {key: k for k, key in enumerate(unique)}
         self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
         self._level_sets = tuple(unique.values())  # held, so that no id is used twice
-        if previous is not None and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
+        same_pace = previous is not None and previous._clock[2] == self._clock[2]
+        if same_pace and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
             self._lattices, self._centres = previous._lattices, previous._centres
             return
-        self._lattices = pack_level_sets(self._level_sets)
+        *lattices, velocities, coarse_velocities = pack_level_sets(self._level_sets)
+        # per second of the shot -> per simulated second
+        pace = np.float32(1.0 / self._clock[2])
+        self._lattices = (*lattices, velocities * pace, coarse_velocities * pace)
         self._centres = np.array([level_set.centre for level_set in self._level_sets]).reshape(-1, 3)
 
     # ---------------------------------------------------------------- per substep
@@ -107,7 +119,7 @@ class ColliderSet:
         return sum(array.nbytes for array in self._lattices)
 
     def pose(self, time_start: float, time_end: float) -> None:
-        """Place every body at the start and the end of a substep (seconds since the start frame)."""
+        """Place every body at the start and the end of a substep (simulated seconds)."""
         self._times[0], self._times[1] = time_start, time_end
         self._dt = time_end - time_start
         if self.colliders:

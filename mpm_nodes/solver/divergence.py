@@ -28,13 +28,12 @@ def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
         cure = "lower choose_time_step.elastic_cfl or soften the material"
     elif limit == "dt_min":
         cause = f"dt was held at dt_min = {step.dt:.3g} s, longer than the stable step"
-        cure = "lower choose_time_step.dt_min"
+        cure = "lower the dt_min of the solve"
     else:
         cause = f"material '{law.label}' or a collider accelerated it within one substep"
         cure = "lower choose_time_step.cfl and elastic_cfl, or the speed of the collider"
     position = ", ".join(f"{x:.4g}" for x in particles.unpack("position")[worst])
     return SimulationDiverged(
         f"frame {step.frame}, substep {step.substep}, dt {step.dt:.3g} s: particle {int(particles.unpack('id')[worst])} at "
-        f"({position}) m has speed {speed[worst]:.4g} m/s, at most {particles.h / step.dt:.4g} m/s (one cell a substep) "
-        f"are allowed; likely cause: {cause}; cure: {cure}"
+        f"({position}) m has speed {speed[worst]:.4g} m/s, allowed is one cell of {particles.h:.3g} m a substep; likely cause: {cause}; cure: {cure}"
     )

@@ -49,6 +49,8 @@ class SubstepSolver:
         walls: Walls of the domain, or None.
         emitters: Continuous sources.
         gravity: Acceleration [m/s^2], or a function of the time [s] that returns one.
+        dt_min: Shortest substep [s]; the graph's own choice is held to it.
+        dt_max: Longest substep [s].
         dtype: numpy.float32 or numpy.float64.
         origin: World position of a grid node [m]; None takes the low corner of the walls, else of the particles.
         checked: Run every stage twice and compare what it declares with what it does (slow).
@@ -59,7 +61,8 @@ class SubstepSolver:
 
     def __init__(self, particles: Particles, substeps: Any = "explicit_apic", *, cell_size: float | None = None,
                  colliders: Sequence[Collider] = (), walls: Walls | None = None, emitters: Sequence[Emitter] = (),
-                 gravity: Any = (0.0, -9.81, 0.0), dtype: Any = np.float32, origin: Any = None, checked: bool = False) -> None:
+                 gravity: Any = (0.0, -9.81, 0.0), dt_min: float = 0.0, dt_max: float = 0.01, dtype: Any = np.float32,
+                 origin: Any = None, checked: bool = False) -> None:
         self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
@@ -83,7 +86,7 @@ class SubstepSolver:
         self.particles.laws = laws
         self.grid = GridStore(self.particles)
         self.walls, self.gravity, self.checked = walls, gravity, checked
-        self.step_context = StepContext(cell_size=self.cell_size)
+        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
         self.time, self.next_id, self.substeps_done = 0.0, 0, 0
         self.stage_seconds: dict[str, float] = {planned.id: 0.0 for planned in self.plan.stages}
         self.colliders: ColliderSet | None = None
@@ -95,9 +98,15 @@ class SubstepSolver:
         self._drift_limit = DRIFT_LIMIT["cubic" if cubic else "quadratic"]
 
     # ---------------------------------------------------------------- running
-    def set_colliders(self, colliders: Sequence[Collider]) -> None:
-        """Replace the collision bodies (the solve node does so every frame)."""
-        self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders)
+    def set_colliders(self, colliders: Sequence[Collider], clock: tuple[float, float, float] | None = None) -> None:
+        """Replace the collision bodies (the solve node does so every frame).
+
+        Args:
+            colliders: The bodies; their keys are in seconds of the shot.
+            clock: (simulated seconds, seconds of the shot at that moment, simulated seconds per second of the shot); None
+                when they are the same.
+        """
+        self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders, clock)
         self._dispatch = self.plan.bind(
             {"particles": self.particles, "grid": self.grid, "colliders": self.colliders}, self.step_context)
 

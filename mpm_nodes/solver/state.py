@@ -199,7 +199,7 @@ class ParticleStore:
             return
         order, coord, start, offset = self._grouped(np.asarray(columns["position"], float))
         old = self.count
-        self._grow(old + added)
+        self.reserve(old + added)
         self.count = old + added
         for name in self.names:
             attribute = self.table[name]
@@ -231,7 +231,8 @@ class ParticleStore:
         self.count = int(keep.sum())
         self.sorted = False
 
-    def _grow(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
+        """Make room for `count` particles."""
         if count + PAD <= self.stride:
             return
         stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16

@@ -24,6 +24,13 @@ class Cloud:
 
     points: np.ndarray
 
+    def to_arrays(self):
+        return {}, {"points": self.points}
+
+    @classmethod
+    def from_arrays(cls, facts, arrays):
+        return cls(**arrays)
+
 
 class Solver:
     """Stands for a solver's state: changed in place, handed on."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from mpm_nodes.data import LAW_STATE, A, Colliders, Particles, Range, Reads, Seconds, Stage, StepContext, Unitless
+from mpm_nodes.data import LAW_STATE, A, Colliders, Particles, Range, Reads, Stage, StepContext, Unitless
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.solver.divergence import diverged
 
 
 @stage(label="Choose Time Step", sets=("dt",))
@@ -17,9 +18,7 @@ def choose_time_step(
     cfl: A[float, Unitless, Range(min=0.0, max=0.9, exclusive_min=True)] = 0.5,
     elastic_cfl: A[float, Unitless, Range(min=0.0, max=1.5, exclusive_min=True)] = 0.5,
     strain_limit: A[float, Unitless, Range(min=0.0, max=1.0, exclusive_min=True)] = 0.5,
-    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.01,
-    dt_min: A[float, Seconds, Range(min=0.0)] = 0.0,
-) -> Stage[particles, colliders]:
+) -> Stage["particles", "colliders"]:
     """Choose the longest stable dt and report what limits it.
 
     The frame's remaining time is divided evenly, so that the last substep is never a sliver.
@@ -30,11 +29,12 @@ def choose_time_step(
         cfl: Largest distance a particle may move in one substep, in cells.
         elastic_cfl: Largest distance an elastic wave may move in one substep, in cells.
         strain_limit: Largest dt |grad v|.
-        dt_max: Upper bound.
-        dt_min: Lower bound; below it the solve would rather blow up, which is reported.
+
+    Raises:
+        SimulationDiverged: No usable dt is left: a speed or modulus is not finite or absurd.
     """
     h = step.cell_size
-    limits = {("dt_max", ""): dt_max}
+    limits = {("dt_max", ""): step.dt_max}
     gravity = math.hypot(*step.gravity)
     collider_speed = colliders.fastest
     if collider_speed > 0:
@@ -48,14 +48,17 @@ def choose_time_step(
         if law.viscosity > 0:
             limits["viscosity", law.label] = 0.5 * law.density * h * h / (6.0 * law.viscosity)
     (limit, material), dt = min(limits.items(), key=lambda item: item[1])
-    if dt < dt_min:
-        limit, material, dt = "dt_min", "", dt_min
-    if dt >= step.time_left:
-        limit, material, dt = "frame end", "", step.time_left
-    elif math.isfinite(step.time_left):
+    if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
+        limit, material, dt = "dt_min", "", step.dt_min
+    step.report["limit"], step.report["limit_material"] = limit, material
+    if not dt > 1e-7 * min(step.time_left, step.dt_max):  # NaN, infinite speed, or a frame that would never end
+        step.dt = dt
+        raise diverged(particles, step)
+    if dt >= 1.5 * step.time_left:
+        step.report["limit"], step.report["limit_material"] = "frame end", ""
+    if math.isfinite(step.time_left):
         dt = step.time_left / math.ceil(step.time_left / dt * (1.0 - 1e-12))
     step.dt = dt
-    step.report["limit"], step.report["limit_material"] = limit, material
 
 
 def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:

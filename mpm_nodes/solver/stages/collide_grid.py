@@ -11,7 +11,7 @@ def collide_grid(
     grid: A[Grid, Reads("velocity", "mass", "position"), Writes("velocity")],
     colliders: A[Colliders, Reads("level_set")],
     step: StepContext,
-) -> Stage[grid]:
+) -> Stage["grid"]:
     """Give nodes on or inside a collider or beyond a wall the velocity that its rule allows (Stomakhin 2013, section 8).
 
     Bodies stand where they are at the end of the substep and act in order: the last one wins. Their velocity is their own

@@ -11,7 +11,7 @@ def collide_particles(
     particles: A[Particles, Reads("position", "velocity"), Writes("position", "velocity")],
     colliders: A[Colliders, Reads("level_set")],
     step: StepContext,
-) -> Stage[particles]:
+) -> Stage["particles"]:
     """Follow each particle's path through the substep and let it meet every collider and wall on its way.
 
     Stands after the particles' new velocities and before the position update. The path from x to x + dt v is traced

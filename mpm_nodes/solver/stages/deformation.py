@@ -10,7 +10,7 @@ from mpm_nodes.graph.declare import stage
 def update_deformation(
     particles: A[Particles, Reads("velocity_gradient", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
-) -> Stage[particles]:
+) -> Stage["particles"]:
     """Advance each law's state by dt grad v, guarded against inversion (F <- (I + dt grad v) F).
 
     Args:
@@ -25,7 +25,7 @@ def update_deformation(
 def apply_plasticity(
     particles: A[Particles, Reads("stiffness_scale", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
-) -> Stage[particles]:
+) -> Stage["particles"]:
     """Return each law's trial state to its yield surface (laws without one are left alone).
 
     Args:

@@ -19,7 +19,7 @@ def gather(
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
     flip_fraction: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.95,
-) -> Stage[particles, grid]:
+) -> Stage["particles", "grid"]:
     """Interpolate grid velocities back: v_p, C_p = D^-1 sum w v_i (x_i - x_p)^T and L_p = sum v_i (grad w)^T.
 
     Args:

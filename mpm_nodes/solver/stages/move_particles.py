@@ -14,7 +14,7 @@ from mpm_nodes.solver.divergence import diverged
 def move_particles(
     particles: A[Particles, Reads("position", "velocity"), Writes("position")],
     step: StepContext,
-) -> Stage[particles]:
+) -> Stage["particles"]:
     """Move particles by x += dt v.
 
     Args:

@@ -16,7 +16,7 @@ def rasterize(
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
-) -> Stage[particles, grid]:
+) -> Stage["particles", "grid"]:
     """Transfer mass and momentum of the particles to the grid, and clear the forces.
 
     m_i = sum w m_p; m_i v_i = sum w m_p (v_p + C_p (x_i - x_p)) with APIC (Jiang 2015), without C with FLIP.

@@ -13,7 +13,7 @@ _SCATTER = {Kernel.QUADRATIC: "scatter_force_quadratic", Kernel.CUBIC: "scatter_
 def compute_stress(
     particles: A[Particles, Reads("velocity_gradient", "stiffness_scale", LAW_STATE), Writes("stress")],
     step: StepContext,
-) -> Stage[particles]:
+) -> Stage["particles"]:
     """Evaluate each material's law: the Kirchhoff stress, viscosity included.
 
     Args:
@@ -30,7 +30,7 @@ def add_stress_forces(
     grid: A[Grid, Reads("force"), Writes("force")],
     *,
     kernel: Kernel = Kernel.QUADRATIC,
-) -> Stage[particles, grid]:
+) -> Stage["particles", "grid"]:
     """Scatter f_i = - sum V0 tau grad w to the grid (Stomakhin 2013 eq. 6 in Kirchhoff form).
 
     Args:

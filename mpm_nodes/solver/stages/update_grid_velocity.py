@@ -11,7 +11,7 @@ from mpm_nodes.kernels import motion
 def update_grid_velocity(
     grid: A[Grid, Reads("mass", "momentum", "force"), Writes("velocity")],
     step: StepContext,
-) -> Stage[grid]:
+) -> Stage["grid"]:
     """Advance grid velocities by forces and gravity: v* = v + dt (f / m + g) where there is mass.
 
     Args:

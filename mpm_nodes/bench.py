@@ -1,0 +1,117 @@
+"""What the graph machinery costs: planning, dispatch and events of empty stages, against a substep that does work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpm_nodes.data import A, Material, Particles, Reads, Stage
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.plan import plan_substeps
+from mpm_nodes.graph.registry import Registry
+
+if TYPE_CHECKING:
+    import argparse
+
+    from mpm_nodes.solver.run import SubstepSolver
+
+STAGES = 15
+REPEATS = 1000
+WORKING_SUBSTEPS = 12
+LONGEST_US = 50.0
+LARGEST_SHARE = 0.02
+
+
+@stage(label="Nothing")
+def nothing(particles: A[Particles, Reads()]) -> Stage["particles"]:
+    """Do nothing.
+
+    Args:
+        particles: Left alone.
+    """
+
+
+def main(args: argparse.Namespace) -> int:
+    """Measure and print; 1 when the machinery costs more than it may."""
+    figures = overhead(args.particles)
+    if args.json:
+        print(json.dumps(figures, indent=1))
+    else:
+        print(f"planning {STAGES} stages, once a solve:        {figures['planning_us']:9.1f} us")
+        print(f"dispatch and events of {STAGES} empty stages:  {figures['dispatch_us']:9.2f} us  (allowed: {LONGEST_US:g})")
+        print(f"a substep of {figures['particles']:,} particles:       {figures['substep_us']:9.1f} us  (explicit_apic, snow)")
+        print(f"share of the machinery:                 {figures['share']:9.3%}    (allowed: {LARGEST_SHARE:.0%})")
+    return 0 if figures["dispatch_us"] <= LONGEST_US and figures["share"] <= LARGEST_SHARE else 1
+
+
+def overhead(particles: int = 100_000) -> dict[str, Any]:
+    """Return the figures: times are minima in microseconds; `share` includes planning, spread over one frame of 20 substeps."""
+    document = empty_graph()
+    registry = Registry([nothing.declaration])  # type: ignore[attr-defined]
+    planning = shortest(lambda: plan_substeps(document, registry=registry), REPEATS // 10)
+    dispatch = shortest(empty_substep(plan_substeps(document, registry=registry)), REPEATS)
+    solver = jelly(particles)
+    substep = shortest(lambda: solver.step(), WORKING_SUBSTEPS, warm=3)
+    return {
+        "stages": STAGES,
+        "planning_us": planning * 1e6,
+        "dispatch_us": dispatch * 1e6,
+        "particles": len(solver.particles),
+        "substep_us": substep * 1e6,
+        "share": (dispatch + planning / 20) / substep,
+    }
+
+
+def empty_graph() -> dict[str, Any]:
+    """Return a substeps document of a chain of stages that do nothing."""
+    wires = ["particles", *(f"stage_{number}" for number in range(STAGES))]
+    nodes = {f"stage_{number}": {"type": "nothing", "inputs": {"particles": wires[number]}} for number in range(STAGES)}
+    return {"format": "mpm_nodes.substeps", "version": 1, "nodes": nodes}
+
+
+def empty_substep(plan: Any) -> Callable[[], None]:
+    """Return a call that does all of a substep but the stages' work and the sorting: dispatch, timing, cancel, progress."""
+    solver = jelly(64, plan)
+    solver._prepare = lambda: None  # type: ignore[method-assign]
+    events = EventStream(lambda event: None)
+
+    def substep() -> None:
+        dt = solver.step(1e-4, time_left=1.0, check_cancel=_never)
+        events.report("substep", dt=dt, limit="cfl", limit_material="snow", particles=64)
+
+    return substep
+
+
+def _never() -> None:
+    """Stand for a cancel check that finds nothing."""
+
+
+def jelly(count: int, substeps: Any = "explicit_apic") -> SubstepSolver:
+    """Return a solver with a cube of about `count` particles of snow, eight a cell, at rest."""
+    from mpm_nodes.graph import registry
+    from mpm_nodes.solver.run import SubstepSolver
+
+    declaration = registry.get("material_snow")
+    material: Material = declaration.function(**{knob.name: knob.default for knob in declaration.knobs})
+    side, spacing = max(2, round(count ** (1 / 3))), 0.01
+    axis = (np.arange(side) + 0.5) * spacing
+    position = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    columns = {"position": position, "velocity": np.zeros_like(position, np.float32), "id": np.arange(len(position))}
+    return SubstepSolver(Particles(columns, (material,), spacing), substeps, cell_size=2 * spacing)
+
+
+def shortest(call: Callable[[], Any], repeats: int, warm: int = 1) -> float:
+    """Return the shortest time of `repeats` calls [s], after `warm` calls that do not count."""
+    for _ in range(warm):
+        call()
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - begin)
+    return best

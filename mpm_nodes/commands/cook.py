@@ -1,0 +1,177 @@
+"""Cook a graph file: simulate it and write its caches."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("graph", type=Path, metavar="GRAPH", help="graph file (JSON)")
+    add_graph_options(command)
+    add_cook_options(command)
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="output root (default: out/NAME); a cook gets a folder rNNN in it"
+    )
+
+
+def add_graph_options(command: argparse.ArgumentParser) -> None:
+    """Declare what changes a graph before it is used."""
+    command.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="NODE.KNOB=VALUE",
+        help="change a knob, or settings.NAME; the value is JSON, or a bare word for text",
+    )
+
+
+def add_cook_options(command: argparse.ArgumentParser) -> None:
+    """Declare how a cook runs."""
+    command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: the graph's)")
+    command.add_argument(
+        "--resume", action="store_true", help="continue the newest cook in DIR after its last good frame"
+    )
+    command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
+    command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
+    command.add_argument(
+        "--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)"
+    )
+    command.add_argument(
+        "--events",
+        choices=("console", "jsonl", "none"),
+        default="console",
+        help="progress: lines, or JSON lines on stdout",
+    )
+
+
+def frame_span(text: str) -> tuple[int, int]:
+    """Return (first, last) of "A-B" or "A"; frame numbers may be negative ("-5-10")."""
+    match = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of frames; write A-B, for instance 1-48")
+    first = int(match[1])
+    last = first if match[2] is None else int(match[2])
+    if last < first:
+        raise argparse.ArgumentTypeError(f"{text!r} runs backwards; write the first frame first")
+    return first, last
+
+
+def run(args: argparse.Namespace) -> int:
+    """Cook, then say what was written."""
+    graph = load(args.graph, args.overrides)
+    out = args.out or Path("out") / args.graph.stem
+    resume = f"mpm-nodes cook {args.graph} --out {out} --resume" + "".join(f" --set {text}" for text in args.overrides)
+    result = cook(graph, args, out, resume)
+    with contextlib.suppress(BrokenPipeError):
+        print_written(result, args)
+    return 0
+
+
+def load(path: Path, overrides: Sequence[str]) -> Any:
+    """Return the graph of a file with the command line's overrides applied; all their problems are raised at once."""
+    from mpm_nodes.graph.document import apply_override, load_graph
+    from mpm_nodes.graph.problems import GraphError
+
+    graph = load_graph(path)
+    problems = []
+    for text in overrides:
+        try:
+            apply_override(graph, text)
+        except GraphError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise GraphError(problems)
+    return graph
+
+
+def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str) -> Any:
+    """Execute a graph with progress on the console or as JSON lines; Ctrl-C stops it after the current substep."""
+    from mpm_nodes.graph.events import ConsoleLines, JsonLines
+    from mpm_nodes.graph.executor import execute
+
+    console = ConsoleLines()
+    sink = {"console": console, "jsonl": JsonLines(sys.stdout), "none": None}[args.events]
+    with cancel_on_interrupt() as cancel:
+        try:
+            return execute(
+                graph,
+                frames=args.frames,
+                out=out,
+                resume=args.resume,
+                on_event=sink,
+                cancel=cancel,
+                memory_limit=None if args.memory is None else int(args.memory * 1e9),
+                checked=args.checked,
+                threads=args.threads,
+                overrides=args.overrides,
+            )
+        except Cancelled as error:
+            error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)
+            raise
+        except OutputError:
+            raise
+        except MpmNodesError as error:
+            if error.exit_code == 4:
+                error.args = (f"{error}; the frames before it are kept in {out}",)
+            raise
+        finally:
+            console.close()
+
+
+@contextlib.contextmanager
+def cancel_on_interrupt() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C or a termination signal sets; a second Ctrl-C stops at once."""
+    cancel = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield cancel
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        if cancel.is_set():
+            raise KeyboardInterrupt
+        cancel.set()
+        print("\nstopping after this substep; press Ctrl-C again to stop at once", file=sys.stderr)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield cancel
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def print_written(result: Any, args: argparse.Namespace) -> None:
+    """Print what a cook wrote and what to type next."""
+    if args.events == "jsonl":
+        return
+    folder = result.revision_folder
+    sizes = [(folder / name).stat().st_size for name in result.files]
+    from mpm_nodes.graph.preflight import in_words
+
+    frames = f"{len(result.cooked)} frame{'' if len(result.cooked) == 1 else 's'}"
+    print(f"cooked {frames} in {result.seconds:.1f} s; {len(sizes)} files, {in_words(sum(sizes))}, in {folder}")
+    if not result.cooked:
+        print("nothing was left to cook; raise the last frame with --frames or settings.end")
+    for name in whole_shot_files(result.files):
+        print(f"  {folder / name}")
+    for warning in result.warnings:
+        print(f"warning: {warning}")
+    if result.files:
+        print(f"next: mpm-nodes render {folder}")
+
+
+def whole_shot_files(files: Sequence[str]) -> list[str]:
+    """Return the files that stand for the whole shot: those without a frame number."""
+    return [name for name in files if not re.search(r"[._]\d{2,}\.\w+$", name)]

@@ -1,0 +1,51 @@
+"""Cook the demo shot, a soft block that drapes over a collider, and make a contact sheet of it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import sys
+from pathlib import Path
+
+from mpm_nodes.commands import cook
+from mpm_nodes.commands.render import show_progress
+from mpm_nodes.data import MpmNodesError
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    cook.add_graph_options(command)
+    cook.add_cook_options(command)
+    command.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="output root (default: demo)")
+    command.add_argument(
+        "--engine", choices=("auto", "cycles", "splat"), default="auto", help="who renders the contact sheet"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Cook, render, and say what to type next."""
+    sample = importlib.resources.files("mpm_nodes") / "samples" / "demo.json"
+    with importlib.resources.as_file(sample) as path:
+        graph = cook.load(path, args.overrides)
+        resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
+        result = cook.cook(graph, args, args.out, resume)
+    sheet = contact_sheet(result.revision_folder, args)
+    cook.print_written(result, args)
+    if args.events == "jsonl":
+        return 0
+    if sheet is not None:
+        print(f"  {sheet}")
+    print(f"      mpm-nodes cook {path} --out mine --set settings.cell_size=0.05")
+    return 0
+
+
+def contact_sheet(folder: Path, args: argparse.Namespace) -> Path | None:
+    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn."""
+    from mpm_nodes.preview import render_cache
+
+    try:
+        progress = show_progress if args.events == "console" else None
+        return render_cache(folder, engine=args.engine, progress=progress).contact_sheet
+    except MpmNodesError as error:
+        print(f"warning: no contact sheet: {error}", file=sys.stderr)
+        return None

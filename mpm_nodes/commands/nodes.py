@@ -1,0 +1,83 @@
+"""List the nodes and stages that graphs may use, or describe one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("name", nargs="?", metavar="NAME", help="node or stage to describe")
+    command.add_argument("--json", action="store_true", help="print declarations as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the registry, or one declaration."""
+    from mpm_nodes.graph import registry
+
+    if args.name:
+        record = registry.get(args.name).to_json()
+        print(json.dumps(record, indent=1, ensure_ascii=False) if args.json else describe(record))
+        return 0
+    nodes = [declaration.to_json() for declaration in registry.nodes().values()]
+    stages = [declaration.to_json() for declaration in registry.stages().values()]
+    if args.json:
+        print(json.dumps({"nodes": nodes, "stages": stages}, indent=1, ensure_ascii=False))
+        return 0
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in nodes:
+        groups.setdefault(record["category"], []).append(record)
+    groups["Stages of the substep graph"] = stages
+    width = max((len(record["id"]) for records in groups.values() for record in records), default=0)
+    for title, records in groups.items():
+        print(f"\n{title}")
+        for record in records:
+            print(f"  {record['id']:{width}}  {summary(record)}")
+    print("\nmpm-nodes nodes NAME describes one, with its ports and knobs")
+    return 0
+
+
+def summary(record: dict[str, Any]) -> str:
+    """Return the first line of a declaration's help."""
+    return record["doc"].strip().split("\n")[0]
+
+
+def describe(record: dict[str, Any]) -> str:
+    """Return a declaration as text: help, ports, outputs, knobs with defaults, units and ranges."""
+    lines = [f"{record['id']}: {record['label']}, version {record['version']}", "", record["doc"].strip()]
+    if record.get("ports"):
+        lines += ["", "Inputs"]
+        for port in record["ports"]:
+            marks = [
+                port["type"],
+                *(["any number of wires"] if port["many"] else []),
+                *(["optional"] if port["optional"] else []),
+            ]
+            lines.append(f"  {port['name']} ({', '.join(marks)}): {port['doc']}")
+    if record.get("domains"):
+        lines += ["", "Touches"]
+        for domain in record["domains"]:
+            lines.append(f"  {domain['name']}: reads {_names(domain['reads'])}; writes {_names(domain['writes'])}")
+    outputs = [each if isinstance(each, str) else f"{each['name']} ({each['type']})" for each in record["outputs"]]
+    if outputs:
+        lines += ["", "Outputs", *(f"  {each}" for each in outputs)]
+    if record["knobs"]:
+        lines += ["", "Knobs", *(_knob(knob) for knob in record["knobs"])]
+    return "\n".join(lines)
+
+
+def _knob(knob: dict[str, Any]) -> str:
+    limits = {key: value for key, value in (knob["range"] or {}).items() if key in ("min", "max")}
+    marks = [
+        knob["kind"] if not knob["choices"] else " | ".join(map(str, knob["choices"])),
+        *([knob["unit"]] if knob["unit"] else []),
+        *(f"{key} {value:g}" for key, value in limits.items()),
+        "required" if knob["required"] else f"default {json.dumps(knob['default'])}",
+    ]
+    return f"  {knob['name']} ({', '.join(marks)}): {knob['doc']}"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names) or "nothing"

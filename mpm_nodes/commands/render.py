@@ -1,0 +1,43 @@
+"""Render frames of a cache as PNGs and a contact sheet."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from mpm_nodes.commands.cook import frame_span
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook")
+    command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: some of all)")
+    command.add_argument("--out", type=Path, metavar="DIR", help="where the images go (default: beside the cache)")
+    command.add_argument(
+        "--engine",
+        choices=("auto", "cycles", "splat"),
+        default="auto",
+        help="Blender's Cycles, the built-in point splat, or Cycles where Blender is there",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Render and say what was written."""
+    from mpm_nodes.graph.revision import latest_revision
+    from mpm_nodes.preview import render_cache
+
+    frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
+    folder = latest_revision(args.cache)
+    result = render_cache(folder, frames=frames, out=args.out, engine=args.engine, progress=show_progress)
+    if result.message:
+        print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
+    for image in result.images:
+        print(image)
+    print(result.contact_sheet)
+    return 0
+
+
+def show_progress(done: int, total: int) -> None:
+    """Print how many images are rendered."""
+    print(f"rendered {done} of {total}", file=sys.stderr)

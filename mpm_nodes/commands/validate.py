@@ -1,0 +1,45 @@
+"""Check a graph file and list everything that is wrong with it; nothing is cooked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from mpm_nodes.commands.cook import add_graph_options, load
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("graph", type=Path, metavar="GRAPH", help="graph file (JSON)")
+    add_graph_options(command)
+    command.add_argument("--json", action="store_true", help="print the problems as a JSON list")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate; 2 when there is a problem."""
+    from mpm_nodes.graph import preflight
+    from mpm_nodes.graph.plan import plan_graph
+    from mpm_nodes.graph.problems import GraphError
+
+    try:
+        graph = load(args.graph, args.overrides)
+        plan = plan_graph(graph)
+        estimates = preflight.estimate(plan, graph.settings.start)
+        preflight.check_memory(estimates, graph.settings)
+    except GraphError as error:
+        if not args.json:
+            raise
+        print(json.dumps([vars(problem) for problem in error.problems], indent=1, default=str))
+        return error.exit_code
+    if args.json:
+        print("[]")
+        return 0
+    settings = graph.settings
+    memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
+    disk = sum(int(facts.get("disk", 0)) for facts in estimates.values()) * (settings.end - settings.start + 1)
+    needs = [f"{preflight.in_words(size)} of {what}" for size, what in ((memory, "memory"), (disk, "disk")) if size]
+    print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
+    if needs:
+        print(f"needs about {' and '.join(needs)}")
+    return 0

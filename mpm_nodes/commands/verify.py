@@ -1,0 +1,59 @@
+"""Run physics checks with exact answers: expected, measured, tolerance, passed."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+FIELDS = ("name", "source", "expected", "measured", "tolerance", "passed", "seconds")
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("names", nargs="*", metavar="NAME", help="checks to run (default: the fast ones)")
+    speed = command.add_mutually_exclusive_group()
+    speed.add_argument("--fast", action="store_true", help="only checks that take seconds")
+    speed.add_argument("--all", action="store_true", help="every check, also those that take minutes")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the records as a JSON list")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the checks; 1 when one fails."""
+    from mpm_nodes import verification
+
+    records = [_as_dict(record) for record in verification.run(args.names, fast=args.fast or None, all=args.all)]
+    print(table(records))
+    if args.json:
+        from mpm_nodes.graph.transaction import writing
+
+        with writing(str(args.json)):
+            args.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    failed = [record["name"] for record in records if not record["passed"]]
+    print(
+        f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else "")
+    )
+    return 1 if failed else 0
+
+
+def _as_dict(record: Any) -> dict[str, Any]:
+    facts = dataclasses.asdict(record) if dataclasses.is_dataclass(record) else dict(record)
+    return {name: facts[name].item() if hasattr(facts[name], "item") else facts[name] for name in FIELDS}
+
+
+def table(records: Sequence[dict[str, Any]]) -> str:
+    """Return the records as columns of text."""
+    rows = [FIELDS, *(tuple(_cell(record[name]) for name in FIELDS) for record in records)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(FIELDS))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,121 @@
+"""The motion of a collider over one frame: pose keys from its knobs, and the mesh that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import FrameContext, Mesh, MpmNodesError, Vec3
+from mpm_nodes.nodes.seeding import rotation_matrix
+
+POSE_KEYS = 8
+"""Intervals between pose keys within a frame: a turn of 360 degrees a frame is 45 degrees between keys."""
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Pose keys of one frame: x = R y + t.
+
+    Attributes:
+        times: Seconds since the start frame, shape (k,).
+        rotations: R, shape (k, 3, 3).
+        translations: t [m], shape (k, 3).
+    """
+
+    times: np.ndarray
+    rotations: np.ndarray
+    translations: np.ndarray
+
+    def shape(self, kind: int, sizes: tuple[float, ...] = (), level_sets: tuple = (), level_set_times: Any = None) -> Any:
+        """Return the posed body of that kind (`kernels.level_set.PosedLevelSets`)."""
+        from mpm_nodes.kernels.level_set import PosedLevelSets, quaternion
+
+        turns = np.array([quaternion(rotation) for rotation in self.rotations])
+        return PosedLevelSets(kind, sizes, self.times, turns, self.translations, level_sets, level_set_times)
+
+    def at_end(self, mesh: Mesh) -> Mesh:
+        """Return a mesh given in the body's frame where it stands at the end of the frame."""
+        return Mesh(mesh.points @ self.rotations[-1].T + self.translations[-1], mesh.counts, mesh.indices)
+
+
+def key_frames(ctx: FrameContext, intervals: int = POSE_KEYS) -> np.ndarray:
+    """Return the (fractional) frames of the keys of the frame being cooked; the start frame alone has no interval."""
+    if ctx.frame <= ctx.settings.start:
+        return np.array([float(ctx.frame)])
+    return ctx.frame - 1.0 + np.arange(intervals + 1) / intervals
+
+
+def key_times(ctx: FrameContext, frames: np.ndarray) -> np.ndarray:
+    """Return seconds since the start frame."""
+    return (frames - ctx.settings.start) / ctx.settings.fps
+
+
+def sampled(ctx: FrameContext, knob: str, value: Any, frame: float) -> Any:
+    """Return a knob at a fractional frame; `value` where the caller animates nothing."""
+    return value if ctx.sample is None else ctx.sample(knob, frame)
+
+
+def knob_motion(
+    ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, Vec3] | None = None
+) -> Motion:
+    """Return the motion that keyed knobs describe.
+
+    Args:
+        ctx: The frame.
+        places: The knob that places the body, with its value at this frame [m].
+        turns: The knob that turns it (about x, then y, then z) [deg], if it has one.
+    """
+    ((place, centre),) = places.items()
+    frames = key_frames(ctx)
+    moving = any(sampled(ctx, place, centre, frame) != sampled(ctx, place, centre, frames[0]) for frame in frames)
+    for turn, angles in (turns or {}).items():
+        moving |= any(sampled(ctx, turn, angles, f) != sampled(ctx, turn, angles, frames[0]) for f in frames)
+    frames = frames if moving else frames[-1:]
+    translations = np.array([sampled(ctx, place, centre, frame) for frame in frames], np.float64)
+    rotations = np.tile(np.eye(3), (len(frames), 1, 1))
+    for turn, angles in (turns or {}).items():
+        rotations = np.array([rotation_matrix(sampled(ctx, turn, angles, frame)) for frame in frames])
+    if not np.isfinite(translations).all():
+        raise MpmNodesError(f"knob {place} is {centre}; give finite numbers [m]")
+    return Motion(key_times(ctx, frames), rotations, translations)
+
+
+# ---------------------------------------------------------------- meshes that show analytic shapes
+def sphere_mesh(radius: float, half_length: float = 0.0, rings: int = 16) -> Mesh:
+    """Return a ball, or a capsule along y whose axis has that half length [m]; counter-clockwise seen from outside."""
+    polar = np.linspace(0.0, np.pi, rings + 1)
+    lift = np.where(polar < 0.5 * np.pi, half_length, -half_length)
+    if half_length > 0.0:  # the equator twice: once for each half
+        polar, lift = np.insert(polar, rings // 2, 0.5 * np.pi), np.insert(lift, rings // 2, half_length)
+    else:
+        lift[:] = 0.0
+    wide, rows = 2 * rings, len(polar) - 2
+    turn = 2.0 * np.pi * np.arange(wide) / wide
+    height = (radius * np.cos(polar) + lift)[1:-1]
+    across = radius * np.sin(polar)[1:-1, None]
+    ring = np.stack([across * np.cos(turn), np.repeat(height[:, None], wide, 1), -across * np.sin(turn)], axis=-1)
+    end = radius + half_length
+    points = np.concatenate([ring.reshape(-1, 3), [[0.0, end, 0.0], [0.0, -end, 0.0]]])
+    j = np.arange(wide)
+    after, last, top = (j + 1) % wide, (rows - 1) * wide, rows * wide
+    start = wide * np.arange(rows - 1)[:, None]
+    quads = np.stack([start + j, start + wide + j, start + wide + after, start + after], axis=-1)
+    caps = [np.stack([np.full(wide, top), j, after], 1), np.stack([np.full(wide, top + 1), last + after, last + j], 1)]
+    counts = np.repeat(np.array([4, 3], np.int32), (wide * (rows - 1), 2 * wide))
+    return Mesh(points, counts, np.concatenate([quads.ravel(), *(cap.ravel() for cap in caps)]).astype(np.int32))
+
+
+def box_mesh(size: Vec3) -> Mesh:
+    """Return a box of these edge lengths [m] about the origin."""
+    corners = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * np.asarray(size)
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    return Mesh(corners, np.full(6, 4, np.int32), np.array(faces, np.int32).ravel())
+
+
+def plane_mesh(edge: float) -> Mesh:
+    """Return a square of that edge [m] in y = 0, seen from above."""
+    half = 0.5 * edge
+    points = np.array([(-half, 0.0, -half), (-half, 0.0, half), (half, 0.0, half), (half, 0.0, -half)])
+    return Mesh(points, np.array([4], np.int32), np.arange(4, dtype=np.int32))

@@ -1,0 +1,97 @@
+"""Progress costs nothing, and says what a person waiting wants to know."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+from fake_nodes import shot
+
+from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, duration
+from mpm_nodes.graph.executor import execute
+
+
+def cooked(**options) -> list[dict]:
+    events: list[dict] = []
+    execute(shot(end=3), on_event=events.append, **options)
+    return events
+
+
+def test_a_cook_tells_its_frames_in_order(tmp_path):
+    """Plan, then each frame from start to done with its figures, then done."""
+    events = cooked(out=tmp_path)
+    names = [event["event"] for event in events if event["event"] not in ("node", "wrote", "substep")]
+    assert names == ["plan", *["frame_start", "frame_done"] * 3, "done"]
+    last = [event for event in events if event["event"] == "frame_done"][-1]
+    expected = {"frame": 3, "substeps": 3, "dt_min": 1e-3, "particles": 5, "limit": "cfl", "limit_material": "jam", "seconds_left": 0.0}
+    assert {name: last[name] for name in expected} == expected and last["seconds"] > 0.0
+    wrote = [event["path"] for event in events if event["event"] == "wrote"]
+    assert wrote[0].endswith("r001/points/points.0001.bin") and len(wrote) == 6
+
+
+def test_every_event_is_flat_json():
+    """What programs read is one flat JSON object with name and time."""
+    for event in cooked():
+        assert json.loads(json.dumps(event)) == event
+        assert event["time"] > 1e9
+        assert not any(isinstance(value, dict) for value in event.values())
+
+
+def test_substeps_are_thinned_out_and_all_counted():
+    """A thousand substeps in no time give one event; the shortest dt and its cause are kept."""
+    events: list[dict] = []
+    stream = EventStream(events.append, interval=3600.0)
+    stream.start_frame(7)
+    for number in range(1000):
+        stream.report("substep", dt=1.0 / (1 + (number == 400)), limit=f"limit {number}", particles=number)
+    assert [event["substep"] for event in events] == [1]
+    assert stream.frame_figures() == {"substeps": 1000, "dt_min": 0.5, "particles": 400, "limit": "limit 400"}
+    stream.start_frame(8)
+    assert stream.frame_figures() == {"substeps": 0}
+
+
+def test_json_lines_have_no_nan_and_survive_a_reader_that_leaves():
+    """NaN becomes null, NumPy values become numbers, a broken pipe ends the output and not the cook."""
+    stream = io.StringIO()
+    sink = JsonLines(stream)
+    sink({"event": "x", "a": math.nan, "b": np.float32(0.5), "c": np.arange(2), "d": [math.inf]})
+    assert json.loads(stream.getvalue()) == {"event": "x", "a": None, "b": 0.5, "c": [0, 1], "d": [None]}
+
+    class Gone(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    sink = JsonLines(Gone())
+    sink({"event": "x"})
+    assert sink.stream is None
+    sink({"event": "y"})
+
+
+def test_plain_output_has_a_line_a_frame():
+    """Where there is no terminal, each frame is one line with figures and causes, and warnings stand out."""
+    stream = io.StringIO()
+    console = ConsoleLines(stream, tty=False)
+    execute(shot(end=2), on_event=console)
+    console({"event": "warning", "time": 0.0, "where": "bowl", "message": "3 holes closed"})
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "cooking frames 1 to 2, 3 nodes"
+    assert lines[2].startswith("frame 2/2  3 substeps  5 particles  dt 1.00e-03 s (cfl, jam)  0.0")
+    assert lines[2].endswith("s/frame  0:00 left") and lines[3] == "warning: bowl: 3 holes closed" and len(lines) == 4
+
+
+def test_a_terminal_shows_one_line_that_rewrites_itself():
+    """On a terminal, progress stays on one line until the end."""
+    stream = io.StringIO()
+    execute(shot(end=4), on_event=ConsoleLines(stream, tty=True))
+    text = stream.getvalue()
+    assert text.count("\n") == 2 and text.endswith("left\x1b[K\n")  # after the plan and at the end
+    assert "\rframe 4/4  substep 1  5 particles" in text
+
+
+@pytest.mark.parametrize("seconds, text", [(0.2, "0:00"), (65, "1:05"), (3599.9, "1:00:00"), (7265, "2:01:05")])
+def test_durations_are_short(seconds, text):
+    """Minutes and seconds, hours when there are any."""
+    assert duration(seconds) == text

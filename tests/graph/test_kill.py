@@ -1,0 +1,87 @@
+"""kill -9 at any moment, between any two renames: a resumed cook has the bytes of one that nobody killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+DRIVER = """
+import json, os, random, signal, sys, time
+from pathlib import Path
+sys.path[:0] = [{here!r}, {root!r}]
+from fake_nodes import content, shot
+from mpm_nodes.graph.executor import execute
+
+END, base = 6, Path({base!r})
+
+def cook(out, crash=None):
+    execute(shot(end=END), out=out, resume=True, crash=crash)
+
+def killed(out, crash=None, after=None):
+    child = os.fork()
+    if child == 0:
+        cook(out, crash)
+        os._exit(0)
+    if after is not None:
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+def verdict(out, **facts):
+    cook(out)
+    found = content(out / "r001")
+    wrong = sorted(name for name in {{*found, *whole}} if found.get(name) != whole.get(name))
+    return dict(facts, wrong=wrong, revisions=len(list(out.glob("r*"))))
+
+labels = []
+began = time.perf_counter()
+cook(base / "whole", labels.append)
+lasted = time.perf_counter() - began
+whole = content(base / "whole" / "r001")
+results = []
+for number in range(len(labels)):
+    def crash(label, left=[number]):
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+    status = killed(base / f"rename{{number}}", crash)
+    results.append(verdict(base / f"rename{{number}}", kind=labels[number], died=os.WIFSIGNALED(status)))
+chance = random.Random(20)
+for number in range(20):
+    out = base / f"random{{number}}"
+    deaths = [os.WIFSIGNALED(killed(out, after=chance.uniform(0.0, lasted))) for _ in range(1 + number % 3)]
+    results.append(verdict(out, kind="random", died=any(deaths)))
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Cook and kill many times, in a process of its own that forks the victims."""
+    here = Path(__file__).parent
+    code = DRIVER.format(here=str(here), root=str(here.parent.parent), base=str(tmp_path_factory.mktemp("kill")))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_killed_between_renames(results):
+    """Death at every one of the steps of six commits, the one before the first rename and the one after the last included."""
+    renames = [result for result in results if result["kind"] != "random"]
+    assert len(renames) == 6 * 7 and all(result["died"] for result in renames)
+    assert {result["kind"] for result in renames} >= {"synced", "recorded", "renamed stage.txt", "before record", "committed"}
+    assert [result for result in renames if result["wrong"] or result["revisions"] != 1] == []
+
+
+def test_killed_at_random_moments(results):
+    """Twenty seeded moments, some of them two and three deaths in a row; most strike while the cook runs."""
+    moments = [result for result in results if result["kind"] == "random"]
+    assert len(moments) == 20 and sum(result["died"] for result in moments) >= 10
+    assert [result for result in moments if result["wrong"] or result["revisions"] != 1] == []

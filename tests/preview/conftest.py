@@ -1,0 +1,55 @@
+"""A small cache written with USD alone: a falling blob of points with its surface, and a ball as collider."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+OCTAHEDRON = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], np.float32)
+FACES = np.array([[0, 2, 4], [2, 1, 4], [1, 3, 4], [3, 0, 4], [2, 0, 5], [1, 2, 5], [3, 1, 5], [0, 3, 5]], np.int32)
+
+
+def write_cache(folder: Path, frames: int = 5, with_surface: bool = False) -> Path:
+    """Write the newest revision r002 (r001 is older and empty) and return its root stage."""
+    from pxr import Usd, UsdGeom, Vt
+
+    (folder / "r001").mkdir(parents=True)
+    (folder / "r002").mkdir()
+    path = folder / "r002" / "shot.usda"
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    stage.SetStartTimeCode(1)
+    stage.SetEndTimeCode(frames)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/sim").GetPrim())
+    points = UsdGeom.Points.Define(stage, "/sim/points")
+    skin = _octahedron(stage, "/sim/surface", 0.3, 1) if with_surface else None
+    _octahedron(stage, "/sim/bowl", 0.4, frames)
+    axis = (np.arange(12) + 0.5) / 12 - 0.5
+    block = 0.6 * np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3).astype(np.float32)
+    for frame in range(1, frames + 1):
+        fall = np.array([0.0, 1.4 - 0.12 * frame, 0.0], np.float32)
+        points.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy(block + fall), frame)
+        points.GetWidthsAttr().Set(Vt.FloatArray.FromNumpy(np.full(len(block), 0.06, np.float32)), frame)
+        if skin is not None:
+            skin.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy(0.3 * OCTAHEDRON + fall), frame)
+    stage.Save()
+    return path
+
+
+def _octahedron(stage, path: str, size: float, frames: int):
+    from pxr import UsdGeom, Vt
+
+    mesh = UsdGeom.Mesh.Define(stage, path)
+    mesh.GetSubdivisionSchemeAttr().Set("none")
+    mesh.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy(np.float32(size) * OCTAHEDRON))
+    mesh.GetFaceVertexCountsAttr().Set(Vt.IntArray([3] * len(FACES)))
+    mesh.GetFaceVertexIndicesAttr().Set(Vt.IntArray.FromNumpy(FACES.reshape(-1)))
+    return mesh
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """Output folder of the small cache."""
+    write_cache(tmp_path / "out")
+    return tmp_path / "out"

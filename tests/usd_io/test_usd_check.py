@@ -1,0 +1,94 @@
+"""Our own checker and USD's validators: silent on a sound cache, and ours speaks of each thing that readers trip on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cache_samples import write_frames
+from pxr import Gf, Sdf, UsdUtils, UsdValidation
+
+from usd_io.check import check_cache
+from usd_io.stage import open_stage
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    folder, _ = write_frames(tmp_path_factory.mktemp("cook"))
+    return folder
+
+
+def test_validators_find_nothing(cache):
+    """USD's validators, the older checker where this version of USD has it, and ours find nothing in three frames."""
+    path = str(cache / "shot.usda")
+    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    assert len(validators) > 10
+    errors = UsdValidation.ValidationContext(validators).Validate(open_stage(path))
+    assert [error.GetErrorAsString() for error in errors] == []
+    if hasattr(UsdUtils, "ComplianceChecker"):
+        checker = UsdUtils.ComplianceChecker()
+        checker.CheckCompliance(path)
+        assert checker.GetErrors() + checker.GetWarnings() + checker.GetFailedChecks() == []
+    assert check_cache(path) == []
+
+
+def test_nothing_outside_the_folder_is_needed(cache):
+    """Tools that collect the files of a stage find every layer and volume, all below its folder."""
+    layers, assets, unresolved = UsdUtils.ComputeAllDependencies(str(cache / "shot.usda"))
+    names = {Path(layer.realPath).name for layer in layers} | {Path(asset).name for asset in assets}
+    assert not unresolved
+    assert {f"shot.000{k}.{kind}" for k in (1, 2, 3) for kind in ("usdc", "vdb")} <= names
+
+
+def change(folder: Path, prim: str, attribute: str, values) -> None:
+    """Give frame 2 another value."""
+    layer = Sdf.Layer.FindOrOpen(str(folder / "shot/shot.0002.usdc"))
+    layer.SetTimeSample(f"/shot/{prim}.{attribute}", 2.0, values)
+    layer.Save()
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda at: (at / "shot/shot.0002.usdc").unlink(), "clip ./shot/shot.0002.usdc is missing"),
+        (lambda at: (at / "shot/shot.0002.usdc").write_bytes(b"PXR-USDC" + b"\0" * 90), "is damaged|cannot be"),
+        (lambda at: (at / "shot/shot.0003.vdb").unlink(), "/shot/volume/vel frame 3: volume file .* is missing"),
+        (lambda at: (at / "shot/shot.0002.vdb").write_bytes(b"text"), "not a whole OpenVDB file"),
+        (lambda at: change(at, "volume/vel", "filePath", Sdf.AssetPath("./shot.0001.vdb")), "does not end with the frame"),
+        (lambda at: change(at, "mesh", "faceVertexIndices", [10**6] * 3), "names point 1000000"),
+        (lambda at: change(at, "particles", "widths", [1.0]), "widths has 1 values for 150 points"),
+        (lambda at: change(at, "particles", "velocities", [Gf.Vec3f(np.nan)] * 150), "velocities holds NaN"),
+        (lambda at: change(at, "particles", "extent", [Gf.Vec3f(0), Gf.Vec3f(0.1)]), "the extent from"),
+    ],
+)
+def test_each_damage_is_told(cache, tmp_path, damage, says):
+    """Every damage that validators overlook is one line that names prim or file and frame."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    damage(folder)
+    problems = check_cache(folder / "shot.usda")
+    assert any(re.search(says, problem) for problem in problems), problems
+
+
+def test_field_that_is_not_in_its_file(cache, tmp_path):
+    """A field named otherwise than its grid is told with what the file holds."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    root = folder / "shot.usda"
+    root.write_text(root.read_text().replace('fieldName = "density"', 'fieldName = "smoke"'))
+    assert any("field 'smoke' is not in shot.0001.vdb" in problem for problem in check_cache(root))
+
+
+def test_missing_frame_and_metadata(cache, tmp_path):
+    """A frame that the clips leave out, and units that are not written, are told."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    root = folder / "shot.usda"
+    text = root.read_text().replace("endTimeCode = 3", "endTimeCode = 4").replace("    metersPerUnit = 1\n", "")
+    root.write_text(text)
+    problems = check_cache(root)
+    assert any("points has no sample at frame 4" in problem for problem in problems), problems
+    assert any("metersPerUnit is not written" in problem for problem in problems)

@@ -1,0 +1,266 @@
+"""Meshes of a USD stage as moving geometry in SI units: still, moved as a rigid body, or deforming.
+
+A prim, or everything below it, is read as one mesh: references, native instances and point instancers are followed,
+polygons stay polygons (a subdivision surface gives its cage), guides, proxies and invisible prims are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import InputError
+from usd_io.units import stage_to_si
+
+Placement = Callable[[float], list[np.ndarray]]
+"""Matrices (4, 4) from a prim's points to the stage at a time code: one, or one per instance."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """One Mesh prim and where it stands."""
+
+    mesh: Any
+    placement: Placement
+    instanced: bool
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Polygons of all meshes, joined.
+
+    Attributes:
+        counts: Vertices of each face, shape (faces,), int32.
+        indices: Point indices, counter-clockwise seen from outside, shape (counts.sum(),), int32.
+        digest: Equal for equal topologies.
+    """
+
+    counts: np.ndarray
+    indices: np.ndarray
+    digest: str
+
+
+class StageMeshes:
+    """The meshes at or below one prim of a stage.
+
+    Args:
+        path: File that USD can open.
+        prim: Prim path, or the name of a prim when only one has it; empty for the whole stage.
+
+    Attributes:
+        stage: The open stage.
+        name: What messages call it.
+
+    Raises:
+        InputError: The file is missing or damaged, the prim is not there, or there is no mesh.
+    """
+
+    def __init__(self, path: str | Path, prim: str = "") -> None:
+        from pxr import Tf, Usd
+
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; give the path of a USD file")
+        try:
+            self.stage = Usd.Stage.Open(str(path))
+        except Tf.ErrorException as error:
+            detail = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "not a USD file"
+            raise InputError(f"{path}: cannot be opened as USD ({detail}); export it again") from None
+        root = self._root(path, prim)
+        self.name = f"{path.name}:{root.GetPath()}"
+        self.to_si = stage_to_si(self.stage)
+        self.sources = tuple(self._sources(root))
+        if not self.sources:
+            raise InputError(f"{self.name}: there is no mesh at or below this prim; give a prim that holds one "
+                             f"({_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])})")
+
+    def _root(self, path: Path, prim: str) -> Any:
+        from pxr import Sdf
+
+        if not prim:
+            return self.stage.GetPseudoRoot()
+        if prim.startswith("/") and Sdf.Path.IsValidPathString(prim):
+            found = self.stage.GetPrimAtPath(prim)
+            if found:
+                return found
+        same = [p for p in self.stage.Traverse() if p.GetName() == prim]
+        if len(same) != 1:
+            what = "is not in this stage" if not same else f"is the name of {len(same)} prims"
+            raise InputError(f"{path}: prim '{prim}' {what}; meshes there: "
+                             f"{_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])}")
+        return same[0]
+
+    def _meshes(self, root: Any) -> list[Any]:
+        from pxr import Usd, UsdGeom
+
+        return [p for p in Usd.PrimRange(root, Usd.TraverseInstanceProxies()) if p.IsA(UsdGeom.Mesh)]
+
+    def _sources(self, root: Any) -> list[_Source]:
+        from pxr import Usd, UsdGeom
+
+        found: list[_Source] = []
+        walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
+        for prim in walk:
+            if prim.IsA(UsdGeom.PointInstancer):
+                found.extend(self._instances(UsdGeom.PointInstancer(prim)))
+                walk.PruneChildren()
+            elif prim.IsA(UsdGeom.Mesh) and _counts(prim):
+                mesh = UsdGeom.Mesh(prim)
+                found.append(_Source(mesh, lambda code, mesh=mesh: [_local_to_world(mesh, code)], False))
+        return found
+
+    def _instances(self, instancer: Any) -> list[_Source]:
+        from pxr import Usd, UsdGeom
+
+        found = []
+        for number, target in enumerate(instancer.GetPrototypesRel().GetTargets()):
+            prototype = self.stage.GetPrimAtPath(target)
+            for prim in Usd.PrimRange(prototype, Usd.TraverseInstanceProxies()) if prototype else ():
+                if prim.IsA(UsdGeom.Mesh):
+                    mesh = UsdGeom.Mesh(prim)
+                    found.append(_Source(mesh, _instance_placement(instancer, prototype, number, mesh), True))
+        return found
+
+    # ---------------------------------------------------------------- at a time
+    def topology(self, code: float) -> Topology:
+        """Return the joined polygons at a time code."""
+        counts: list[np.ndarray] = []
+        indices: list[np.ndarray] = []
+        base = 0
+        for source in self.sources:
+            points, here, there = self._polygons(source.mesh, code)
+            for matrix in source.placement(code):
+                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != _left_handed(source.mesh, code)
+                counts.append(here)
+                indices.append((_reversed(here, there) if turned else there) + base)
+                base += points
+        joined = [np.concatenate([*part, np.zeros(0)]).astype(np.int32) for part in (counts, indices)]
+        digest = hashlib.sha256(b"".join(part.tobytes() for part in joined) + str(base).encode()).hexdigest()
+        return Topology(*joined, digest)
+
+    def _polygons(self, mesh: Any, code: float) -> tuple[int, np.ndarray, np.ndarray]:
+        """Return number of points, face counts and indices of one mesh, without its hole faces."""
+        points = len(mesh.GetPointsAttr().Get(code) or ())
+        counts = np.array(mesh.GetFaceVertexCountsAttr().Get(code) or (), np.int64)
+        indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(code) or (), np.int64)
+        where = f"{self.name}: mesh {mesh.GetPath()}"
+        if (counts < 0).any() or counts.sum() != len(indices):
+            raise InputError(f"{where}: {len(indices)} indices for faces of {counts.sum()} corners; export it again")
+        if len(indices) and (indices.min() < 0 or indices.max() >= points):
+            raise InputError(f"{where}: a face index lies outside its {points} points; export it again")
+        holes = np.array(mesh.GetHoleIndicesAttr().Get(code) or (), np.int64)
+        if len(holes):
+            keep = np.ones(len(counts), bool)
+            keep[holes[(holes >= 0) & (holes < len(counts))]] = False
+            indices, counts = indices[np.repeat(keep, counts)], counts[keep]
+        return points, counts, indices
+
+    def points(self, code: float) -> np.ndarray:
+        """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
+        parts = []
+        for source in self.sources:
+            local = np.array(source.mesh.GetPointsAttr().Get(code) or np.zeros((0, 3)), np.float64).reshape(-1, 3)
+            for matrix in source.placement(code):
+                full = self.to_si @ matrix
+                parts.append(local @ full[:3, :3].T + full[:3, 3])
+        points = np.concatenate(parts)
+        if not np.isfinite(points).all():
+            raise InputError(f"{self.name}: points or transforms hold NaN or infinity at time code {code:g}; export it again")
+        return points
+
+    # ---------------------------------------------------------------- motion
+    def deforms(self) -> bool:
+        """Whether points or topology are animated, or anything is instanced by points (its count may change)."""
+        attributes = [attribute for source in self.sources for attribute in (
+            source.mesh.GetPointsAttr(), source.mesh.GetFaceVertexCountsAttr(), source.mesh.GetFaceVertexIndicesAttr())]
+        return any(attribute.ValueMightBeTimeVarying() for attribute in attributes) or any(
+            source.instanced for source in self.sources)
+
+    def rigid_motion(self, reference: float, codes: Sequence[float]) -> list[np.ndarray] | None:
+        """Return the rigid motions (4, 4) [m] that carry the points at code `reference` to each code, or None.
+
+        None when points are animated, a scale is, or the parts move against each other.
+        """
+        if self.deforms():
+            return None
+        back = np.linalg.inv(self.to_si)
+        motions = []
+        rest = [np.linalg.inv(source.placement(reference)[0]) for source in self.sources]
+        for code in codes:
+            moved = [self.to_si @ source.placement(code)[0] @ inverse @ back
+                     for source, inverse in zip(self.sources, rest, strict=True)]
+            first = moved[0]
+            size = 1.0 + float(np.abs(first[:3, 3]).max())
+            same = all(np.allclose(other, first, rtol=0.0, atol=1e-7 * size) for other in moved)
+            if not same or not np.allclose(first[:3, :3] @ first[:3, :3].T, np.eye(3), atol=1e-5):
+                return None
+            motions.append(first)
+        return motions
+
+    def authored_codes(self, first: float, last: float) -> list[float]:
+        """Return the codes strictly between two where points or transforms of any mesh have samples."""
+        from pxr import UsdGeom
+
+        codes: set[float] = set()
+        for source in self.sources:
+            codes.update(source.mesh.GetPointsAttr().GetTimeSamples())
+            prim = source.mesh.GetPrim()
+            while prim and not prim.IsPseudoRoot():
+                if prim.IsA(UsdGeom.Xformable):
+                    codes.update(UsdGeom.Xformable(prim).GetTimeSamples())
+                prim = prim.GetParent()
+        return sorted(code for code in codes if first < code < last)
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "") if paths else "none"
+
+
+def _counts(prim: Any) -> bool:
+    """Whether a mesh is meant to be seen by renders."""
+    from pxr import UsdGeom
+
+    imageable = UsdGeom.Imageable(prim)
+    hidden = imageable.ComputePurpose() in (UsdGeom.Tokens.proxy, UsdGeom.Tokens.guide)
+    return not hidden and imageable.ComputeVisibility() != UsdGeom.Tokens.invisible
+
+
+def _left_handed(mesh: Any, code: float) -> bool:
+    from pxr import UsdGeom
+
+    return mesh.GetOrientationAttr().Get(code) == UsdGeom.Tokens.leftHanded
+
+
+def _local_to_world(mesh: Any, code: float) -> np.ndarray:
+    """Return the matrix (4, 4), for column vectors, from a prim's space to the stage's."""
+    return np.array(mesh.ComputeLocalToWorldTransform(code)).T
+
+
+def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> Placement:
+    """Return where a point instancer puts the copies of a mesh below prototype `number`."""
+    from pxr import UsdGeom
+
+    def placement(code: float) -> list[np.ndarray]:
+        which = np.array(instancer.GetProtoIndicesAttr().Get(code) or (), np.int64)
+        moves = instancer.ComputeInstanceTransformsAtTime(
+            code, code, UsdGeom.PointInstancer.IncludeProtoXform, UsdGeom.PointInstancer.IgnoreMask)
+        world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
+        top = UsdGeom.Xformable(prototype)
+        above = np.array(top.ComputeLocalToWorldTransform(code)).T if top else np.eye(4)
+        inner = np.linalg.inv(above) @ _local_to_world(mesh, code)
+        return [world @ np.array(move).T @ inner for move, kind in zip(moves, which, strict=True) if kind == number]
+
+    return placement
+
+
+def _reversed(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return indices with every face walked the other way."""
+    ends = np.cumsum(counts)
+    starts = ends - counts
+    within = np.arange(len(indices)) - np.repeat(starts, counts)
+    return indices[np.repeat(ends, counts) - 1 - within]
