@@ -427,6 +427,17 @@ class Particles:
         """Bytes held."""
         return sum(column.nbytes for column in self.attributes.values())
 
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return JSON-able facts and arrays, as caches and checkpoints store them."""
+        materials = [[m.law, dict(m.params), m.density, m.label] for m in self.materials]
+        return {"materials": materials, "spacing": self.spacing, "time": self.time}, dict(self.attributes)
+
+    @classmethod
+    def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
+        """Return the particles that `to_arrays` described."""
+        materials = tuple(Material(*material) for material in facts["materials"])
+        return cls(arrays, materials, facts["spacing"], facts["time"])
+
 
 @dataclass(frozen=True)
 class Emitter:

@@ -20,9 +20,18 @@ ENGINES = ("auto", "cycles", "splat")
 SHEET_FRAMES = 9
 _SECONDS_PER_FRAME = 600.0
 _DEBIAN = {
-    "libX11": "libx11-6", "libXrender": "libxrender1", "libXfixes": "libxfixes3", "libXi": "libxi6", "libXxf86vm": "libxxf86vm1",
-    "libxkbcommon": "libxkbcommon0", "libSM": "libsm6", "libICE": "libice6", "libGL": "libgl1", "libEGL": "libegl1",
-    "libXext": "libxext6", "libgomp": "libgomp1",
+    "libX11": "libx11-6",
+    "libXrender": "libxrender1",
+    "libXfixes": "libxfixes3",
+    "libXi": "libxi6",
+    "libXxf86vm": "libxxf86vm1",
+    "libxkbcommon": "libxkbcommon0",
+    "libSM": "libsm6",
+    "libICE": "libice6",
+    "libGL": "libgl1",
+    "libEGL": "libegl1",
+    "libXext": "libxext6",
+    "libgomp": "libgomp1",
 }
 
 Progress = Callable[[int, int], None]
@@ -65,11 +74,11 @@ def render_cache(
         cache_folder: Folder of a cook (its newest revision is taken), a revision, or a USD stage.
         frames: Frame numbers; up to nine, spread evenly, when None.
         out: Folder for the pictures; `preview` beside the stage when None.
-        engine: "cycles" (Blender, in a process of its own), "splat" (built in, seconds) or "auto": Cycles where it runs.
+        engine: "cycles" (Blender, in its own process), "splat" (built in, seconds) or "auto": Cycles where it runs.
         size: Width and height in pixels.
         samples: Cycles samples a pixel.
         progress: Called with (frames done, frames wanted).
-        show: "points" or "surface" where the cache holds both; Cycles takes the surface, the splat the points when None.
+        show: "points" or "surface" where the cache holds both; None: Cycles takes the surface, the splat the points.
 
     Raises:
         InputError: no cache there, or no such frame.
@@ -86,7 +95,9 @@ def render_cache(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be created ({error.strerror}); choose another folder for the pictures") from error
+        raise OutputError(
+            f"{folder}: cannot be created ({error.strerror}); choose another folder for the pictures"
+        ) from error
     message, used, images = "", "splat", []
     if engine != "splat":
         try:
@@ -113,11 +124,16 @@ def find_root(place: Path) -> Path:
         raise InputError(f"{place}: no such folder; give the folder that a cook wrote")
     revisions = [path for path in place.iterdir() if path.is_dir() and re.fullmatch(r"r\d{3,}", path.name)]
     for folder in [*sorted(revisions, key=lambda path: -int(path.name[1:])), place]:
-        found = [path for path in sorted(folder.glob("*.usd[ac]")) + sorted(folder.glob("*.usd"))
-                 if not re.search(r"\.(topology|manifest)\.|\.\d+\.usd|^\.", path.name)]
+        found = [
+            path
+            for path in sorted(folder.glob("*.usd[ac]")) + sorted(folder.glob("*.usd"))
+            if not re.search(r"\.(topology|manifest)\.|\.\d+\.usd|^\.", path.name)
+        ]
         if found:
             return found[0]
-    raise InputError(f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first")
+    raise InputError(
+        f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first"
+    )
 
 
 def contact_sheet(images: Sequence[Path], labels: Sequence[str], path: Path, cell: int = 400) -> Path:
@@ -155,7 +171,7 @@ def _save(image, path: Path) -> Path:
 def _frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
     if frames is None:
         count = min(SHEET_FRAMES, scene.last - scene.first + 1)
-        return [int(round(frame)) for frame in np.linspace(scene.first, scene.last, count)]
+        return [round(frame) for frame in np.linspace(scene.first, scene.last, count).tolist()]
     for frame in frames:
         if not scene.first <= frame <= scene.last:
             raise InputError(f"{scene.path}: has no frame {frame}; it holds frames {scene.first} to {scene.last}")
@@ -195,7 +211,12 @@ def _splat(
 
 # ---------------------------------------------------------------- Blender
 def _cycles(
-    scene: Scene, frames: Sequence[int], folder: Path, size: tuple[int, int], samples: int, show: str,
+    scene: Scene,
+    frames: Sequence[int],
+    folder: Path,
+    size: tuple[int, int],
+    samples: int,
+    show: str,
     progress: Progress | None,
 ) -> list[Path]:
     """Render with Blender in a child process (it can crash or hang, and its USD library must not meet ours)."""
@@ -204,10 +225,17 @@ def _cycles(
     for name in names.values():
         Path(name).unlink(missing_ok=True)
     job = {
-        "stage": str(scene.path.absolute()), "frames": list(frames), "images": [names[frame] for frame in frames],
-        "size": list(size), "samples": int(samples), "show": show, "ground": ground, "extent": extent,
-        "camera": None if scene.view(frames[0]) is not None else
-        {name: getattr(view, name).tolist() for name in ("eye", "right", "up", "forward")} | {"focal": view.focal},
+        "stage": str(scene.path.absolute()),
+        "frames": list(frames),
+        "images": [names[frame] for frame in frames],
+        "size": list(size),
+        "samples": int(samples),
+        "show": show,
+        "ground": ground,
+        "extent": extent,
+        "camera": None
+        if scene.view(frames[0]) is not None
+        else {name: getattr(view, name).tolist() for name in ("eye", "right", "up", "forward")} | {"focal": view.focal},
         "colours": _colours(scene, frames[0]),
     }
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
@@ -235,8 +263,15 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
 def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
     script = Path(__file__).with_name("preview_blender.py")
     command = [sys.executable, str(script), str(job)]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace", cwd=job.parent)
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        cwd=job.parent,
+    )
     lines: list[str] = []
     watch = _Watch(child, 120.0 + _SECONDS_PER_FRAME * count)
     with watch:
@@ -246,7 +281,9 @@ def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
                 progress(int(line.split()[1]), count)
         child.wait()
     if watch.expired:
-        raise EngineMissing(f"Blender gave no result within {watch.seconds:.0f} s; try fewer frames, or the engine 'splat'")
+        raise EngineMissing(
+            f"Blender gave no result within {watch.seconds:.0f} s; try fewer frames, or the engine 'splat'"
+        )
     if child.returncode != 0:
         raise EngineMissing(blender_problem(lines, child.returncode))
 
@@ -278,15 +315,17 @@ class _Watch:
 
 
 def blender_problem(lines: Sequence[str], code: int) -> str:
-    """Return one sentence on why Blender failed, with the Debian packages of missing libraries, from what it printed."""
+    """Return one sentence on why Blender failed, from what it printed; missing libraries with their Debian packages."""
     text = "\n".join(lines)
     missing = re.search(r"(lib[A-Za-z0-9+-]+)[.\d-]*\.so[.\d]*: cannot open shared object file", text)
     if missing:
         named = _DEBIAN.get(missing[1])
         # The loader names only the first one; a bare server lacks the whole family.
         family = "libx11-6 libxrender1 libxfixes3 libxi6 libxxf86vm1 libxkbcommon0 libsm6 libice6 libgl1 libegl1"
-        return (f"Blender needs the system library {missing[1]}, which this machine lacks; install the Debian packages: "
-                f"{family if named else missing[1].lower()}")
+        return (
+            f"Blender needs the system library {missing[1]}, which this machine lacks; install the Debian packages: "
+            f"{family if named else missing[1].lower()}"
+        )
     if "No module named 'bpy'" in text:
         return "Blender is not installed; install it with: pip install 'mpm-nodes[vdb]'"
     last = next((line for line in reversed(lines) if line.strip()), "no output")

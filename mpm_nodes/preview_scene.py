@@ -18,7 +18,7 @@ MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
-"""Last path elements of meshes that are made from the particles (`mesh` in our caches); not drawn over the particles."""
+"""Last path elements of meshes made from the particles (`mesh` in our caches); not drawn over the particles."""
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,18 @@ class Scene:
         positions = _placed(points.GetPointsAttr().Get(frame), matrix)
         widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
         scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
-        radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()),
-                                len(positions)).astype(np.float32)
+        radii = np.broadcast_to(
+            0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)
+        ).astype(np.float32)
         colours = self._display_colour(prim, frame)
         if colours is None or len(colours) not in (1, len(positions)):
             colours = np.array([self.colours.get(str(prim.GetPath()), MATTER)], np.float32)
-        return Cloud(str(prim.GetPath()), positions, radii,
-                     np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32))
+        return Cloud(
+            str(prim.GetPath()),
+            positions,
+            radii,
+            np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32),
+        )
 
     def _skin(self, prim: Any, frame: int, matrix: np.ndarray) -> Skin:
         from pxr import UsdGeom
@@ -176,11 +181,15 @@ def open_scene(path: Path) -> Scene:
     try:
         from pxr import Tf, Usd, UsdGeom
     except ImportError as error:
-        raise InputError("render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'") from error
+        raise InputError(
+            "render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'"
+        ) from error
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({str(error).splitlines()[0]})") from error
+        raise InputError(
+            f"{path}: cannot be opened as a USD stage; cook it again ({str(error).splitlines()[0]})"
+        ) from error
     scale = UsdGeom.GetStageMetersPerUnit(stage)
     to_metres = np.diag([scale, scale, scale, 1.0])
     if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
@@ -223,7 +232,7 @@ def fan_triangles(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def corner_normals(points: np.ndarray, triangles: np.ndarray, crease: float = 40.0) -> np.ndarray:
-    """Return normals at triangle corners, shape (t, 3, 3), float32: smooth, but flat where faces meet at over `crease` deg."""
+    """Return normals at triangle corners, shape (t, 3, 3), float32: smooth, but flat at edges over `crease` deg."""
     if not len(triangles):
         return np.zeros((0, 3, 3), np.float32)
     a, b, c = (points[triangles[:, n]] for n in range(3))

@@ -1,4 +1,4 @@
-"""The built-in renderer: spheres and triangles, one sun with shadows, a ground, no dependency beyond numpy and numba."""
+"""The built-in renderer: spheres and triangles, one sun with shadows, a ground; needs numpy and numba only."""
 
 from __future__ import annotations
 
@@ -51,8 +51,12 @@ def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: flo
 
 
 def _buffers(width: int, height: int) -> _Buffers:
-    return _Buffers(np.full((height, width), np.inf), np.zeros((height, width, 3), np.float32),
-                    np.zeros((height, width, 3), np.float32), np.zeros((height, width), np.int32))
+    return _Buffers(
+        np.full((height, width), np.inf),
+        np.zeros((height, width, 3), np.float32),
+        np.zeros((height, width, 3), np.float32),
+        np.zeros((height, width), np.int32),
+    )
 
 
 def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
@@ -66,17 +70,38 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
         seen, triangles, normals = _clip(seen, skin.triangles, skin.normals)
         z = np.maximum(seen[:, 2], _NEAR * 0.5)
         turned = np.ascontiguousarray(normals @ axes.T * np.array([1.0, 1.0, -1.0]), np.float32)
-        draw_triangles(0.5 * width + focal * seen[:, 0] / z, 0.5 * height - focal * seen[:, 1] / z, z, triangles, turned,
-                       np.asarray(skin.colour, np.float32), True, images.depth, images.normal, images.colour,
-                       images.layer, MESH)
+        draw_triangles(
+            0.5 * width + focal * seen[:, 0] / z,
+            0.5 * height - focal * seen[:, 1] / z,
+            z,
+            triangles,
+            turned,
+            np.asarray(skin.colour, np.float32),
+            True,
+            images.depth,
+            images.normal,
+            images.colour,
+            images.layer,
+            MESH,
+        )
     for cloud in shapes.clouds:
         seen = (cloud.positions - view.eye) @ axes.T
         z = np.where(seen[:, 2] > _NEAR, seen[:, 2], -1.0)
         near = np.maximum(z, _NEAR)
         radii = cloud.radii.astype(np.float64)
-        draw_spheres(0.5 * width + focal * seen[:, 0] / near, 0.5 * height - focal * seen[:, 1] / near, z,
-                     np.maximum(focal * radii / near, 0.6), radii, cloud.colours, images.depth, images.normal,
-                     images.colour, images.layer, POINTS)
+        draw_spheres(
+            0.5 * width + focal * seen[:, 0] / near,
+            0.5 * height - focal * seen[:, 1] / near,
+            z,
+            np.maximum(focal * radii / near, 0.6),
+            radii,
+            cloud.colours,
+            images.depth,
+            images.normal,
+            images.colour,
+            images.layer,
+            POINTS,
+        )
 
 
 def _clip(seen: np.ndarray, triangles: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -162,15 +187,36 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
     away = 2.0 * radius  # the drawing loops skip what lies at or behind depth 0
     for skin in shapes.skins:
         seen = (skin.points - centre) @ axes.T
-        draw_triangles(0.5 * resolution + seen[:, 0] * scale, 0.5 * resolution - seen[:, 1] * scale, seen[:, 2] + away,
-                       skin.triangles, np.zeros((len(skin.triangles), 3, 3), np.float32), np.zeros(3, np.float32), False,
-                       sun.depth, sun.normal, sun.colour, sun.layer, MESH)
+        draw_triangles(
+            0.5 * resolution + seen[:, 0] * scale,
+            0.5 * resolution - seen[:, 1] * scale,
+            seen[:, 2] + away,
+            skin.triangles,
+            np.zeros((len(skin.triangles), 3, 3), np.float32),
+            np.zeros(3, np.float32),
+            False,
+            sun.depth,
+            sun.normal,
+            sun.colour,
+            sun.layer,
+            MESH,
+        )
     for cloud in shapes.clouds:
         seen = (cloud.positions - centre) @ axes.T
         radii = cloud.radii.astype(np.float64)
-        draw_spheres(0.5 * resolution + seen[:, 0] * scale, 0.5 * resolution - seen[:, 1] * scale, seen[:, 2] + away,
-                     np.maximum(radii * scale, 0.6), radii, cloud.colours, sun.depth, sun.normal, sun.colour, sun.layer,
-                     POINTS)
+        draw_spheres(
+            0.5 * resolution + seen[:, 0] * scale,
+            0.5 * resolution - seen[:, 1] * scale,
+            seen[:, 2] + away,
+            np.maximum(radii * scale, 0.6),
+            radii,
+            cloud.colours,
+            sun.depth,
+            sun.normal,
+            sun.colour,
+            sun.layer,
+            POINTS,
+        )
     bias = 0.012 * extent + 1.5 * _spacing(shapes)
     return shadow(positions, images.layer != EMPTY, right, up, forward, centre, scale, sun.depth - away, bias)
 
@@ -189,11 +235,15 @@ def _shade(
     sun = (-SUN / np.linalg.norm(SUN)).astype(single)
     facing = np.clip(normal @ sun, 0.0, 1.0) * lit
     half = towards + sun
-    glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12)))
+    glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(
+        np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12))
+    )
     shine = np.array([0.0, 0.0, 0.25, 0.08], single)[images.layer]
     gloss = np.clip(glance, 0.0, 1.0) ** 40 * lit * shine
     sky = (single(0.31) + single(0.21) * normal[..., 1]) * open_share
-    light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array([1.0, 0.95, 0.87], single)
+    light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array(
+        [1.0, 0.95, 0.87], single
+    )
     linear = images.colour * light + gloss[..., None]
     rows = np.linspace(0.75, 0.5, len(linear), dtype=single)[:, None, None]
     fade = np.clip(distance / single(12.0 * extent) - single(0.25), 0.0, 1.0)

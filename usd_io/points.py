@@ -1,8 +1,8 @@
 """Particles as UsdGeomPoints: one frame into a layer, and points of any stage back into particles.
 
 What readers accept decides how columns are stored. Blender drops a primvar of an unknown type together with every
-later one, so matrices and long vectors go as triples of floats (`primvars:F_0` is the first row of F), and
-wide integers as plain attributes, which readers ignore without harm. Doubles are stored twice: as plain attributes to be
+later one, so matrices and long vectors go as triples of floats (`primvars:F_0` is the first row of F), and wide
+integers as plain attributes, which readers ignore without harm. Doubles are stored twice: as plain attributes to be
 exact, and as float primvars to be seen.
 """
 

@@ -100,7 +100,7 @@ def frame_layer(
     root = f"/{names.name}"
     prim = Sdf.CreatePrimInLayer(layer, root)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
-    bounds = []
+    bounds, taken = [], {"particles", "mesh", "volume", "looks", "camera", "sun", "sky"}
     if particles is not None:
         add_points(layer, f"{root}/particles", particles, number, attributes, width_scale)
         bounds.append(extent_of(np.asarray(particles["position"], np.float32), particle_widths(particles)))
@@ -108,8 +108,8 @@ def frame_layer(
         add_mesh(layer, f"{root}/mesh", mesh, number)
         bounds.append(extent_of(np.asarray(mesh.points, np.float32).reshape(-1, 3)))
     if volumes:
-        bounds.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name))
-    taken: set[str] = set()
+        extent = _add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken)
+        bounds = bounds or [extent]  # whole leaves: too wide to frame a shot that has anything else
     for collider in colliders:
         if collider.mesh is not None:
             add_mesh(layer, f"{root}/{_unique('collider_' + collider.name, taken)}", collider.mesh, number)
@@ -117,13 +117,15 @@ def frame_layer(
     return layer
 
 
-def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str) -> Any:
+def _add_volume(
+    layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]
+) -> Any:
     """Define a Volume with one field a grid; return its extent."""
     prim = Sdf.CreatePrimInLayer(layer, path)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Volume"
     corners = [np.zeros((0, 3), np.float32)]
     for volume in volumes:
-        field = Sdf.CreatePrimInLayer(layer, f"{path}/{Tf.MakeValidIdentifier(volume.name)}")
+        field = Sdf.CreatePrimInLayer(layer, f"{path}/{_unique(volume.name, taken)}")
         field.specifier, field.typeName = Sdf.SpecifierDef, "OpenVDBAsset"
         set_sample(field, "filePath", Sdf.ValueTypeNames.Asset, Sdf.AssetPath(f"./{file}"), number)
         facts = {"fieldName": volume.name, "fieldDataType": "float3" if volume.kind == "vector" else "float"}

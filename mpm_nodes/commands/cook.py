@@ -46,6 +46,9 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
     command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
     command.add_argument(
+        "--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks"
+    )
+    command.add_argument(
         "--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)"
     )
     command.add_argument(
@@ -100,6 +103,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str) -
     """Execute a graph with progress on the console or as JSON lines; Ctrl-C stops it after the current substep."""
     from mpm_nodes.graph.events import ConsoleLines, JsonLines
     from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.store import DiskStore
 
     console = ConsoleLines()
     sink = {"console": console, "jsonl": JsonLines(sys.stdout), "none": None}[args.events]
@@ -116,6 +120,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str) -
                 checked=args.checked,
                 threads=args.threads,
                 overrides=args.overrides,
+                disk=None if args.cache is None else DiskStore(args.cache),
             )
         except Cancelled as error:
             error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)

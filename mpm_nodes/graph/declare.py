@@ -120,6 +120,8 @@ def stage(
             reader.fail(f"sets {', '.join(fields)}, but only dt can be set; write sets=('dt',)")
         if fields and "step" not in arguments:
             reader.fail("sets dt without a step; add the parameter step: StepContext")
+        if fields and not outputs:
+            reader.fail("sets dt but returns no domain, so that nothing can be ordered after it; return one")
         function.declaration = StageDeclaration(  # type: ignore[attr-defined]
             **reader.common(label, version, upgrades or {}),
             domains=domains,

@@ -244,7 +244,7 @@ def load_graph(
         GraphError: When it is not a graph file; all problems are listed.
     """
     if isinstance(source, Mapping):
-        raw, place = strict_json.parse(json.dumps(to_json(source)), "graph"), "graph"
+        raw, place = _plain(source), "graph"
     else:
         raw, place = strict_json.read(Path(source)), str(source)
         base = base or Path(source).resolve().parent
@@ -257,7 +257,7 @@ def load_graph(
         problem = (
             setting_problem(SETTINGS[name], value)
             if name in SETTINGS
-            else Problem(f"settings.{name}", "is no setting", None, "", nearest(name, SETTINGS))
+            else Problem(f"settings.{name}", "is no setting", cure=nearest(name, SETTINGS))
         )
         if problem is None:
             graph.set(f"settings.{name}", value)
@@ -270,6 +270,15 @@ def load_graph(
     if problems:
         raise GraphError(problems)
     return graph
+
+
+def _plain(source: Mapping[str, Any]) -> Any:
+    """Return a deep copy of a graph given as a dict, held to the same rules as a file."""
+    try:
+        text = json.dumps(to_json(source))
+    except (TypeError, ValueError, RecursionError) as error:
+        refuse("graph", f"holds what a graph file cannot ({error})", "use numbers, text, lists and objects")
+    return strict_json.parse(text, "graph")
 
 
 def apply_override(graph: Graph, text: str) -> None:

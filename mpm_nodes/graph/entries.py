@@ -100,7 +100,7 @@ def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], probl
     version = raw.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
         refuse(
-            f"{place}: version",
+            f"{place}: version" if place else "version",
             "cannot be read by this package",
             "install a newer mpm-nodes",
             version,
@@ -197,9 +197,7 @@ def upgrade_entries(entries: Mapping[str, Entry], registry: Registry, problems: 
                 Problem(
                     name,
                     f"cannot be upgraded from version {given} to {declaration.version} ({error})",
-                    None,
-                    "",
-                    "mend its knobs, or set them again by hand",
+                    cure="mend its knobs, or set them again by hand",
                 )
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import combinations
 
 from mpm_nodes.data import LAW_STATE, Attribute
 from mpm_nodes.graph import order
@@ -33,98 +33,101 @@ def touched(declaration: StageDeclaration, law_states: Sequence[str]) -> tuple[f
 
 def order_problems(substeps: Substeps, law_states: Sequence[str] = ()) -> list[Problem]:
     """Return why the wires do not prove one order: hazards, reads before writes, a late time step, ambiguous ends."""
-    names = substeps.ordered(raw_fact).names
-    before = order.ancestors(substeps.wires, names)
-    bit = {name: 1 << index for index, name in enumerate(names)}
-    arrays = {name: touched(substeps.declarations[name], law_states) for name in names}
+    proof = _Proof(substeps, law_states)
     return [
-        *_hazards(substeps, names, before, bit, arrays),
-        *_unwritten(names, before, bit, arrays),
-        *_late_steps(substeps, names, before, bit),
-        *_ends(substeps, names),
-        *_attribute_clashes(substeps),
+        *proof.hazards(),
+        *proof.unwritten(),
+        *proof.late_steps(),
+        *proof.ends(),
+        *proof.attribute_clashes(),
     ]
 
 
-def _hazards(substeps: Substeps, names: Sequence[str], before: Any, bit: Any, touched: Any) -> Iterator[Problem]:
-    for index, first in enumerate(names):
-        for second in names[index + 1 :]:
-            if before[second] & bit[first] or before[first] & bit[second]:
-                continue
-            (reads, writes), (reads2, writes2) = touched[first], touched[second]
-            shared = sorted((writes & (reads2 | writes2)) | (reads & writes2))
-            if shared:
-                domain, array = shared[0]
-                verbs = [
-                    " and ".join(verb for verb, arrays in (("reads", r), ("writes", w)) if shared[0] in arrays)
-                    for r, w in (touched[first], touched[second])
-                ]
-                a, b = (first, second) if domain in substeps.declarations[first].outputs else (second, first)
+class _Proof:
+    """Everything that can stand against one order of a resolved substep graph."""
+
+    def __init__(self, substeps: Substeps, law_states: Sequence[str]) -> None:
+        self.stages, self.wires = substeps.declarations, substeps.wires
+        self.names = substeps.ordered(raw_fact).names
+        self._before = order.ancestors(self.wires, self.names)
+        self._bit = {name: 1 << index for index, name in enumerate(self.names)}
+        self.arrays = {name: touched(self.stages[name], law_states) for name in self.names}
+
+    def is_before(self, first: str, second: str) -> bool:
+        """Whether wires lead from one stage to the other."""
+        return bool(self._before[second] & self._bit[first])
+
+    def hazards(self) -> Iterator[Problem]:
+        """Yield each pair of unordered stages that touch one array, one of them writing it."""
+        for first, second in combinations(self.names, 2):
+            (reads, writes), (other_reads, other_writes) = self.arrays[first], self.arrays[second]
+            shared = (writes & (other_reads | other_writes)) | (reads & other_writes)
+            if shared and not self.is_before(first, second) and not self.is_before(second, first):
+                domain, array = min(shared)
+                early, late = (first, second) if domain in self.stages[first].outputs else (second, first)
                 yield Problem(
-                    f"{b}.{domain}",
-                    f"is not ordered with {a}: {first} {verbs[0]} {domain}.{array}, {second} {verbs[1]} it",
-                    None,
-                    "",
-                    f'wire "{domain}": "{a}.{domain}" into {b}',
+                    f"{late}.{domain}",
+                    f"is not ordered with {early}: {first} {self._verb(first, (domain, array))} {domain}.{array}, "
+                    f"{second} {self._verb(second, (domain, array))} it",
+                    cure=f'wire "{domain}": "{early}.{domain}" into {late}',
                 )
 
+    def _verb(self, name: str, array: Array) -> str:
+        reads, writes = self.arrays[name]
+        return " and ".join(verb for verb, arrays in (("reads", reads), ("writes", writes)) if array in arrays)
 
-def _unwritten(names: Sequence[str], before: Any, bit: Any, touched: Any) -> Iterator[Problem]:
-    for name in names:
-        for domain, array in sorted(touched[name][0] - ALWAYS_KNOWN):
-            if domain == "grid" and not any(before[name] & bit[w] and (domain, array) in touched[w][1] for w in names):
-                writers = [w for w in names if w != name and (domain, array) in touched[w][1]]
-                cure = f"wire {name} after {writers[0]}" if writers else f"add a stage that writes {domain}.{array}"
-                yield Problem(
-                    f"{name}.{domain}", f"reads {domain}.{array}, which nothing wrote before it", None, "", cure
-                )
+    def unwritten(self) -> Iterator[Problem]:
+        """Yield each grid array that is read before a stage wrote it: the grid begins every substep empty."""
+        for name in self.names:
+            for domain, array in sorted(self.arrays[name][0] - ALWAYS_KNOWN):
+                writers = [each for each in self.names if each != name and (domain, array) in self.arrays[each][1]]
+                if domain == "grid" and not any(self.is_before(writer, name) for writer in writers):
+                    cure = f"wire {name} after {writers[0]}" if writers else f"add a stage that writes {domain}.{array}"
+                    yield Problem(
+                        f"{name}.{domain}", f"reads {domain}.{array}, which nothing wrote before it", cure=cure
+                    )
 
-
-def _late_steps(substeps: Substeps, names: Sequence[str], before: Any, bit: Any) -> Iterator[Problem]:
-    setters = [name for name in names if "dt" in substeps.declarations[name].sets]
-    if len(setters) > 1:
-        yield Problem(
-            setters[1], f"sets dt, and so does {setters[0]}", None, "one stage that sets dt", "remove or bypass one"
-        )
-    for name in names:
-        declaration = substeps.declarations[name]
-        if declaration.wants_step and name not in setters and setters and not before[name] & bit[setters[0]]:
-            common = [d.name for d in declaration.domains if d.name in substeps.declarations[setters[0]].outputs]
-            domain = common[0] if common else declaration.domains[0].name
+    def late_steps(self) -> Iterator[Problem]:
+        """Yield each stage that takes the step before the time step is chosen, and each further stage that chooses."""
+        setters = [name for name in self.names if "dt" in self.stages[name].sets]
+        for setter in setters[1:]:
             yield Problem(
-                f"{name}.{domain}",
-                f"takes the step but is not ordered after {setters[0]}, which sets dt",
-                None,
-                "",
-                f'wire "{domain}": "{setters[0]}.{domain}" into {name}, or into a stage before it',
+                setter,
+                f"sets dt, and so does {setters[0]}",
+                allowed="one stage that sets dt",
+                cure="remove or bypass one",
             )
-
-
-def _ends(substeps: Substeps, names: Sequence[str]) -> Iterator[Problem]:
-    for domain in OUTSIDE:
-        carriers = [name for name in names if domain in substeps.declarations[name].outputs]
-        continued = {source for name in carriers for source, _ in substeps.wires[name][domain]}
-        ends = sorted(set(carriers) - continued)
-        if len(ends) > 1:
-            yield Problem(
-                ends[1],
-                f"ends {domain}, and so does {', '.join(e for e in ends if e != ends[1])}",
-                None,
-                f"one end of {domain}",
-                f"wire one into the other, or all as a list into the {domain} of a last stage",
-            )
-
-
-def _attribute_clashes(substeps: Substeps) -> Iterator[Problem]:
-    known: dict[str, tuple[str, Attribute]] = {}
-    for name, declaration in substeps.declarations.items():
-        for attribute in (a for domain in declaration.domains for a in domain.attributes):
-            other = known.setdefault(attribute.name, (name, attribute))
-            if other[1] != attribute:
+        for name in self.names if setters else ():
+            if self.stages[name].wants_step and name not in setters and not self.is_before(setters[0], name):
+                carried = self.stages[setters[0]].outputs
+                shared = [domain.name for domain in self.stages[name].domains if domain.name in carried]
+                wire, goal = (shared[0], name) if shared else (carried[0], f"a stage before {name}")
                 yield Problem(
-                    name,
-                    f"describes attribute {attribute.name} otherwise than {other[0]}",
-                    None,
-                    "",
-                    "describe it once and import it",
+                    f"{name}.{wire if shared else self.stages[name].domains[0].name}",
+                    f"takes the step but is not ordered after {setters[0]}, which sets dt",
+                    cure=f'wire "{wire}": "{setters[0]}.{wire}" into {goal}',
                 )
+
+    def ends(self) -> Iterator[Problem]:
+        """Yield each domain that ends in several places."""
+        for domain in OUTSIDE:
+            carriers = [name for name in self.names if domain in self.stages[name].outputs]
+            continued = {source for name in carriers for source, _ in self.wires[name][domain]}
+            ends = [name for name in carriers if name not in continued]
+            for end in ends[1:]:
+                yield Problem(
+                    end,
+                    f"ends {domain}, and so does {ends[0]}",
+                    allowed=f"one end of {domain}",
+                    cure=f"wire one into the other, or both as a list into the {domain} of a last stage",
+                )
+
+    def attribute_clashes(self) -> Iterator[Problem]:
+        """Yield each user attribute that two stages describe in different ways."""
+        known: dict[str, tuple[str, Attribute]] = {}
+        for name in self.names:
+            for attribute in (a for domain in self.stages[name].domains for a in domain.attributes):
+                first, description = known.setdefault(attribute.name, (name, attribute))
+                if description != attribute:
+                    message = f"describes attribute {attribute.name} otherwise than {first}"
+                    yield Problem(name, message, cure="describe it once and import it")

@@ -123,7 +123,11 @@ class Knob:
 
     def to_json(self) -> dict[str, Any]:
         """Return the knob as plain JSON values, for hosts, documentation and `mpm-nodes nodes --json`."""
-        limits = None if self.range is None else {k: v for k, v in vars(self.range).items() if v not in (None, False)}
+        limits = (
+            None
+            if self.range is None
+            else {k: v for k, v in vars(self.range).items() if v is not None and v is not False}
+        )
         record = {
             "name": self.name,
             "kind": self.kind,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.substep_document import Substeps
 
 LARGEST_DIGESTED = 64 * 2**20
-MOST_FILES = 100_000
 
 
 def settings_fact(settings: GraphSettings) -> list[float]:
@@ -49,37 +49,58 @@ def substeps_fact(substeps: Substeps, frame: int) -> str:
 
 
 class FileFacts:
-    """What counts of input files; each file is looked at once in the life of this object."""
+    """What counts of input files; each is looked at once in the life of this object.
+
+    A file counts by its content, a large one by size and time. Of a numbered sequence every file counts, by size and
+    time: which of them a node reads at a frame is its own affair. Files that an input file refers to do not count.
+    """
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        self._known: dict[Path, Any] = {}
+        self._known: dict[tuple[Path, bool], Any] = {}
 
-    def fact(self, path: Path) -> Any:
-        """Return what counts of a file: digest, or size and time of a large one; of a sequence or folder, all of them."""
+    def fact(self, path: Path, over_time: bool) -> Any:
+        """Return what counts of a file; `over_time` when a node may take it for one of a numbered sequence."""
         path = self.base / path
-        if path not in self._known:
-            self._known[path] = self._look(path)
-        return self._known[path]
+        if (path, over_time) not in self._known:
+            self._known[path, over_time] = self._look(path, over_time)
+        return self._known[path, over_time]
 
-    def _look(self, path: Path) -> Any:
-        if re.search(r"#|%0?\d*d|\$F", path.name):
-            pattern = re.sub(r"#+|%0?\d*d|\$F\d*", "*", path.name)
-            return [[file.name, self._file(file)] for file in sorted(path.parent.glob(pattern))[:MOST_FILES]]
+    def _look(self, path: Path, over_time: bool) -> Any:
         if path.is_dir():
-            return [[file.name, self._file(file)] for file in sorted(path.iterdir())[:MOST_FILES] if file.is_file()]
-        return self._file(path)
+            return _stamps(path, re.compile(".*"))
+        number = _PATTERN.search(path.name) or (_LAST_NUMBER.search(path.name) if over_time else None)
+        if number is None:
+            return _content(path)
+        before, after = path.name[: number.start()], path.name[number.end() :]
+        name = re.compile(re.escape(before) + r"-?\d+" + re.escape(after))
+        return [_content(path), _stamps(path.parent, name)]
 
-    def _file(self, path: Path) -> Any:
-        try:
-            status = path.stat()
-            if not path.is_file():
-                return None
-            if status.st_size < LARGEST_DIGESTED:
-                return hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
+
+_PATTERN = re.compile(r"#+|%0?\d*d|\$F\d*")
+_LAST_NUMBER = re.compile(r"\d+(?=\D*\.[^.]*$)")
+
+
+def _content(path: Path) -> Any:
+    try:
+        status = path.stat()
+        if not path.is_file():
             return None
-        return [status.st_size, status.st_mtime_ns]
+        if status.st_size < LARGEST_DIGESTED:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _stamps(folder: Path, name: re.Pattern[str]) -> list[list[Any]]:
+    """Return name, size and time of the files in a folder whose whole name matches, sorted."""
+    try:
+        with os.scandir(folder) as entries:
+            files = [entry for entry in entries if name.fullmatch(entry.name) and entry.is_file()]
+            return sorted([entry.name, entry.stat().st_size, entry.stat().st_mtime_ns] for entry in files)
+    except OSError:
+        return []
 
 
 def key_of(

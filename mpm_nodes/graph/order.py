@@ -8,6 +8,7 @@ the others alone, so that inserting one on a wire changes no order.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -86,28 +87,80 @@ def canonical(
         transparent: Nodes that leave every value alone; each output repeats the input of the same name.
         merging: Whether several wires into one port are a set (stages) and not a sequence (nodes).
     """
-    values: dict[tuple[str, str], str] = {}
+    order = topological(wires)
+    hashes = _lineage(wires, order, identity, transparent, merging)
+    uses = _uses(wires, order, hashes, transparent, merging)
+    ranks = _ranks(wires, order, transparent)
+    place: dict[str, int] = {}
+
+    def key(name: str) -> tuple[str, str, list[list[int]]]:
+        found = [[place[s] if s else -1 for s, _ in wires[name][port]] for port in sorted(wires[name])]
+        return hashes[name], uses[name], [sorted(places) for places in found] if merging else found
+
+    for _, level in itertools.groupby(sorted(order, key=ranks.__getitem__), key=ranks.__getitem__):
+        place.update({name: len(place) + index for index, name in enumerate(sorted(level, key=key))})
+    return Ordered(list(place), hashes)
+
+
+def _lineage(
+    wires: Mapping[str, Sources],
+    names: Sequence[str],
+    identity: Mapping[str, str],
+    transparent: Collection[str],
+    merging: bool,
+) -> dict[str, str]:
+    """Return each node's hash: what it is, and what is wired into it."""
+    repeated: dict[tuple[str, str], str] = {}
     hashes: dict[str, str] = {}
-    rank: dict[str, tuple[int, int]] = {}
-
-    def value(source: tuple[str, str]) -> str:
-        if source in values:
-            return values[source]
-        name, output = source
-        return digest("output", hashes[name], output) if name else digest("outside", output)
-
-    for name in topological(wires):
+    for name in names:
         inputs = {}
         for port, sources in wires[name].items():
-            given = [value(source) for source in sources]
+            given = [
+                repeated[source]
+                if source in repeated
+                else digest("output", hashes[source[0]], source[1])
+                if source[0]
+                else digest("outside", source[1])
+                for source in sources
+            ]
             given = sorted(set(given)) if merging else given
             inputs[port] = given[0] if len(given) == 1 else digest("several", *given)
         hashes[name] = digest(identity[name], *(part for port in sorted(inputs) for part in (port, inputs[port])))
-        above = [rank[s] for sources in wires[name].values() for s, _ in sources if s]
-        level = max((level for level, _ in above), default=-1)
         if name in transparent:
-            values.update({(name, port): given for port, given in inputs.items()})
-            rank[name] = level, 1 + max((chain for depth, chain in above if depth == level), default=0)
-        else:
-            rank[name] = level + 1, 0
-    return Ordered(sorted(wires, key=lambda name: (rank[name], hashes[name])), hashes)
+            repeated.update({(name, port): given for port, given in inputs.items()})
+    return hashes
+
+
+def _uses(
+    wires: Mapping[str, Sources],
+    names: Sequence[str],
+    hashes: Mapping[str, str],
+    transparent: Collection[str],
+    merging: bool,
+) -> dict[str, str]:
+    """Return a hash of what becomes of each node's outputs: it tells nodes of equal lineage apart."""
+    users: dict[str, list[str]] = {name: [] for name in names}
+    uses: dict[str, str] = {}
+    for name in reversed(names):
+        uses[name] = digest(*sorted(users[name]))
+        for port, sources in wires[name].items():
+            for number, (source, output) in enumerate(sources):
+                if source and name in transparent:
+                    users[source].extend(users[name])
+                elif source:
+                    position = "" if merging else str(number)
+                    users[source].append(digest(output, port, position, hashes[name], uses[name]))
+    return uses
+
+
+def _ranks(
+    wires: Mapping[str, Sources], names: Sequence[str], transparent: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Return each node's depth; transparent ones stay at the depth above them and count along their chain."""
+    ranks: dict[str, tuple[int, int]] = {}
+    for name in names:
+        above = [ranks[source] for sources in wires[name].values() for source, _ in sources if source]
+        level = max((level for level, _ in above), default=-1)
+        chain = 1 + max((chain for depth, chain in above if depth == level), default=0)
+        ranks[name] = (level, chain) if name in transparent else (level + 1, 0)
+    return ranks

@@ -147,7 +147,8 @@ class Plan:
                 [port, [[self._keys[source, frame], output] for source, output in wires]]
                 for port, wires in sorted(planned.inputs.items())
             ]
-            before = self._keys.get((planned.id, frame - 1)) if planned.is_sequential else None
+            follows = planned.is_sequential and frame > self.settings.start
+            before = self._keys[planned.id, frame - 1] if follows else None
             self._keys[planned.id, frame] = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
 
     def _fact(self, planned: PlannedNode, name: str, frame: int) -> Any:
@@ -155,7 +156,7 @@ class Plan:
         if name in planned.substeps:
             return lineage.substeps_fact(planned.substeps[name], frame)
         if knob.kind == "path" and raw is not None:
-            return [to_json(knob.convert(raw)), self._files.fact(Path(raw))]
+            return [to_json(knob.convert(raw)), self._files.fact(Path(raw), planned.declaration.wants_ctx)]
         return lineage.knob_fact(knob, raw, frame, planned.declaration.wants_ctx)
 
 

@@ -23,10 +23,14 @@ import mpm_nodes
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclaration
 
-NODE_MODULES = tuple(
-    f"mpm_nodes.nodes.{room}"
-    for room in ("materials", "emit", "collide", "solve", "surface", "caches", "export")
-    if importlib.util.find_spec(f"mpm_nodes.nodes.{room}")  # DEVELOPMENT: rooms still being built
+NODE_MODULES = (
+    "mpm_nodes.nodes.materials",
+    "mpm_nodes.nodes.emit",
+    "mpm_nodes.nodes.collide",
+    "mpm_nodes.nodes.solve",
+    "mpm_nodes.nodes.surface",
+    "mpm_nodes.nodes.caches",
+    "mpm_nodes.nodes.export",
 )
 STAGE_ROOM = "mpm_nodes.solver.stages"
 PATH_VARIABLE = "MPM_NODES_PATH"

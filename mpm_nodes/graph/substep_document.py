@@ -79,7 +79,7 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
         if problems:
             return Substeps(), problems
         entry_files.check_format(
-            raw, "substeps", FORMAT, ("label", "doc", "parameters", "set", "nodes", "editor"), problems
+            raw, "", FORMAT, ("label", "doc", "parameters", "set", "nodes", "editor"), problems
         )
     except GraphError as error:
         return Substeps(), [*error.problems]
@@ -89,7 +89,7 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
     for name, entry in entries.items():
         declaration = registry.find(entry.type)
         if name in OUTSIDE:
-            problems.append(Problem(name, "is a reserved name", None, "", "rename the stage"))
+            problems.append(Problem(name, "is a reserved name", cure="rename the stage"))
         elif isinstance(declaration, StageDeclaration):
             substeps.declarations[name] = declaration
             substeps.knobs[name] = entry.complete(declaration)
@@ -98,9 +98,9 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
             message = "is of type {}, which is {}".format(
                 entry.type, "a node, not a stage" if declaration else "unknown"
             )
-            problems.append(Problem(name, message, None, "", nearest(entry.type, registry.stages())))
+            problems.append(Problem(name, message, cure=nearest(entry.type, registry.stages())))
     if not entries and not problems:
-        problems.append(Problem("nodes", "holds no stage", None, "", "add stages, or name a preset"))
+        problems.append(Problem("nodes", "holds no stage", cure="add stages, or name a preset"))
     _apply_settings(substeps, entries, raw.get("parameters", {}), settings, problems)
     for name, declaration in substeps.declarations.items():
         problems.extend(knob_problems(name, declaration, substeps.knobs[name]))
@@ -140,9 +140,7 @@ def version_problems(place: str, entry: Entry, declaration: Any) -> Iterator[Pro
         yield Problem(
             place,
             f"is version {entry.version} of {entry.type}, this package has {declaration.version}",
-            None,
-            "",
-            "install a newer mpm-nodes",
+            cure="install a newer mpm-nodes",
         )
 
 
@@ -158,7 +156,7 @@ def knob_problems(place: str, declaration: Any, values: Mapping[str, Any]) -> It
     known = [knob.name for knob in declaration.knobs]
     for name in values:
         if name not in known:
-            yield Problem(f"{place}.{name}", "is no knob", None, "", nearest(name, known))
+            yield Problem(f"{place}.{name}", "is no knob", cure=nearest(name, known))
 
 
 def _apply_settings(
@@ -182,9 +180,7 @@ def _apply_settings(
                     Problem(
                         f"parameters.{name}",
                         f"names stage {stage}, which does not exist",
-                        None,
-                        "",
-                        nearest(stage, entries),
+                        cure=nearest(stage, entries),
                     )
                 )
             elif declaration and declaration.knob(knob) is None:
@@ -192,9 +188,7 @@ def _apply_settings(
                     Problem(
                         f"parameters.{name}",
                         f"names {stage}.{knob}, which is no knob",
-                        None,
-                        "",
-                        nearest(knob, [k.name for k in declaration.knobs]),
+                        cure=nearest(knob, [k.name for k in declaration.knobs]),
                     )
                 )
     for name, value in sorted(settings.items(), key=lambda item: "." in item[0]):
@@ -202,7 +196,7 @@ def _apply_settings(
         places = targets.get(name) or ([(stage, knob)] if dot else [])
         if not places or any(stage not in entries for stage, _ in places):
             choices = [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
-            problems.append(Problem(name, "is no parameter of these substeps", None, "", nearest(name, choices)))
+            problems.append(Problem(name, "is no parameter of these substeps", cure=nearest(name, choices)))
             continue
         for stage, knob in places:
             if stage in substeps.knobs:
@@ -216,12 +210,12 @@ def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: list[Prob
         wires[name] = {domain.name: [] for domain in declaration.domains}
         for port in entries[name].inputs:
             if port not in wires[name]:
-                problems.append(Problem(f"{name}.{port}", "is no port", None, "", nearest(port, wires[name])))
+                problems.append(Problem(f"{name}.{port}", "is no port", cure=nearest(port, wires[name])))
         for port, sources in wires[name].items():
             given = entries[name].inputs.get(port, [])
             if not given:
                 near = f'wire it: "{port}": "{port}" takes the state at the start of the substep'
-                problems.append(Problem(f"{name}.{port}", "has no wire", None, "", near))
+                problems.append(Problem(f"{name}.{port}", "has no wire", cure=near))
             for source in dict.fromkeys(given):
                 found = _source_problem(f"{name}.{port}", port, source, substeps, entries)
                 if isinstance(found, Problem):
@@ -231,7 +225,7 @@ def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: list[Prob
     cycle = order.find_cycle(wires)
     if cycle:
         problems.append(
-            Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", None, "", "remove one wire of it")
+            Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", cure="remove one wire of it")
         )
     return wires
 
@@ -244,18 +238,14 @@ def _source_problem(
     if stage in OUTSIDE and not dot:
         output, stage = stage, ""
     elif stage not in entries:
-        return Problem(
-            place, f"is wired from {stage}, which does not exist", None, "", nearest(stage, [*entries, *OUTSIDE])
-        )
+        return Problem(place, f"is wired from {stage}, which does not exist", cure=nearest(stage, [*entries, *OUTSIDE]))
     elif stage not in substeps.declarations:
         return None
     else:
         output = output or port
         outputs = substeps.declarations[stage].outputs
         if output not in outputs:
-            return Problem(
-                place, f"is wired from {stage}.{output}, which is no output", None, "", nearest(output, outputs)
-            )
+            return Problem(place, f"is wired from {stage}.{output}, which is no output", cure=nearest(output, outputs))
     if output != port:
         return Problem(place, f"is wired from {source}, which carries {output}", None, port, f"wire {port} to {port}")
     return stage, output

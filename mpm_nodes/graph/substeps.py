@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mpm_nodes.data import LAW_STATE, Attribute
@@ -113,7 +113,7 @@ def plan_substeps(value: Any, law_states: Sequence[str] = (), registry: Registry
     substeps, problems = load_substeps(value, registry)
     problems = problems or order_problems(substeps, law_states)
     if problems:
-        raise GraphError(problems)
+        raise GraphError([problem if problem.place else replace(problem, place="substeps") for problem in problems])
     return plan_resolved(substeps, law_states)
 
 

@@ -52,13 +52,13 @@ def _setting_problems(graph: Graph) -> Iterator[Problem]:
             "raise it, or lower settings.start",
         )
     if not graph.nodes:
-        yield Problem("nodes", "holds no node", None, "", "add nodes")
+        yield Problem("nodes", "holds no node", cure="add nodes")
 
 
 def _unknown_type(name: str, type: str, registry: Registry) -> Problem:
     if isinstance(registry.find(type), StageDeclaration):
-        return Problem(name, f"is of type {type}, which is a stage", None, "", "use it in the substeps of a solve node")
-    return Problem(name, f"is of type {type}, which is unknown", None, "", nearest(type, registry.nodes()))
+        return Problem(name, f"is of type {type}, which is a stage", cure="use it in the substeps of a solve node")
+    return Problem(name, f"is of type {type}, which is unknown", cure=nearest(type, registry.nodes()))
 
 
 def _substep_problems(name: str, graph: Graph, declaration: NodeDeclaration, registry: Registry) -> Iterator[Problem]:
@@ -94,9 +94,7 @@ class Wiring:
         cycle = order.find_cycle(written)
         if cycle:
             self.problems.append(
-                Problem(
-                    cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", None, "", "remove one wire of it"
-                )
+                Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", cure="remove one wire of it")
             )
             self.inputs: dict[str, dict[str, list[Wire]]] = {}
             return
@@ -109,7 +107,7 @@ class Wiring:
         for given in self.graph.nodes[name].inputs:
             if given not in ports:
                 cure = "it is a knob; put it under knobs" if declaration.knob(given) else nearest(given, ports)
-                self.problems.append(Problem(f"{name}.{given}", "is no input port", None, "", cure))
+                self.problems.append(Problem(f"{name}.{given}", "is no input port", cure=cure))
 
     def _written(self, name: str, port: Port) -> list[Wire]:
         """Return the wires into a port as the file gives them, without those from nowhere."""

@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
-from numba.extending import register_jitable
+# libgomp's threads spin between parallel loops; unbounded, one busy neighbour process makes a solve many times slower
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+
+import llvmlite  # noqa: E402
+import numba  # noqa: E402
+from numba.extending import register_jitable  # noqa: E402
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

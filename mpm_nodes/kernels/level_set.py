@@ -26,9 +26,10 @@ from mpm_nodes.kernels.jit import inline, kernel
 LEVEL_SET, SPHERE, BOX, CAPSULE, PLANE = range(5)
 
 # columns of Bodies.real: friction, four sizes, the poses at the start and the end of the substep, then per end of the
-# substep: place between its two keys (0..1), seconds between them, and the drift velocity of the body between them
-FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT = 0, 1, 5, 29, 31, 33
-BODY_REALS = 39
+# substep: place between its two keys (0..1), seconds between them, and the drift velocity of the body between them; last,
+# a bound on the speed of the level set in its own frame
+FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT, OWN_SPEED = 0, 1, 5, 29, 31, 33, 39
+BODY_REALS = 40
 # columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities
 KIND, RULE, KEY_LATTICES, HAS_VELOCITY = 0, 1, 2, 6
 BODY_INTEGERS = 7
@@ -293,10 +294,10 @@ def sample_velocity(k, y0, y1, y2, bodies):
     return v0, v1, v2
 
 
-# ---------------------------------------------------------------- sampling a body, at the start (0) or the end (1) of the substep
+# ---------------------------------------------------------------- sampling a body
 @kernel(fastmath=False)
-def sample_body(b, end, y0, y1, y2, bodies):
-    """Return phi [m] and its gradient in the frame of body b at y."""
+def sample_body(b, s, y0, y1, y2, bodies):
+    """Return phi [m] and its gradient at y in the frame of body b, at time s of the substep (0 start, 1 end)."""
     kind = bodies.integer[b, KIND]
     s0, s1, s2 = bodies.real[b, SIZES], bodies.real[b, SIZES + 1], bodies.real[b, SIZES + 2]
     if kind == SPHERE:
@@ -312,7 +313,7 @@ def sample_body(b, end, y0, y1, y2, bodies):
         return y1, 0.0, 1.0, 0.0
     if kind == BOX:
         return _box(y0, y1, y2, s0, s1, s2)
-    return _keyed(b, end, y0, y1, y2, bodies)
+    return _keyed(b, s, y0, y1, y2, bodies)
 
 
 @inline
@@ -334,38 +335,58 @@ def _box(y0, y1, y2, s0, s1, s2):
 
 
 @inline
-def _key_velocity(b, end, y0, y1, y2, bodies):
-    """Return the velocity that carries the level set of body b from key to key at y, in its frame [m/s]."""
-    if bodies.integer[b, HAS_VELOCITY] == 0:
-        at = DRIFT + 3 * end
-        return bodies.real[b, at], bodies.real[b, at + 1], bodies.real[b, at + 2]
-    mix = bodies.real[b, KEY_MIX + end]
-    p0, p1, p2 = sample_velocity(bodies.integer[b, KEY_LATTICES + 2 * end], y0, y1, y2, bodies)
-    q0, q1, q2 = sample_velocity(bodies.integer[b, KEY_LATTICES + 2 * end + 1], y0, y1, y2, bodies)
-    return p0 + mix * (q0 - p0), p1 + mix * (q1 - p1), p2 + mix * (q2 - p2)
+def _place_between_keys(b, s, real):
+    """Return which end's pair of keys holds time s of the substep, and the place between them (0..1)."""
+    if s >= 1.0:
+        return 1, real[b, KEY_MIX + 1]
+    first, second = real[b, KEY_SPAN], real[b, KEY_SPAN + 1]
+    to_key = (1.0 - real[b, KEY_MIX]) * first
+    elapsed = s * (to_key + real[b, KEY_MIX + 1] * second)
+    if elapsed <= to_key:
+        return 0, real[b, KEY_MIX] + (elapsed / first if first > 0.0 else 0.0)
+    return 1, (elapsed - to_key) / second if second > 0.0 else 0.0
 
 
 @inline
-def _between_keys(b, end, y0, y1, y2, bodies):
-    """Return the key velocity and both keys' (phi, gradient), each sampled where the point was or will be at its time."""
+def _same_pair(b, integer):
+    """Whether start and end of the substep lie between the same two keys."""
+    return integer[b, KEY_LATTICES] == integer[b, KEY_LATTICES + 2] \
+        and integer[b, KEY_LATTICES + 1] == integer[b, KEY_LATTICES + 3]
+
+
+@kernel(fastmath=False)
+def _between_keys(b, end, mix, y0, y1, y2, bodies):
+    """Return the velocity that carries the level set from key to key at y [m/s], and (phi, gradient) of both keys, each
+    sampled where the point was or will be at the key's time."""
     first = bodies.integer[b, KEY_LATTICES + 2 * end]
     second = bodies.integer[b, KEY_LATTICES + 2 * end + 1]
-    span, mix = bodies.real[b, KEY_SPAN + end], bodies.real[b, KEY_MIX + end]
-    v0, v1, v2 = _key_velocity(b, end, y0, y1, y2, bodies)
+    span = bodies.real[b, KEY_SPAN + end]
+    if bodies.integer[b, HAS_VELOCITY] == 0:
+        at = DRIFT + 3 * end
+        v0, v1, v2 = bodies.real[b, at], bodies.real[b, at + 1], bodies.real[b, at + 2]
+    else:
+        p0, p1, p2 = sample_velocity(first, y0, y1, y2, bodies)
+        q0, q1, q2 = sample_velocity(second, y0, y1, y2, bodies)
+        v0, v1, v2 = p0 + mix * (q0 - p0), p1 + mix * (q1 - p1), p2 + mix * (q2 - p2)
     back, ahead = mix * span, (1.0 - mix) * span
     past = sample_lattice(first, y0 - back * v0, y1 - back * v1, y2 - back * v2, bodies)
     future = sample_lattice(second, y0 + ahead * v0, y1 + ahead * v1, y2 + ahead * v2, bodies)
     return (v0, v1, v2), past, future
 
 
-@inline
-def _keyed(b, end, y0, y1, y2, bodies):
+@kernel(fastmath=False)
+def _keyed(b, s, y0, y1, y2, bodies):
     """Return phi and gradient of a level-set body: its two keys carried to this time by the velocity, then blended."""
+    end, mix = 1, bodies.real[b, KEY_MIX + 1]
+    if s < 1.0:
+        if _same_pair(b, bodies.integer):
+            mix = bodies.real[b, KEY_MIX] + s * (mix - bodies.real[b, KEY_MIX])
+        else:
+            end, mix = _place_between_keys(b, s, bodies.real)
     first = bodies.integer[b, KEY_LATTICES + 2 * end]
     if first == bodies.integer[b, KEY_LATTICES + 2 * end + 1]:
         return sample_lattice(first, y0, y1, y2, bodies)
-    _, past, future = _between_keys(b, end, y0, y1, y2, bodies)
-    mix = bodies.real[b, KEY_MIX + end]
+    _, past, future = _between_keys(b, end, mix, y0, y1, y2, bodies)
     keep = 1.0 - mix
     return (keep * past[0] + mix * future[0], keep * past[1] + mix * future[1],
             keep * past[2] + mix * future[2], keep * past[3] + mix * future[3])
@@ -373,23 +394,22 @@ def _keyed(b, end, y0, y1, y2, bodies):
 
 @kernel(fastmath=False)
 def body_velocity(b, dt, y0, y1, y2, bodies):
-    """Return the world velocity [m/s] of the body's matter that is at y: what its pose does to y in this substep over dt,
-    plus the motion of the level set in its own frame (from its velocities, else from d phi/dt along the normal)."""
+    """Return the world velocity [m/s] of the body's matter at y, from its displacement in this substep over dt.
+
+    A level set that moves in its own frame adds that motion: its velocities, else d phi/dt along the normal.
+    """
     real = bodies.real
     v0 = v1 = v2 = 0.0
     if bodies.integer[b, KIND] == LEVEL_SET:
         v0, v1, v2 = _own_motion(b, y0, y1, y2, bodies)
     p, q = POSE, POSE + 12
     inverse = 1.0 / dt
-    w0 = q + 9
-    o0 = (real[b, q] - real[b, p]) * y0 + (real[b, q + 1] - real[b, p + 1]) * y1 + (real[b, q + 2] - real[b, p + 2]) * y2
-    o1 = (real[b, q + 3] - real[b, p + 3]) * y0 + (real[b, q + 4] - real[b, p + 4]) * y1 \
-        + (real[b, q + 5] - real[b, p + 5]) * y2
-    o2 = (real[b, q + 6] - real[b, p + 6]) * y0 + (real[b, q + 7] - real[b, p + 7]) * y1 \
-        + (real[b, q + 8] - real[b, p + 8]) * y2
-    o0 += real[b, w0] - real[b, p + 9]
-    o1 += real[b, w0 + 1] - real[b, p + 10]
-    o2 += real[b, w0 + 2] - real[b, p + 11]
+    o0 = (real[b, q] - real[b, p]) * y0 + (real[b, q + 1] - real[b, p + 1]) * y1
+    o1 = (real[b, q + 3] - real[b, p + 3]) * y0 + (real[b, q + 4] - real[b, p + 4]) * y1
+    o2 = (real[b, q + 6] - real[b, p + 6]) * y0 + (real[b, q + 7] - real[b, p + 7]) * y1
+    o0 += (real[b, q + 2] - real[b, p + 2]) * y2 + real[b, q + 9] - real[b, p + 9]
+    o1 += (real[b, q + 5] - real[b, p + 5]) * y2 + real[b, q + 10] - real[b, p + 10]
+    o2 += (real[b, q + 8] - real[b, p + 8]) * y2 + real[b, q + 11] - real[b, p + 11]
     return (o0 * inverse + real[b, q] * v0 + real[b, q + 1] * v1 + real[b, q + 2] * v2,
             o1 * inverse + real[b, q + 3] * v0 + real[b, q + 4] * v1 + real[b, q + 5] * v2,
             o2 * inverse + real[b, q + 6] * v0 + real[b, q + 7] * v1 + real[b, q + 8] * v2)
@@ -397,17 +417,18 @@ def body_velocity(b, dt, y0, y1, y2, bodies):
 
 @inline
 def _own_motion(b, y0, y1, y2, bodies):
-    """Return the velocity of a level set in its own frame at the end of the substep (a still one may carry it: a belt)."""
+    """Return the velocity of a level set in its own frame at the end of the substep; a still one may carry it (a belt)."""
     first = bodies.integer[b, KEY_LATTICES + 2]
     if first == bodies.integer[b, KEY_LATTICES + 3]:
         if bodies.integer[b, HAS_VELOCITY] == 0:
             return 0.0, 0.0, 0.0
         return sample_velocity(first, y0, y1, y2, bodies)
-    (v0, v1, v2), past, future = _between_keys(b, 1, y0, y1, y2, bodies)
+    (v0, v1, v2), past, future = _between_keys(b, 1, bodies.real[b, KEY_MIX + 1], y0, y1, y2, bodies)
     if bodies.integer[b, HAS_VELOCITY] == 0:
         g0, g1, g2 = past[1] + future[1], past[2] + future[2], past[3] + future[3]
-        length = np.sqrt(g0 * g0 + g1 * g1 + g2 * g2)
-        if length > 1e-12:
-            normal_speed = (past[0] - future[0]) / (bodies.real[b, KEY_SPAN + 1] * length)
-            return v0 + normal_speed * g0, v1 + normal_speed * g1, v2 + normal_speed * g2
+        squared = g0 * g0 + g1 * g1 + g2 * g2
+        if squared > 1e-12:
+            # along n = g / |g|, the surface left over by the drift moves at -d phi/dt / |grad phi|, grad phi = g / 2
+            speed = 2.0 * (past[0] - future[0]) / (bodies.real[b, KEY_SPAN + 1] * squared)
+            return v0 + speed * g0, v1 + speed * g1, v2 + speed * g2
     return v0, v1, v2

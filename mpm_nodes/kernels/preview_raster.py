@@ -33,7 +33,9 @@ def draw_spheres(u, v, z, pixels, radii, colours, depth, normal, colour, layer, 
             inverse = 1.0 / r
             for row in range(max(top, int(np.ceil(v[p] - r - 0.5))), min(bottom, int(np.floor(v[p] + r - 0.5)) + 1)):
                 y = (row + 0.5 - v[p]) * inverse
-                for column in range(max(0, int(np.ceil(u[p] - r - 0.5))), min(width, int(np.floor(u[p] + r - 0.5)) + 1)):
+                for column in range(
+                    max(0, int(np.ceil(u[p] - r - 0.5))), min(width, int(np.floor(u[p] + r - 0.5)) + 1)
+                ):
                     x = (column + 0.5 - u[p]) * inverse
                     left = 1.0 - x * x - y * y
                     if left <= 0.0:
@@ -64,7 +66,9 @@ def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, norma
                 continue
             first = max(0, int(np.floor(max(min(u[a], u[b], u[c]), 0.0))))
             last = min(width - 1, int(np.ceil(min(max(u[a], u[b], u[c]), width))))
-            for row in range(max(top, int(np.floor(max(least, 0.0)))), min(bottom - 1, int(np.ceil(min(most, height)))) + 1):
+            for row in range(
+                max(top, int(np.floor(max(least, 0.0)))), min(bottom - 1, int(np.ceil(min(most, height)))) + 1
+            ):
                 y = row + 0.5
                 for column in range(first, last + 1):
                     x = column + 0.5
@@ -82,8 +86,9 @@ def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, norma
                     if distance < depth[row, column]:
                         depth[row, column] = distance
                         for axis in range(3):
-                            normal[row, column, axis] = wa * normals[t, 0, axis] + wb * normals[t, 1, axis] \
-                                + wc * normals[t, 2, axis]
+                            normal[row, column, axis] = (
+                                wa * normals[t, 0, axis] + wb * normals[t, 1, axis] + wc * normals[t, 2, axis]
+                            )
                             colour[row, column, axis] = shade[axis]
                         layer[row, column] = mark
 
@@ -155,7 +160,7 @@ def _slope(depth, layer, mark, row, column, down, right, threshold):
 
 @kernel(parallel=True, fastmath=False)
 def occlusion(depth, focal, radius, samples):
-    """Return the open share of the surroundings, 1 in the open, from depths within `radius` [m]; one value for 2 x 2 pixels."""
+    """Return the open share of the surroundings, 1 in the open, within `radius` [m]; one value for 2 x 2 pixels."""
     height, width = depth.shape
     result = np.ones((height, width), np.float32)
     for half in numba.prange(height // 2):

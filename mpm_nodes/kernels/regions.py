@@ -17,6 +17,7 @@ import numpy as np
 
 from mpm_nodes.data import LevelSet, MpmNodesError, Vec3
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.level_set import LeafLevelSet
 
 BOX, SPHERE, LEVEL_SET = 0, 1, 2
 LEAF = 8
@@ -33,7 +34,7 @@ class Region:
         low: Lower corner of the bounding box [m].
         high: Upper corner of the bounding box [m].
         volume: Volume [m^3]; exact for boxes and spheres, measured on the voxels for level sets.
-        numbers: Half extents, radius, or the rows of the matrix to voxel indices (3 x 4) and the background, shape (16,).
+        numbers: Half extents, radius, or the matrix to voxel indices (3 x 4) and the background, shape (16,).
         keys: Sorted leaf keys of a level set, shape (leaves,), int64.
         values: Voxels of those leaves, shape (leaves, 8, 8, 8), float32.
     """
@@ -69,8 +70,8 @@ def level_set_region(level_set: LevelSet, transform: np.ndarray | None = None, s
 
     Args:
         level_set: Signed distances in leaves; the deep interior may be missing.
-        transform: Voxel indices to the region's frame, shape (4, 4), column vectors [m]: any rotation and mirroring, equal
-            scales. The level set's own origin and voxel size when None.
+        transform: Voxel indices to the region's frame, shape (4, 4), column vectors [m]: any rotation, one scale for
+            all axes. The level set's own origin and voxel size when None.
         scale: Factor on all lengths, about the frame's origin.
 
     Raises:
@@ -78,11 +79,14 @@ def level_set_region(level_set: LevelSet, transform: np.ndarray | None = None, s
     """
     if level_set.kind != "level_set":
         raise MpmNodesError(
-            f"grid '{level_set.name}': is a {level_set.kind} grid; only a level set has an inside; choose another grid")
+            f"grid '{level_set.name}': is a {level_set.kind} grid; only a level set has an inside; choose another grid"
+        )
     solid = with_interior(level_set)
     if not (solid.values < 0.0).any():
-        raise MpmNodesError(f"grid '{level_set.name}': no voxel is negative, so nothing lies inside; "
-                            "check the sign of the level set or choose another grid")
+        raise MpmNodesError(
+            f"grid '{level_set.name}': no voxel is negative, so nothing lies inside; "
+            "check the sign of the level set or choose another grid"
+        )
     if transform is None:
         transform = np.diag([solid.voxel_size] * 3 + [1.0])
         transform[:3, 3] = solid.origin
@@ -93,6 +97,23 @@ def level_set_region(level_set: LevelSet, transform: np.ndarray | None = None, s
     numbers = _numbers(*np.linalg.inv(transform)[:3].reshape(-1), solid.background)
     volume = level_set_volume(solid) / solid.voxel_size**3 * abs(np.linalg.det(transform[:3, :3]))
     return Region(LEVEL_SET, low.min(axis=0), high.max(axis=0), volume, numbers, keys, values)
+
+
+def solid_region(body: LeafLevelSet) -> Region:
+    """Return the inside of a level set made for sampling (of a mesh); its empty leaves know their side."""
+    solid = np.argwhere((body.table < 0) & (body.coarse < 0.0))
+    filled = np.argwhere(body.table >= 0)
+    rows = body.table[tuple(filled.T)]
+    values = np.concatenate(
+        [
+            body.values.reshape(-1, LEAF + 1, LEAF + 1, LEAF + 1)[rows, :LEAF, :LEAF, :LEAF],
+            np.full((len(solid), LEAF, LEAF, LEAF), -body.band, np.float32),
+        ]
+    )
+    origins = LEAF * (np.concatenate([filled, solid]) + body.low)
+    transform = np.linalg.inv(np.vstack([body.to_index.reshape(3, 4), [0.0, 0.0, 0.0, 1.0]]))
+    leaves = LevelSet(origins.astype(np.int32), values, body.voxel_size, background=body.band)
+    return level_set_region(leaves, transform)
 
 
 def leaf_boxes(keys: np.ndarray, transform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +159,15 @@ def with_interior(level_set: LevelSet) -> LevelSet:
     added[:, 0] += steps
     deep = np.full((len(added), LEAF, LEAF, LEAF), -abs(level_set.background), np.float32)
     origins = np.concatenate([level_set.origins, (added * LEAF).astype(np.int32)])
-    return LevelSet(origins, np.concatenate([level_set.values, deep]), level_set.voxel_size, level_set.origin,
-                    level_set.background, level_set.kind, level_set.name)
+    return LevelSet(
+        origins,
+        np.concatenate([level_set.values, deep]),
+        level_set.voxel_size,
+        level_set.origin,
+        level_set.background,
+        level_set.kind,
+        level_set.name,
+    )
 
 
 def _numbers(*numbers: float) -> np.ndarray:
@@ -214,7 +242,7 @@ def _inside_many(kind, numbers, keys, values, points):
 
 
 def level_set_normals(level_set: LevelSet, points: np.ndarray) -> np.ndarray:
-    """Return unit gradients of the level set at points [m], shape (n, 3), float32: the outward normals of its surface."""
+    """Return unit gradients of the level set at points [m], shape (n, 3), float32: outward normals of its surface."""
     keys, values = sorted_leaves(level_set.origins, level_set.values)
     voxels = (np.asarray(points, np.float64) - np.asarray(level_set.origin)) / level_set.voxel_size
     return _gradients(keys, values, level_set.background, np.ascontiguousarray(voxels))
@@ -225,9 +253,15 @@ def _gradients(keys, values, background, points):
     normals = np.empty((len(points), 3), np.float32)
     for p in numba.prange(len(points)):
         x, y, z = points[p, 0], points[p, 1], points[p, 2]
-        a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(keys, values, background, x - 0.5, y, z)
-        b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(keys, values, background, x, y - 0.5, z)
-        c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(keys, values, background, x, y, z - 0.5)
+        a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(
+            keys, values, background, x - 0.5, y, z
+        )
+        b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(
+            keys, values, background, x, y - 0.5, z
+        )
+        c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(
+            keys, values, background, x, y, z - 0.5
+        )
         scale = 1.0 / max(np.sqrt(a * a + b * b + c * c), 1e-30)
         normals[p, 0], normals[p, 1], normals[p, 2] = a * scale, b * scale, c * scale
     return normals

@@ -21,7 +21,7 @@ LEAF = 8
 
 
 def leaf_neighbours(keys: np.ndarray, origins: np.ndarray) -> np.ndarray:
-    """Return the rows of the 27 leaves around each leaf (-1: none), shape (leaves, 27), int32. Keys: sorted leaf keys."""
+    """Return the rows of the 27 leaves around each leaf (-1: none), shape (leaves, 27), int32. Keys: rising."""
     return _neighbours(keys, np.ascontiguousarray(origins, np.int32))
 
 
@@ -168,7 +168,13 @@ def _relax(values, neighbours, background, amount):
         for i in range(LEAF):
             for j in range(LEAF):
                 for k in range(LEAF):
-                    around = block[i, j + 1, k + 1] + block[i + 2, j + 1, k + 1] + block[i + 1, j, k + 1] \
-                        + block[i + 1, j + 2, k + 1] + block[i + 1, j + 1, k] + block[i + 1, j + 1, k + 2]
+                    around = (
+                        block[i, j + 1, k + 1]
+                        + block[i + 2, j + 1, k + 1]
+                        + block[i + 1, j, k + 1]
+                        + block[i + 1, j + 2, k + 1]
+                        + block[i + 1, j + 1, k]
+                        + block[i + 1, j + 1, k + 2]
+                    )
                     result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
     return result

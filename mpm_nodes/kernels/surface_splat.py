@@ -9,9 +9,10 @@
 | l      | no point further than this from every particle is inside         | m       |
 | keys   | 63-bit keys of bins (edge >= R), rising along the particles       | -       |
 
-Source of the first part of phi: Zhu & Bridson 2005, equations 2 to 6. Alone it also calls the middle of a gap between two
-bodies inside, because xbar lies there as well; the second part takes that away. Every voxel gathers its particles in the order of the bins, so results
-do not depend on the number of threads. Fields are built leaf by leaf (8^3 voxels), never in the box around everything.
+Source of the first part of phi: Zhu & Bridson 2005, equations 2 to 6. Alone it also calls the middle of a gap between
+two bodies inside, because xbar lies there as well; the second part takes that away. Every voxel gathers its particles in
+the order of the bins, so results do not depend on the number of threads. Fields are built leaf by leaf (8^3 voxels), never
+in the box around everything.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def bin_particles(positions: np.ndarray, edge: float) -> Bins:
 
 
 def leaves_near(bins: Bins, reach: float, voxel_size: float) -> np.ndarray:
-    """Return origins (voxel index, shape (leaves, 3), int32) of the leaves that come within `reach` [m] of a filled bin."""
+    """Return first voxels, shape (leaves, 3), int32, of the leaves that come within `reach` [m] of a filled bin."""
     if not len(bins.keys):
         return np.zeros((0, 3), np.int32)
     first = np.flatnonzero(np.diff(bins.keys, prepend=bins.keys[0] - 1))
@@ -87,8 +88,9 @@ def blend_spheres(
     return _blend(bins.keys, bins.positions, 1.0 / bins.edge, origins, voxel_size, reach, radius, limit, far)
 
 
-def splat_columns(bins: Bins, columns: np.ndarray, origins: np.ndarray, voxel_size: float,
-                  reach: float) -> tuple[np.ndarray, np.ndarray]:
+def splat_columns(
+    bins: Bins, columns: np.ndarray, origins: np.ndarray, voxel_size: float, reach: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Return sum of k and sum of k * column per voxel: shapes (leaves, 8, 8, 8) and (leaves, 8, 8, 8, m), float32.
 
     Args:
@@ -103,7 +105,7 @@ def splat_columns(bins: Bins, columns: np.ndarray, origins: np.ndarray, voxel_si
 
 
 def average_at_points(bins: Bins, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
-    """Return k-weighted means of columns at points; points without a particle in reach take the nearest value in twice it.
+    """Return k-weighted means of columns at points; where no particle is in reach, those within twice it count.
 
     Args:
         bins: Particles, in bins of edge >= reach.
@@ -141,8 +143,9 @@ def _floor(x):
 def _bin_keys(positions, inverse):
     keys = np.empty(len(positions), np.int64)
     for p in numba.prange(len(positions)):
-        keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse),
-                        _floor(positions[p, 2] * inverse))
+        keys[p] = pack_key(
+            _floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse)
+        )
     return keys
 
 
@@ -197,7 +200,7 @@ def _blend(keys, positions, inverse, origins, dx, reach, radius, limit, far):
 
 @inline
 def _gather_leaf(keys, positions, inverse, origin, dx, reach, sums):
-    """Add k and k * x_p (voxels from the leaf's origin) of the particles near the leaf to `sums`; keep the greatest 1 - s^2."""
+    """Add k and k * x_p (voxels from the leaf's origin) of particles near a leaf to `sums`, and the most of 1 - s^2."""
     per_voxel = 1.0 / dx
     reach_voxels = reach * per_voxel
     inverse_square = np.float32(1.0 / (reach_voxels * reach_voxels))
@@ -209,9 +212,14 @@ def _gather_leaf(keys, positions, inverse, origin, dx, reach, sums):
             last = pack_key(bi, bj, k_high)
             p = _lower_bound(keys, pack_key(bi, bj, k_low))
             while p < len(keys) and keys[p] <= last:
-                x, y, z = (positions[p, 0] - x0) * per_voxel, (positions[p, 1] - y0) * per_voxel, \
-                    (positions[p, 2] - z0) * per_voxel
-                _add_particle(np.float32(x), np.float32(y), np.float32(z), np.float32(reach_voxels), inverse_square, sums)
+                x, y, z = (
+                    (positions[p, 0] - x0) * per_voxel,
+                    (positions[p, 1] - y0) * per_voxel,
+                    (positions[p, 2] - z0) * per_voxel,
+                )
+                _add_particle(
+                    np.float32(x), np.float32(y), np.float32(z), np.float32(reach_voxels), inverse_square, sums
+                )
                 p += 1
 
 
@@ -246,8 +254,9 @@ def _splat(keys, positions, inverse, columns, origins, dx, reach):
             for j in range(LEAF):
                 for k in range(LEAF):
                     x, y, z = (origins[leaf, 0] + i) * dx, (origins[leaf, 1] + j) * dx, (origins[leaf, 2] + k) * dx
-                    weights[leaf, i, j, k] = _gather_point(keys, positions, inverse, columns, x, y, z, reach,
-                                                           inverse_square, sums[leaf, i, j, k])
+                    weights[leaf, i, j, k] = _gather_point(
+                        keys, positions, inverse, columns, x, y, z, reach, inverse_square, sums[leaf, i, j, k]
+                    )
     return weights, sums
 
 
@@ -279,8 +288,18 @@ def _average(keys, positions, inverse, columns, points, reach):
         for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
             for wider in range(2):
                 r = reach * (1 + wider)
-                total = _gather_point(keys, positions, inverse, columns, points[p, 0], points[p, 1], points[p, 2], r,
-                                      1.0 / (r * r), result[p])
+                total = _gather_point(
+                    keys,
+                    positions,
+                    inverse,
+                    columns,
+                    points[p, 0],
+                    points[p, 1],
+                    points[p, 2],
+                    r,
+                    1.0 / (r * r),
+                    result[p],
+                )
                 if total > 0.0:
                     for c in range(columns.shape[1]):
                         result[p, c] = result[p, c] / total

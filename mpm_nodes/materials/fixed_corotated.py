@@ -36,10 +36,9 @@ def energy(state, A, coeffs, dt):
     """Return psi [J/m^3]."""
     mu, lam = coeffs[0], coeffs[1]
     E = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
-    _U, s, _V = rotations.svd(E)
-    one = const(mu, 1.0)
-    x, y, z, w = s[0] - one, s[1] - one, s[2] - one, mat3.det(E) - one
-    return mu * (x * x + y * y + z * z) + const(mu, 0.5) * lam * w * w
+    D = mat3.subtract(E, rotations.rotation(E))
+    w = mat3.det(E) - const(mu, 1.0)
+    return mu * mat3.double_dot(D, D) + const(mu, 0.5) * lam * w * w
 
 
 @inline
@@ -103,5 +102,6 @@ def wave_speed(state, coeffs):
     mu, lam, density = coeffs[0], coeffs[1], coeffs[2]
     J = mat3.det(state[0])
     one = const(J, 1.0)
-    stretch = maximum(mat3.row_sum_bound(mat3.gram(state[0])), one)
-    return sqrt(((mu + mu) * stretch + lam * maximum(J * (J + J - one), one)) / density)
+    # the bound comes second in maximum: NaN passes there, and must
+    stretch = maximum(one, mat3.row_sum_bound(mat3.gram(state[0])))
+    return sqrt(((mu + mu) * stretch + lam * maximum(one, J * (J + J - one))) / density)

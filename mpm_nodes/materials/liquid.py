@@ -90,9 +90,9 @@ def advance(state, A, coeffs, dt):
     e_new = e + J_n * mat3.trace(A)
     steep = growth <= _smallest_growth(e)
     if any_lane(steep):
-        # rounding of a violent step may still lose the sign: such a particle keeps J = 1e-3
-        guarded = maximum(J_n * mat3.det(mat3.safe_step(A)), const(e, 1e-3)) - one
-        e_new = select(steep, guarded, e_new)
+        # a violent step may still lose the sign: such a particle keeps J = 1e-3
+        J = J_n * mat3.det(mat3.safe_step(A))
+        e_new = select(steep, select(J > const(e, 0.0), J, const(e, 1e-3)) - one, e_new)
     return (e_new,)
 
 
@@ -107,4 +107,4 @@ def wave_speed(state, coeffs):
     """Return the speed of sound [m/s] in current space: sqrt(bulk / rho_0) at rest, J times that when expanded."""
     e = state[0]
     one = const(e, 1.0)
-    return maximum(one + e, one) * sqrt(coeffs[0] / coeffs[1])
+    return maximum(one, one + e) * sqrt(coeffs[0] / coeffs[1])

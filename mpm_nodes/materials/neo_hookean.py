@@ -112,5 +112,6 @@ def wave_speed(state, coeffs):
     mu, lam, density = coeffs[0], coeffs[1], coeffs[2]
     J = mat3.det(state[0])
     one = const(J, 1.0)
-    stretch = maximum(mat3.row_sum_bound(mat3.gram(state[0])), one)
-    return sqrt((mu * (stretch + one) + lam * maximum(J * (J + J - one), one)) / density)
+    # the bound comes second in maximum: NaN passes there, and must
+    stretch = maximum(one, mat3.row_sum_bound(mat3.gram(state[0])))
+    return sqrt((mu * (stretch + one) + lam * maximum(one, J * (J + J - one))) / density)

@@ -37,7 +37,7 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 def _hardened(state, coeffs):
     """Return the coefficients of the elastic law at this packing."""
     Jp = state[1]
-    factor = exp(minimum(coeffs[5] * (const(Jp, 1.0) - Jp), const(Jp, 20.0)))
+    factor = exp(minimum(const(Jp, 20.0), coeffs[5] * (const(Jp, 1.0) - Jp)))
     return (coeffs[0] * factor, coeffs[1] * factor, coeffs[2])
 
 

@@ -73,6 +73,9 @@ def write_cache(
         half: Store volumes in 16 bits, which is plenty for rendering.
         point_scale: Drawn diameter of a particle over the diameter of a ball of its volume.
     """
+    from usd_io import require_usd
+
+    require_usd()
     from usd_io.stage import CacheNames, frame_layer, root_layers, root_so_far
     from usd_io.volumes import write_volumes
 
@@ -197,6 +200,9 @@ def read_points(
         frame_offset: Added to the frame to get the frame of the file.
         spacing: Distance of neighbouring points; 0 takes it from the file, or from its widths.
     """
+    from usd_io import require_usd
+
+    require_usd()
     from usd_io.stage import read_points as read_from_stage
 
     file = Path(path) if ctx.base is None else Path(ctx.base) / path

@@ -1,25 +1,43 @@
-"""Sources of matter: boxes, spheres, meshes and level sets filled with particles, streams, and their union."""
+"""Sources of matter: boxes, balls, meshes and level sets filled with particles, streams of them, and their union."""
 
 from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mpm_nodes.data import (
     A,
     Degrees,
+    Emitter,
+    Frames,
     GraphSettings,
+    InputError,
+    Many,
     Material,
     Metres,
     MetresPerSecond,
+    MpmNodesError,
     Particles,
     RadiansPerSecond,
     Range,
     Unitless,
     Vec3,
+    concatenate,
 )
 from mpm_nodes.graph.declare import node
-from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region
+from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
+
+if TYPE_CHECKING:
+    from mpm_nodes.kernels.regions import Region
 
 _Size = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Fraction = Range(min=0.0, max=1.0)
+_STILL = (0.0, 0.0, 0.0)
 
 
 @node(category="Emit", label="Box Emitter", version=1)
@@ -86,6 +104,222 @@ def emit_sphere(
     """
     from mpm_nodes.kernels.regions import sphere_region
 
-    still = (0.0, 0.0, 0.0)
-    placement = Placement(centre, still, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = Placement(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
+
+
+@node(category="Emit", label="Level Set Emitter", version=1)
+def emit_level_set(
+    settings: GraphSettings,
+    material: Material,
+    *,
+    path: Path,
+    grid: str = "",
+    scale: A[float, Unitless, _Size] = 1.0,
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    translation: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
+    angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
+    seeding: Seeding = Seeding.LATTICE,
+    jitter: A[float, Unitless, _Fraction] = 0.0,
+    stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
+    seed: int = 0,
+) -> Particles:
+    """Fill the inside of a level set from a .vdb file with particles, eight a cell.
+
+    Args:
+        material: Material of the particles.
+        path: The .vdb file.
+        grid: Name of the level set; may stay empty when the file holds only one.
+        scale: Factor on all lengths, about the origin.
+        rotation: Turns about x, then y, then z, about the origin, after scaling.
+        translation: Shift after scaling and turning.
+        velocity: Initial velocity.
+        angular_velocity: Initial spin about the middle of the particles.
+        seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
+        jitter: Random shift of lattice points, as a fraction of their spacing.
+        stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
+        seed: Seed of the random choices.
+    """
+    placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    region = _level_set_region(path, _stamp(path), grid, scale)
+    return fill_region("emit_level_set", region, placement, settings, material)
+
+
+@node(category="Emit", label="Mesh Emitter", version=1)
+def emit_mesh(
+    settings: GraphSettings,
+    material: Material,
+    *,
+    path: Path,
+    prim: str = "",
+    frame: A[float, Frames] = 1.0,
+    thickness: A[float, Metres, Range(min=0.0, soft_max=1.0)] = 0.0,
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    translation: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
+    angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
+    seeding: Seeding = Seeding.LATTICE,
+    jitter: A[float, Unitless, _Fraction] = 0.0,
+    stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
+    seed: int = 0,
+) -> Particles:
+    """Fill the inside of a mesh from a USD file with particles, eight a cell.
+
+    Small holes are closed, turned and overlapping parts still give the right inside (winding numbers), with a warning.
+
+    Args:
+        material: Material of the particles.
+        path: USD file.
+        prim: Path or name of a mesh, or of a prim above meshes; empty for the whole stage.
+        frame: Time code at which the mesh is read.
+        thickness: 0 fills the inside; above 0 fills all within half of it around the surface, for sheets.
+        rotation: Turns about x, then y, then z, about the origin.
+        translation: Shift after turning.
+        velocity: Initial velocity.
+        angular_velocity: Initial spin about the middle of the particles.
+        seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
+        jitter: Random shift of lattice points, as a fraction of their spacing.
+        stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
+        seed: Seed of the random choices.
+    """
+    placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    region, findings = _mesh_region(path, _stamp(path), prim, frame, thickness, 0.25 * settings.cell_size)
+    if findings:
+        warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)
+    return fill_region("emit_mesh", region, placement, settings, material)
+
+
+@node(category="Emit", label="Stream", version=1)
+def emit_stream(
+    settings: GraphSettings,
+    template: Particles,
+    *,
+    velocity: A[Vec3, MetresPerSecond] = (0.0, -1.0, 0.0),
+    start_frame: A[float, Frames] = 1.0,
+    duration: A[float, Frames, Range(min=0.0, soft_max=240.0)] = 0.0,
+) -> Emitter:
+    """Let particles stream without end out of the place that the template fills.
+
+    Args:
+        template: Particles that fill the nozzle; their own velocity is replaced by that of the stream.
+        velocity: Speed and direction of the stream.
+        start_frame: First frame of the stream; before the shot's start it runs from the start.
+        duration: Frames that it lasts; 0 for the whole shot.
+    """
+    if not len(template):
+        raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
+    if not any(velocity):
+        raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
+    start = (start_frame - settings.start) / settings.fps
+    end = start + duration / settings.fps if duration > 0.0 else float("inf")
+    columns = dict(template.attributes)
+    columns["velocity"] = np.broadcast_to(np.asarray(velocity, np.float64), (len(template), 3))
+    moving = Particles(columns, template.materials, template.spacing, template.time)
+    return Emitter(moving, tuple(float(component) for component in velocity), max(start, 0.0), end)
+
+
+@node(category="Emit", label="Merge Particles", version=1)
+def merge_particles(sources: Many[Particles]) -> Particles:
+    """Join particles of several sources: ids are renumbered, materials kept apart.
+
+    Args:
+        sources: What to join.
+    """
+    if not sources:
+        raise MpmNodesError("merge_particles.sources: nothing is wired in; wire one or more emitters")
+    return concatenate(sources)
+
+
+# ---------------------------------------------------------------- regions from files
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return what changes when the file does, so that a region can be kept between preflight and cook."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a file that exists") from error
+    return facts.st_mtime_ns, facts.st_size
+
+
+@functools.lru_cache(maxsize=4)
+def _level_set_region(path: Path, stamp: tuple[int, int], grid: str, scale: float) -> Region:
+    from mpm_nodes.kernels.regions import level_set_region
+    from usd_io.volumes import read_volumes
+
+    found = read_volumes(path, [grid] if grid else None)
+    solids = {name: info for name, info in found.items() if info.kind == "level_set"}
+    if not grid and len(solids) != 1:
+        raise InputError(
+            f"{path}: holds {len(solids)} level sets ({', '.join(sorted(found)) or 'no grids'}); "
+            "name the one to fill with `grid`"
+        )
+    info = found[grid] if grid else next(iter(solids.values()))
+    if not info.uniform:
+        raise InputError(
+            f"{path}: level set '{info.level_set.name}' is stretched unevenly by its transform, so its values "
+            "are no distances; resample it to cubic voxels"
+        )
+    return level_set_region(info.level_set, info.transform, scale)
+
+
+@functools.lru_cache(maxsize=4)
+def _mesh_region(
+    path: Path, stamp: tuple[int, int], prim: str, frame: float, thickness: float, voxel_size: float
+) -> tuple[Region, str]:
+    """Return the region inside the meshes, and what was imperfect about them in words."""
+    from mpm_nodes.kernels.mesh_level_set import mesh_level_set
+    from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
+    from mpm_nodes.kernels.regions import solid_region
+    from usd_io.collider_meshes import StageMeshes
+
+    stage = StageMeshes(path, prim)
+    topology = stage.topology(frame)
+    points, (triangles, _) = stage.points(frame), triangulate(topology.counts, topology.indices)
+    if thickness > 0.0:
+        return solid_region(mesh_level_set(points, triangles, voxel_size, thickness, name=stage.name)), ""
+    solid = solid_mesh(points, triangles, stage.name)
+    body = mesh_level_set(solid.extended(points), solid.triangles, voxel_size, name=stage.name)
+    return solid_region(body), solid.findings()
+
+
+# ---------------------------------------------------------------- preflight
+Estimate = Callable[[Mapping[str, Any], GraphSettings, Mapping[str, Any]], dict[str, Any]]
+
+
+def _estimate_of(region_of: Callable[[Mapping[str, Any], GraphSettings], Region]) -> Estimate:
+    def estimate(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return seeding_estimate(region_of(knobs, settings), knobs, settings)
+
+    return estimate
+
+
+def _box_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
+    from mpm_nodes.kernels.regions import box_region
+
+    return box_region(knobs["size"])
+
+
+def _ball_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
+    from mpm_nodes.kernels.regions import sphere_region
+
+    return sphere_region(knobs["radius"])
+
+
+def _level_set_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
+    return _level_set_region(knobs["path"], _stamp(knobs["path"]), knobs["grid"], knobs["scale"])
+
+
+def _mesh_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
+    path, cell = knobs["path"], 0.25 * settings.cell_size
+    return _mesh_region(path, _stamp(path), knobs["prim"], knobs["frame"], knobs["thickness"], cell)[0]
+
+
+def _merged(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {"particles": sum(int(each.get("particles", 0)) for each in inputs.get("sources", ()))}
+
+
+emit_box.preflight = _estimate_of(_box_of)
+emit_sphere.preflight = _estimate_of(_ball_of)
+emit_level_set.preflight = _estimate_of(_level_set_of)
+emit_mesh.preflight = _estimate_of(_mesh_of)
+merge_particles.preflight = _merged

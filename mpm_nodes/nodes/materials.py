@@ -1,4 +1,4 @@
-"""Material nodes: one for each constitutive law, generated from the knobs of its `Params`.
+"""Material nodes: one for each constitutive law, generated from the knobs of its `Params`, and the library.
 
 Importing this module does not load numba: the knobs of the built-in laws live in a light table.
 """
@@ -6,6 +6,7 @@ Importing this module does not load numba: the knobs of the built-in laws live i
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 import typing
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 
 from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Range
 from mpm_nodes.graph.declare import node, parse_docstring
+from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 
 __all__ = ["material_node"]
@@ -56,3 +58,17 @@ def material_node(params: type, version: int = 1) -> Callable[..., Material]:
 
 for _params in BUILT_IN.values():
     globals()[f"material_{_params.law}"] = material_node(_params)
+
+
+LibraryMaterial = enum.Enum("LibraryMaterial", [(name.upper(), name) for name in LIBRARY], module=__name__)
+"""Menu of the named parameter sets."""
+
+
+@node(category="Material", label="Material Library")
+def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Material:  # type: ignore[valid-type]
+    """Take a ready material: snow, rubber, water, ...
+
+    Args:
+        name: Which one; sources and numbers are in `mpm_nodes.materials.library`.
+    """
+    return named_material(name.value)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
 
 POISSON_RADIUS = 0.42
 """Least distance of Poisson-disc particles in cells: gives about eight particles a cell."""
-BYTES_PER_PARTICLE = 600
-"""What a particle costs from emission to the written frame: columns, solver state twice, its share of the grid."""
+COLUMN_BYTES = 160
+"""What a particle costs while it is seeded: its columns, once more while they are made."""
+SOLVE_BYTES = 440
+"""What a particle costs further down: solver state twice (sorting), its share of the grid, the snapshot."""
 
 
 class Seeding(enum.Enum):
@@ -76,8 +79,10 @@ def fill_region(
     local = _points(region, placement, spacing)
     if not len(local):
         size = " x ".join(f"{edge:.4g}" for edge in region.high - region.low)
-        raise MpmNodesError(f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
-                            "make the region larger or settings.cell_size smaller")
+        raise MpmNodesError(
+            f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
+            "make the region larger or settings.cell_size smaller"
+        )
     turned = local @ rotation_matrix(placement.rotation).T
     count = len(local)
     # Boxes and balls turn about their centre, other shapes about the middle of their particles.
@@ -97,6 +102,12 @@ def fill_region(
     return Particles(columns, (material,), spacing)
 
 
+def seeding_estimate(region: Region, knobs: Mapping[str, Any], settings: GraphSettings) -> dict[str, Any]:
+    """Return what a node that fills `region` tells the preflight: particles and the memory of seeding them."""
+    count, need = estimate(region, knobs["seeding"], settings.cell_size)
+    return {"particles": int(min(count, 2.0**62)), "memory": int(min(need, 2.0**62))}
+
+
 def rotation_matrix(degrees: Vec3) -> np.ndarray:
     """Return the matrix that turns about x, then y, then z by the given angles [deg]."""
     matrix = np.eye(3)
@@ -110,26 +121,28 @@ def rotation_matrix(degrees: Vec3) -> np.ndarray:
 
 
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:
-    """Return the expected number of particles and the bytes that seeding and simulating them takes."""
+    """Return the expected number of particles and the bytes that seeding them takes."""
     from mpm_nodes.kernels.poisson import SAMPLES_PER_CUBE, background_bytes
 
     if seeding is Seeding.POISSON:
         distance = POISSON_RADIUS * cell_size
         count = SAMPLES_PER_CUBE * region.volume / distance**3
-        return count, count * BYTES_PER_PARTICLE + background_bytes(region, distance)
-    box = float(np.prod(region.high - region.low))
-    cube = (0.5 * cell_size) ** 3
-    return region.volume / cube, region.volume / cube * BYTES_PER_PARTICLE + 60.0 * box / cube
+        return count, count * COLUMN_BYTES + background_bytes(region, distance)
+    count = region.volume / (0.5 * cell_size) ** 3
+    slab = float(np.prod(np.sort(region.high - region.low)[1:])) / (0.5 * cell_size) ** 2
+    return count, count * COLUMN_BYTES + slab * 80.0
 
 
 def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float) -> None:
     count, need = estimate(region, seeding, cell_size)
+    need += count * SOLVE_BYTES
     free = free_memory()
     if need > free:
         fits = cell_size * (need / max(free, 1)) ** (1.0 / 3.0) * 1.1
         raise MpmNodesError(
             f"{where}: about {count:.3g} particles need {need / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free; "
-            f"set settings.cell_size to {fits:.2g} m or more (it is {cell_size:g} m), or make the region smaller")
+            f"set settings.cell_size to {fits:.2g} m or more (it is {cell_size:g} m), or make the region smaller"
+        )
 
 
 def _points(region: Region, placement: Placement, spacing: float) -> np.ndarray:
@@ -155,8 +168,9 @@ def _box_lattice(region: Region, spacing: float, amount: float, jitter: np.rando
     return points
 
 
-def _cut_lattice(region: Region, centre: Vec3, spacing: float, amount: float,
-                 jitter: np.random.Generator | None) -> np.ndarray:
+def _cut_lattice(
+    region: Region, centre: Vec3, spacing: float, amount: float, jitter: np.random.Generator | None
+) -> np.ndarray:
     """Return the points ((i + 1/2) spacing) of the world's lattice that lie inside the region, slab by slab."""
     shift = np.asarray(centre, np.float64)
     first = np.floor((region.low + shift) / spacing).astype(np.int64) - 1

@@ -123,8 +123,10 @@ def velocity_volume(
 def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in particles:
-            raise MpmNodesError(f"surface_particles.attributes: the particles have no '{name}'; "
-                                f"they have {', '.join(sorted(particles.attributes))}")
+            raise MpmNodesError(
+                f"surface_particles.attributes: the particles have no '{name}'; "
+                f"they have {', '.join(sorted(particles.attributes))}"
+            )
 
 
 def _bins(particles: Particles, edge: float) -> Bins:
@@ -134,7 +136,7 @@ def _bins(particles: Particles, edge: float) -> Bins:
 
 
 def _leaves(bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
-    """Return leaves within `reach` [m] and `margin` [voxels] of the particles, and the voxel size that fits `largest`."""
+    """Return leaves within `reach` [m] and `margin` [voxels] of particles, and the voxel size that fits `largest`."""
     from mpm_nodes.kernels.surface_splat import leaves_near
 
     while True:
@@ -170,8 +172,9 @@ def _level_set(bins: Bins, dx: float, reach: float, radius: float, smoothing: in
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
-def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float,
-           names: tuple[str, ...]) -> Mesh:
+def _dress(
+    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]
+) -> Mesh:
     """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
     from mpm_nodes.kernels.regions import level_set_normals
     from mpm_nodes.kernels.surface_splat import average_at_points
@@ -182,8 +185,17 @@ def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, re
         mixed = average_at_points(bins, np.concatenate(columns, axis=1), mesh.points, reach)
     else:
         mixed = np.zeros((len(mesh.points), sum(column.shape[1] for column in columns)), np.float32)
-    parts = dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True)) \
-        if columns else {}
+    parts = (
+        dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True))
+        if columns
+        else {}
+    )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
-    return Mesh(mesh.points, mesh.counts, mesh.indices, level_set_normals(level_set, mesh.points),
-                shaped.pop("velocity", None), shaped)
+    return Mesh(
+        mesh.points,
+        mesh.counts,
+        mesh.indices,
+        level_set_normals(level_set, mesh.points),
+        shaped.pop("velocity", None),
+        shaped,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, MpmNodesError, WallRule, Walls
-from mpm_nodes.kernels import collision
+from mpm_nodes.kernels import collision, collision_paths
 from mpm_nodes.kernels.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
@@ -16,6 +16,7 @@ from mpm_nodes.kernels.level_set import (
     HAS_VELOCITY,
     KIND,
     LEVEL_SET,
+    OWN_SPEED,
     PLANE,
     RULE,
     SIZES,
@@ -68,12 +69,13 @@ class ColliderSet:
             self._integer[b, [KIND, RULE, HAS_VELOCITY]] = shape.kind, RULES[collider.rule], moving
             self._real[b, FRICTION] = collider.friction
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
+            self._real[b, OWN_SPEED] = _own_speed(shape) / self._clock[2]
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
         low, high = np.array(self.walls.low, np.float64), np.array(self.walls.high, np.float64)
         self._walls = np.stack([low, high]) - self.origin
         self._wall_rules = np.array([*(WALL_RULES[side] for side in self.walls.sides), self.walls.friction], np.float64)
-        self.fastest = max((_fastest(shape) for shape in shapes), default=0.0) / self._clock[2]
+        self.fastest = max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._clock[2]
         self._times = np.zeros(2)
         self._dt = 0.0
 
@@ -135,7 +137,7 @@ class ColliderSet:
     def collide_particles(self, particles: Any) -> None:
         """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
         doomed = np.zeros(particles.count if WallRule.DELETE in self.walls.sides else 0, np.uint8)
-        collision.collide_particle_paths(
+        collision_paths.collide_particle_paths(
             particles.offset, particles.array("velocity"), particles.stride, particles.block_coord, particles.block_start,
             particles.shift, particles.h, particles.origin - self.origin, self._dt, self._walls, self._wall_rules, doomed,
             self._integer, self._real, *self._lattices)
@@ -146,7 +148,7 @@ class ColliderSet:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed."""
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
-        found = collision.penetration(
+        found = collision_paths.penetration(
             particles.offset, particles.stride, particles.block_coord, particles.block_start, particles.shift,
             particles.h, particles.origin - self.origin, self._integer, self._real, *self._lattices)
         return [(collider.name, int(count), float(depth))
@@ -165,23 +167,29 @@ def _checked(collider: Collider) -> PosedLevelSets:
     return shape
 
 
+def _own_speed(shape: PosedLevelSets) -> float:
+    """Return a bound on the speed of the body's level sets in their own frame [m/s]."""
+    carried = [float(np.linalg.norm(part.velocities, axis=-1).max()) for part in shape.level_sets
+               if part.velocities is not None]
+    spans = np.diff(shape.level_set_times)
+    if len(carried) == len(shape.level_sets) or not len(spans) or not (spans > 0.0).all():
+        return max(carried, default=0.0)
+    centres = np.array([part.centre for part in shape.level_sets])
+    # the surface may move against the drift as well: at most as far as the band tells, taken as the drift again
+    return 2.0 * float((np.linalg.norm(np.diff(centres, axis=0), axis=1) / spans).max()) + float(
+        max(part.band for part in shape.level_sets) / spans.min())
+
+
 def _fastest(shape: PosedLevelSets) -> float:
-    """Return a bound on the speed of the body's surface between its keys [m/s]."""
+    """Return a bound on the speed of the body's pose between its keys at its surface [m/s]."""
     spans = np.diff(shape.pose_times)
-    fastest = 0.0
-    if len(spans) and (spans > 0).all() and shape.kind != PLANE:
-        shift = np.linalg.norm(np.diff(shape.translations, axis=0), axis=1)
+    if not len(spans) or not (spans > 0.0).all():
+        return 0.0
+    shift = np.linalg.norm(np.diff(shape.translations, axis=0), axis=1)
+    if shape.kind != PLANE:
         cosine = np.abs((shape.rotations[1:] * shape.rotations[:-1]).sum(axis=1))
-        turn = 2.0 * np.arccos(np.minimum(cosine, 1.0))
-        fastest = float(((shift + turn * _reach(shape)) / spans).max())
-    elif len(spans) and (spans > 0).all():
-        fastest = float((np.linalg.norm(np.diff(shape.translations, axis=0), axis=1) / spans).max())
-    own = [np.abs(part.velocities).max() * 3.0**0.5 for part in shape.level_sets if part.velocities is not None]
-    keys = np.diff(shape.level_set_times)
-    if not own and len(keys) and (keys > 0).all():
-        centres = np.array([part.centre for part in shape.level_sets])
-        own = [(np.linalg.norm(np.diff(centres, axis=0), axis=1) / keys).max()]
-    return fastest + float(max(own, default=0.0))
+        shift += 2.0 * np.arccos(np.minimum(cosine, 1.0)) * _reach(shape)
+    return float((shift / spans).max())
 
 
 def _reach(shape: PosedLevelSets) -> float:

@@ -1,0 +1,59 @@
+"""Physics checks that any user can run: one class per problem, with its scene, its exact answer and its tolerance.
+
+    from mpm_nodes import verification
+    for record in verification.run(["free_fall"]):
+        print(record)
+
+`mpm-nodes verify` and pytest run the same classes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.verification.contract import Finding, Problem, Record, registered
+
+__all__ = ["Finding", "Problem", "Record", "problems", "run"]
+
+_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "liquids", "viscosity", "contact",
+            "seeding")
+
+
+def problems() -> dict[str, type[Problem]]:
+    """Return every problem by name, in the order in which they run."""
+    for module in _MODULES:
+        importlib.import_module(f"{__name__}.{module}")
+    return {problem.name: problem for problem in registered()}
+
+
+def run(names: Sequence[str] | None = None, fast: bool | None = None, all: bool | None = None,
+        progress: Callable[[Record], None] | None = None) -> list[Record]:
+    """Run problems and return their records, one per number checked.
+
+    Args:
+        names: Problems to run, slow ones too; None or empty for the fast ones.
+        fast: Leave the slow ones out, also those that are named.
+        all: Run everything.
+        progress: Called with each record as soon as it is there.
+
+    Raises:
+        MpmNodesError: A name is unknown.
+    """
+    known = problems()
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], known, 3) or sorted(known)
+        raise MpmNodesError(f"verify: there is no problem '{unknown[0]}'; choose one of {', '.join(near)}")
+    chosen = [known[name] for name in names] if names else list(known.values())
+    if fast or not (names or all):
+        chosen = [problem for problem in chosen if not problem.slow]
+    records = []
+    for problem in chosen:
+        for record in problem().records():
+            records.append(record)
+            if progress is not None:
+                progress(record)
+    return records

@@ -102,7 +102,13 @@ def fake_join(clouds: Many[Cloud], *, scale: float = 1.0, fail: str = "") -> Clo
 
 @node(category="Test", label="Solve")
 def fake_solve(
-    cloud: Cloud, previous: Previous[Solver], ctx: FrameContext, *, push: float = 0.25, steps: int = 3, dies: int = -(10**6)
+    cloud: Cloud,
+    previous: Previous[Solver],
+    ctx: FrameContext,
+    *,
+    push: float = 0.25,
+    steps: int = 3,
+    dies: int = -(10**6),
 ) -> Solved:
     """Walk points at random, in place, from frame to frame.
 

@@ -8,7 +8,18 @@ from typing import Annotated as A
 from typing import NamedTuple
 
 from mpm_nodes.data import (
-    FrameContext, GraphSettings, Many, Material, Mesh, Metres, OutputPath, Particles, Previous, Range, SubstepGraph, Vec3,
+    FrameContext,
+    GraphSettings,
+    Many,
+    Material,
+    Mesh,
+    Metres,
+    OutputPath,
+    Particles,
+    Previous,
+    Range,
+    SubstepGraph,
+    Vec3,
 )
 from mpm_nodes.graph.declare import node
 
@@ -27,10 +38,15 @@ class Solved(NamedTuple):
     mesh: Mesh
 
 
-@node(category="Material", label="Stuff", version=3, upgrades={
-    1: lambda knobs, inputs: ({**knobs, "density": knobs["rho"] * 2.0} if "rho" in knobs else knobs, inputs),
-    2: lambda knobs, inputs: ({k: v for k, v in knobs.items() if k != "rho"}, inputs),
-})
+@node(
+    category="Material",
+    label="Stuff",
+    version=3,
+    upgrades={
+        1: lambda knobs, inputs: ({**knobs, "density": knobs["rho"] * 2.0} if "rho" in knobs else knobs, inputs),
+        2: lambda knobs, inputs: ({k: v for k, v in knobs.items() if k != "rho"}, inputs),
+    },
+)
 def stuff(*, density: A[float, Range(min=0.0, exclusive_min=True)] = 400.0, side: Side = Side.LEFT) -> Material:
     """Make a material.
 
@@ -42,8 +58,13 @@ def stuff(*, density: A[float, Range(min=0.0, exclusive_min=True)] = 400.0, side
 
 
 @node(category="Emit", label="Box")
-def box(material: Material, *, size: A[Vec3, Metres, Range(min=0.0)] = (1, 1, 1), count: A[int, Range(min=1, max=9)] = 3,
-        on: bool = True) -> Particles:
+def box(
+    material: Material,
+    *,
+    size: A[Vec3, Metres, Range(min=0.0)] = (1, 1, 1),
+    count: A[int, Range(min=1, max=9)] = 3,
+    on: bool = True,
+) -> Particles:
     """Fill a box.
 
     Args:
@@ -66,8 +87,14 @@ def move(particles: Particles, ctx: FrameContext, *, by: float = 1.0) -> Particl
 
 @node(category="Solve", label="Solve")
 def solve(
-    sources: Many[Particles | Material], settings: GraphSettings, ctx: FrameContext, previous: Previous[Particles],
-    obstacle: Mesh | None = None, *, gravity: Vec3 = (0, -9.81, 0), substeps: SubstepGraph = "simple",
+    sources: Many[Particles | Material],
+    settings: GraphSettings,
+    ctx: FrameContext,
+    previous: Previous[Particles],
+    obstacle: Mesh | None = None,
+    *,
+    gravity: Vec3 = (0, -9.81, 0),
+    substeps: SubstepGraph = "simple",
 ) -> Solved:
     """Solve.
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated as A
 
-from mpm_nodes.data import LAW_STATE, Attribute, Colliders, Grid, Kernel, Particles, Range, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import (
+    LAW_STATE,
+    Attribute,
+    Colliders,
+    Grid,
+    Kernel,
+    Particles,
+    Range,
+    Reads,
+    Stage,
+    StepContext,
+    Writes,
+)
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.registry import Registry
 
@@ -28,7 +40,9 @@ def choose(
 
 @stage(label="Scatter")
 def scatter(
-    particles: A[Particles, Reads("position", "velocity")], grid: A[Grid, Writes("mass", "momentum")], *,
+    particles: A[Particles, Reads("position", "velocity")],
+    grid: A[Grid, Writes("mass", "momentum")],
+    *,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "grid"]:
     """Particles to grid.
@@ -40,9 +54,7 @@ def scatter(
 
 
 @stage(label="Push")
-def push(
-    step: StepContext, grid: A[Grid, Reads("momentum"), Writes("momentum")], *, by: float = 1.0
-) -> Stage["grid"]:
+def push(step: StepContext, grid: A[Grid, Reads("momentum"), Writes("momentum")], *, by: float = 1.0) -> Stage["grid"]:
     """Push the grid.
 
     Args:
@@ -61,7 +73,9 @@ def bump(
 
 @stage(label="Gather")
 def gathered(
-    particles: A[Particles, Reads("position"), Writes("velocity")], grid: A[Grid, Reads("mass", "momentum")], *,
+    particles: A[Particles, Reads("position"), Writes("velocity")],
+    grid: A[Grid, Reads("mass", "momentum")],
+    *,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "grid"]:
     """Grid to particles.
@@ -121,9 +135,12 @@ def substeps(**changes: dict) -> dict:
         "drift": {"type": "drift", "inputs": {"particles": ["strain", "heat"]}},
     }
     nodes |= changes
-    return {"format": "mpm_nodes.substeps", "version": 1,
-            "parameters": {"kernel": ["scatter.kernel", "gather.kernel"], "cfl": ["choose.cfl"]},
-            "nodes": {name: record for name, record in nodes.items() if record is not None}}
+    return {
+        "format": "mpm_nodes.substeps",
+        "version": 1,
+        "parameters": {"kernel": ["scatter.kernel", "gather.kernel"], "cfl": ["choose.cfl"]},
+        "nodes": {name: record for name, record in nodes.items() if record is not None},
+    }
 
 
 def registry(*functions, presets: dict[str, Path] | None = None) -> Registry:

@@ -13,9 +13,18 @@ import outer_nodes
 import plan_stages
 import pytest
 
+from mpm_nodes import data
 from mpm_nodes.data import (
-    Colliders, Grid, Many, Material, Mesh, Metres, OutputPath, Particles, Previous, Range, Reads, Stage,
-    StepContext, SubstepGraph, Vec3, Writes,
+    Material,
+    Mesh,
+    Metres,
+    OutputPath,
+    Particles,
+    Range,
+    Reads,
+    Stage,
+    SubstepGraph,
+    Vec3,
 )
 from mpm_nodes.graph.declare import DeclarationError, node, parse_docstring, stage
 
@@ -36,7 +45,10 @@ def test_a_declared_function_stays_plain():
 def test_ports_are_positional_and_knobs_keyword_only():
     """Everything before `*` is a port, everything after it a knob, in order."""
     declaration = outer_nodes.solve.declaration
-    assert [(p.name, p.many, p.optional) for p in declaration.ports] == [("sources", True, False), ("obstacle", False, True)]
+    assert [(p.name, p.many, p.optional) for p in declaration.ports] == [
+        ("sources", True, False),
+        ("obstacle", False, True),
+    ]
     assert [knob.name for knob in declaration.knobs] == ["gravity", "substeps"]
     assert [(output.name, output.type) for output in declaration.outputs] == [("particles", Particles), ("mesh", Mesh)]
 
@@ -60,9 +72,20 @@ def test_knob_kinds_follow_the_hints():
 
     @node(category="x", label="x")
     def all_kinds(
-        *, a: bool = True, b: A[int, Range(min=0)] = 1, c: A[float, Metres, Range(max=5.0)] = 1.0, d: str = "", e: Path = Path("x"),
-        f: OutputPath = Path("y"), g: Vec3 = (0, 0, 0), h: tuple[int, int] = (1, 2), i: tuple[str, ...] = ("p",),
-        j: Colour = Colour.BLUE, k: SubstepGraph = "simple", m: float | None = None, n: A[Vec3, Metres] | None = None,
+        *,
+        a: bool = True,
+        b: A[int, Range(min=0)] = 1,
+        c: A[float, Metres, Range(max=5.0)] = 1.0,
+        d: str = "",
+        e: Path = Path("x"),
+        f: OutputPath = Path("y"),
+        g: Vec3 = (0, 0, 0),
+        h: tuple[int, int] = (1, 2),
+        i: tuple[str, ...] = ("p",),
+        j: Colour = Colour.BLUE,
+        k: SubstepGraph = "simple",
+        m: float | None = None,
+        n: A[Vec3, Metres] | None = None,
     ) -> None:
         """Take one of each.
 
@@ -103,7 +126,8 @@ def test_a_generated_function_is_declared_from_its_signature():
     hint = A[float, Range(min=0.0)]
     make.__annotations__ = {"stiffness": hint, "return": Material}
     make.__signature__ = inspect.Signature(
-        [inspect.Parameter("stiffness", inspect.Parameter.KEYWORD_ONLY, default=2.0, annotation=hint)], return_annotation=Material
+        [inspect.Parameter("stiffness", inspect.Parameter.KEYWORD_ONLY, default=2.0, annotation=hint)],
+        return_annotation=Material,
     )
     declaration = node(category="Material", label="Made")(make).declaration
     assert declaration.id == "material_made" and declaration.knob("stiffness").default == 2.0
@@ -130,7 +154,7 @@ REFUSED_NODES = [
 @pytest.mark.parametrize(("source", "message"), REFUSED_NODES)
 def test_an_incomplete_node_is_refused(source, message):
     """What is missing is named in one sentence that begins with the place."""
-    scope: dict = {**globals(), "__name__": "their_nodes"}
+    scope: dict = {**vars(data), "__name__": "their_nodes"}
     exec(compile(source, "their_nodes.py", "exec"), scope)
     name = source.split("(")[0].removeprefix("def ")
     with pytest.raises(DeclarationError, match=message) as caught:
@@ -140,7 +164,10 @@ def test_an_incomplete_node_is_refused(source, message):
 
 REFUSED_STAGES = [
     ('def a(particles: A[Particles, Writes("mass")]) -> Stage["grid"]: "Do."', "returns grid, which it does not take"),
-    ('def a(particles: A[Particles, Writes("mass")], grid: A[Grid, Reads()]) -> Stage["grid"]: "Do."', "does not return it"),
+    (
+        'def a(particles: A[Particles, Writes("mass")], grid: A[Grid, Reads()]) -> Stage["grid"]: "Do."',
+        "does not return it",
+    ),
     ('def a(particles: A[Particles, Writes("mas")]) -> Stage["particles"]: "Do."', "particles.mas, which is unknown"),
     ('def a(grid: A[Grid, Reads("deformation")]) -> Stage["grid"]: "Do."', "grid.deformation, which is unknown"),
     ('def a(colliders: A[Colliders, Reads("mass")]) -> Stage["colliders"]: "Do."', "colliders.mass, which is unknown"),
@@ -156,7 +183,7 @@ REFUSED_STAGES = [
 @pytest.mark.parametrize(("source", "message"), REFUSED_STAGES)
 def test_an_incomplete_stage_is_refused(source, message):
     """Unknown arrays, unreturned domains and missing types are named in one sentence."""
-    scope: dict = {**globals(), "__name__": "their_nodes"}
+    scope: dict = {**vars(data), "__name__": "their_nodes"}
     exec(compile(source, "their_nodes.py", "exec"), scope)
     with pytest.raises(DeclarationError, match=message):
         stage(label="x")(scope["a"])
@@ -207,7 +234,10 @@ def test_a_port_accepts_subclasses_and_unions():
 def test_outputs_are_unpacked_by_name():
     """A NamedTuple gives one value per output, a plain value the only one, None none."""
     particles, mesh = Particles({}), object()
-    assert outer_nodes.solve.declaration.unpack(outer_nodes.Solved(particles, mesh)) == {"particles": particles, "mesh": mesh}
+    assert outer_nodes.solve.declaration.unpack(outer_nodes.Solved(particles, mesh)) == {
+        "particles": particles,
+        "mesh": mesh,
+    }
     assert outer_nodes.box.declaration.unpack(particles) == {"particles": particles}
     assert outer_nodes.write.declaration.unpack(None) == {}
 
@@ -230,6 +260,3 @@ def _returning(kind):
 
     one.__annotations__ = {"return": kind}
     return one
-
-
-assert Many and Vec3 and Colliders and Grid and Previous and Writes  # used by the sources that are compiled above

@@ -38,7 +38,10 @@ def test_a_graph_built_in_python_is_the_file_format():
     """Handles become wires, enums, paths, tuples and arrays become JSON, defaults are written out."""
     raw = small_graph().to_json()
     assert raw["settings"] == {"cell_size": 0.05, "fps": 30.0, "start": 3, "end": 9}
-    assert raw["nodes"]["cheese"]["knobs"] == {"density": 300.0, "side": "right"} and raw["nodes"]["cheese"]["version"] == 3
+    assert (
+        raw["nodes"]["cheese"]["knobs"] == {"density": 300.0, "side": "right"}
+        and raw["nodes"]["cheese"]["version"] == 3
+    )
     assert raw["nodes"]["block"]["knobs"] == {"size": [1.0, 2.0, 3.0], "count": 3, "on": True}
     assert raw["nodes"]["sim"]["inputs"] == {"sources": ["block", "cheese"]}
     assert raw["nodes"]["cache"]["inputs"] == {"particles": "sim.particles"}
@@ -58,7 +61,12 @@ def test_what_editors_keep_comes_back():
     """Positions, comments, bypass, and anything under "editor" round-trip."""
     raw = small_graph().to_json()
     raw["editor"] = {"zoom": 0.5, "frames": [{"label": "sim"}]}
-    raw["nodes"]["block"] |= {"position": [120.5, -3], "comment": "melts", "bypass": True, "editor": {"colour": [1, 0, 0]}}
+    raw["nodes"]["block"] |= {
+        "position": [120.5, -3],
+        "comment": "melts",
+        "bypass": True,
+        "editor": {"colour": [1, 0, 0]},
+    }
     assert load_graph(raw, registry=REGISTRY).to_json() == raw
 
 
@@ -70,15 +78,24 @@ def test_missing_knobs_are_filled_in_on_save():
 
 def test_nodes_of_older_versions_are_upgraded():
     """Each version's upgrade runs in turn: version 1 knew half the density, as "rho"."""
-    raw = {"format": "mpm_nodes.graph", "version": 1, "nodes": {"a": {"type": "stuff", "version": 1, "knobs": {"rho": 50.0}}}}
+    raw = {
+        "format": "mpm_nodes.graph",
+        "version": 1,
+        "nodes": {"a": {"type": "stuff", "version": 1, "knobs": {"rho": 50.0}}},
+    }
     entry = load_graph(raw, registry=REGISTRY).to_json()["nodes"]["a"]
     assert entry["version"] == 3 and entry["knobs"] == {"density": 100.0, "side": "left"}
 
 
 def test_an_upgrade_that_fails_is_a_problem():
     """A knob that an upgrade cannot digest is reported with its node, not raised as it is."""
-    message = refused({"format": "mpm_nodes.graph", "version": 1,
-                       "nodes": {"a": {"type": "stuff", "version": 1, "knobs": {"rho": None}}}})
+    message = refused(
+        {
+            "format": "mpm_nodes.graph",
+            "version": 1,
+            "nodes": {"a": {"type": "stuff", "version": 1, "knobs": {"rho": None}}},
+        }
+    )
     assert message.startswith("a: cannot be upgraded from version 1 to 3")
 
 
@@ -110,6 +127,20 @@ def test_a_broken_file_is_one_line(tmp_path, text, message):
     assert caught.value.exit_code == 2
 
 
+def test_a_graph_given_as_a_dict_is_held_to_the_same_rules():
+    """NaN, objects and endless nesting are refused in a dict as in a file."""
+    endless: dict = {}
+    endless["nodes"] = endless
+    for raw, message in (
+        ({"x": float("nan")}, "holds NaN"),
+        ({"x": object()}, "cannot"),
+        (endless, "cannot"),
+        ({}, "not a file"),
+    ):
+        with pytest.raises(GraphError, match=message):
+            load_graph(raw, registry=REGISTRY)
+
+
 def test_an_oversized_file_is_not_read(tmp_path, monkeypatch):
     """A file above the limit is refused by its size alone."""
     monkeypatch.setattr("mpm_nodes.graph.strict_json.read.__defaults__", (100,))
@@ -135,20 +166,38 @@ def test_a_folder_that_cannot_be_written_is_an_output_error(tmp_path):
 def test_all_malformed_parts_are_reported_at_once():
     """Unknown fields, wrong field types, bad names, bad settings and bad wires come as one list with their places."""
     raw = {
-        "format": "mpm_nodes.graph", "version": 1, "colour": 1,
+        "format": "mpm_nodes.graph",
+        "version": 1,
+        "colour": 1,
         "settings": {"cell_size": -1, "fps": "fast", "pfs": 24, "start": {"keys": [[1, 1, "step"]]}},
         "nodes": {
-            "2nd": {"type": "stuff"}, "a": {"typ": "stuff"}, "b": {"type": "stuff", "knbos": {}},
-            "c": {"type": "stuff", "bypass": "yes"}, "d": {"type": "box", "inputs": {"material": 7}},
-            "e": {"type": "box", "version": 0}, "f": {"type": "box", "position": [1]}, "g.h": {"type": "box"},
+            "2nd": {"type": "stuff"},
+            "a": {"typ": "stuff"},
+            "b": {"type": "stuff", "knbos": {}},
+            "c": {"type": "stuff", "bypass": "yes"},
+            "d": {"type": "box", "inputs": {"material": 7}},
+            "e": {"type": "box", "version": 0},
+            "f": {"type": "box", "position": [1]},
+            "g.h": {"type": "box"},
         },
     }
     with pytest.raises(GraphError) as caught:
         load_graph(raw, registry=REGISTRY)
     places = {problem.place for problem in caught.value.problems}
     assert places == {
-        "colour", "settings.cell_size", "settings.fps", "settings.pfs", "settings.start", "2nd", "a", "b.knbos", "c.bypass",
-        "d.material", "e.version", "f.position", "g.h",
+        "colour",
+        "settings.cell_size",
+        "settings.fps",
+        "settings.pfs",
+        "settings.start",
+        "2nd",
+        "a",
+        "b.knbos",
+        "c.bypass",
+        "d.material",
+        "e.version",
+        "f.position",
+        "g.h",
     }
     near = next(problem for problem in caught.value.problems if problem.place == "b.knbos")
     assert "did you mean knobs" in near.cure
@@ -195,10 +244,16 @@ def test_a_setting_is_overridden():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("block.size", "write --set node.knob=value"), ("block=3", "names no knob"), ("blok.size=[1,1,1]", "did you mean block"),
-        ("block.siez=[1,1,1]", "did you mean size"), ("settings.cell=1", "did you mean cell_size"), ("block.size=[1,1", "not JSON"),
-        ("cheese.density=NaN", "holds NaN"), ("settings.cell_size=0", "settings.cell_size: 0 is out of range"),
-        ("block.size.x=1", "has no parts"), ("settings.cell_size=__import__('os')", "is text"),
+        ("block.size", "write --set node.knob=value"),
+        ("block=3", "names no knob"),
+        ("blok.size=[1,1,1]", "did you mean block"),
+        ("block.siez=[1,1,1]", "did you mean size"),
+        ("settings.cell=1", "did you mean cell_size"),
+        ("block.size=[1,1", "not JSON"),
+        ("cheese.density=NaN", "holds NaN"),
+        ("settings.cell_size=0", "settings.cell_size: 0 is out of range"),
+        ("block.size.x=1", "has no parts"),
+        ("settings.cell_size=__import__('os')", "is text"),
     ],
 )
 def test_a_wrong_override_says_what_to_do(text, message):
@@ -221,8 +276,11 @@ def test_keys_are_set_in_python():
 @pytest.mark.parametrize(
     ("arguments", "values", "message"),
     [
-        (("stuf",), {}, "did you mean stuff"), (("stuff", "cheese"), {}, "is taken"), (("stuff", "a.b"), {}, "no name"),
-        (("stuff",), {"densty": 1.0}, "did you mean density"), (("choose",), {}, "unknown"),
+        (("stuf",), {}, "did you mean stuff"),
+        (("stuff", "cheese"), {}, "is taken"),
+        (("stuff", "a.b"), {}, "no name"),
+        (("stuff",), {"densty": 1.0}, "did you mean density"),
+        (("choose",), {}, "unknown"),
     ],
 )
 def test_add_refuses_what_does_not_exist(arguments, values, message):

@@ -26,7 +26,15 @@ def test_a_cook_tells_its_frames_in_order(tmp_path):
     names = [event["event"] for event in events if event["event"] not in ("node", "wrote", "substep")]
     assert names == ["plan", *["frame_start", "frame_done"] * 3, "done"]
     last = [event for event in events if event["event"] == "frame_done"][-1]
-    expected = {"frame": 3, "substeps": 3, "dt_min": 1e-3, "particles": 5, "limit": "cfl", "limit_material": "jam", "seconds_left": 0.0}
+    expected = {
+        "frame": 3,
+        "substeps": 3,
+        "dt_min": 1e-3,
+        "particles": 5,
+        "limit": "cfl",
+        "limit_material": "jam",
+        "seconds_left": 0.0,
+    }
     assert {name: last[name] for name in expected} == expected and last["seconds"] > 0.0
     wrote = [event["path"] for event in events if event["event"] == "wrote"]
     assert wrote[0].endswith("r001/points/points.0001.bin") and len(wrote) == 6

@@ -278,7 +278,9 @@ def test_memory_and_disk_are_compared_with_what_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr(
         source, "preflight", lambda knobs, settings, inputs: {"memory": 10**15, "count": knobs["count"]}, raising=False
     )
-    with pytest.raises(GraphError, match=r"source: needs about 1000\.0 TB of memory.* are free; raise settings\.cell_size \(now 0\.5"):
+    with pytest.raises(
+        GraphError, match=r"source: needs about 1000\.0 TB of memory.* are free; raise settings\.cell_size \(now 0\.5"
+    ):
         execute(shot(), out=tmp_path / "out")
     assert not calls and not (tmp_path / "out").exists()
     seen = []

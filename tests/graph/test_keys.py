@@ -13,7 +13,17 @@ KEYS = [[0, 0.0, "linear"], [10, 20.0, "step"], [20, 5.0, "smooth"], [30, 15.0, 
 
 @pytest.mark.parametrize(
     ("frame", "value"),
-    [(-5, 0.0), (0, 0.0), (2.5, 5.0), (10, 20.0), (19.9, 20.0), (20, 5.0), (25, 10.0), (22.5, 5.0 + 10.0 * 0.15625), (99, 15.0)],
+    [
+        (-5, 0.0),
+        (0, 0.0),
+        (2.5, 5.0),
+        (10, 20.0),
+        (19.9, 20.0),
+        (20, 5.0),
+        (25, 10.0),
+        (22.5, 5.0 + 10.0 * 0.15625),
+        (99, 15.0),
+    ],
 )
 def test_numbers_are_sampled(frame, value):
     """Exact values: held before, between and after; smooth is 3 s^2 - 2 s^3."""
@@ -28,9 +38,13 @@ def test_vectors_are_sampled_per_component():
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({"keys": []}, "not a key list"), ({"keys": [[1, 2]]}, "key 1"), ({"keys": [[1, 2, "wavy"]]}, "wavy"),
-        ({"keys": [[2, 0, "step"], [2, 1, "step"]]}, "does not follow"), ({"keys": [[True, 0, "step"]]}, "no frame"),
-        ({"keys": [[float("inf"), 0, "step"]]}, "no frame"), ({"keys": [[1, 0, "step"]], "loop": 1}, "not a key list"),
+        ({"keys": []}, "not a key list"),
+        ({"keys": [[1, 2]]}, "key 1"),
+        ({"keys": [[1, 2, "wavy"]]}, "wavy"),
+        ({"keys": [[2, 0, "step"], [2, 1, "step"]]}, "does not follow"),
+        ({"keys": [[True, 0, "step"]]}, "no frame"),
+        ({"keys": [[float("inf"), 0, "step"]]}, "no frame"),
+        ({"keys": [[1, 0, "step"]], "loop": 1}, "not a key list"),
     ],
 )
 def test_malformed_key_lists_are_named(raw, message):
@@ -60,7 +74,9 @@ def test_later_keys_do_not_count_in_an_interval():
 
 curves = st.lists(
     st.tuples(st.integers(0, 8), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from(keys.INTERPOLATIONS)),
-    min_size=1, max_size=5, unique_by=lambda key: key[0],
+    min_size=1,
+    max_size=5,
+    unique_by=lambda key: key[0],
 ).map(sorted)
 
 

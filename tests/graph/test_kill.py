@@ -76,7 +76,13 @@ def test_killed_between_renames(results):
     """Death at every one of the steps of six commits, the one before the first rename and the one after the last included."""
     renames = [result for result in results if result["kind"] != "random"]
     assert len(renames) == 6 * 7 and all(result["died"] for result in renames)
-    assert {result["kind"] for result in renames} >= {"synced", "recorded", "renamed stage.txt", "before record", "committed"}
+    assert {result["kind"] for result in renames} >= {
+        "synced",
+        "recorded",
+        "renamed stage.txt",
+        "before record",
+        "committed",
+    }
     assert [result for result in renames if result["wrong"] or result["revisions"] != 1] == []
 
 

@@ -101,7 +101,7 @@ def test_importing_a_node_from_another_file_is_no_second_declaration(tmp_path):
 
 def test_a_missing_folder_is_named(tmp_path):
     """A wrong entry of MPM_NODES_PATH is an error, not silence."""
-    with pytest.raises(RegistryError, match="MPM_NODES_PATH.*nowhere is not a folder"):
+    with pytest.raises(RegistryError, match=r"MPM_NODES_PATH.*nowhere is not a folder"):
         user_registry(tmp_path / "nowhere")
 
 
@@ -132,6 +132,10 @@ def test_entry_points_of_installed_packages_are_found(tmp_path):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[mpm_nodes]\ntheirs = their_package\n")
     code = "from mpm_nodes.graph import registry as r; print(list(r.load('', builtin=False).nodes()))"
-    out = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
-                         capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert out.stdout.strip() == "['their_node']"

@@ -80,7 +80,9 @@ def test_another_graph_is_refused_with_the_difference(tmp_path):
     graph["sim"].entry.comment = "moved"
     assert execute(graph, out=tmp_path, resume=True).cooked == (3,)
     graph.set("sim.push", 0.5)
-    with pytest.raises(ResumeRefused, match=r"r001: was cooked from another graph: sim\.push was 0\.25, is 0\.5") as caught:
+    with pytest.raises(
+        ResumeRefused, match=r"r001: was cooked from another graph: sim\.push was 0\.25, is 0\.5"
+    ) as caught:
         execute(graph, out=tmp_path, resume=True)
     assert caught.value.exit_code == 2
     graph = shot(end=3)
@@ -161,7 +163,9 @@ def test_disk_full_keeps_the_last_good_frame(tmp_path, whole, monkeypatch):
         return write(path, data)
 
     monkeypatch.setattr(pathlib.Path, "write_bytes", full)
-    with pytest.raises(OutputError, match=r"cache, frame 4: .*the disk is full; free some space, then continue with --resume") as caught:
+    with pytest.raises(
+        OutputError, match=r"cache, frame 4: .*the disk is full; free some space, then continue with --resume"
+    ) as caught:
         execute(shot(), out=tmp_path / "out")
     assert caught.value.exit_code == 5
     monkeypatch.undo()
@@ -176,7 +180,11 @@ def test_disk_full_while_the_checkpoint_is_written(tmp_path, monkeypatch):
         pytest.skip("needs /dev/full")
 
     def reserve(transaction, parts):
-        return pathlib.Path("/dev/full") if parts[0] == "checkpoints" and transaction.frame == 2 else before(transaction, parts)
+        return (
+            pathlib.Path("/dev/full")
+            if parts[0] == "checkpoints" and transaction.frame == 2
+            else before(transaction, parts)
+        )
 
     from mpm_nodes.graph.transaction import FrameTransaction
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fake_nodes import Cloud
 
+from mpm_nodes.data import Material, Particles
 from mpm_nodes.graph.store import ABSENT, DiskStore, MemoryStore, freeze, size_in_bytes
 
 
@@ -104,3 +105,20 @@ def test_disk_store_ignores_values_of_another_format(tmp_path, monkeypatch):
     store.put("a", "out", kilobyte())
     monkeypatch.setattr(Cloud, "STATE_FORMAT", 2, raising=False)
     assert store.get("a", "out", Cloud) is ABSENT
+
+
+def test_particles_come_back_from_disk_as_they_were(tmp_path):
+    """Columns of every dtype, materials, spacing and time survive the way through a file."""
+    columns = {
+        "position": np.arange(12.0).reshape(4, 3), "velocity": np.ones((4, 3), np.float32), "id": np.arange(4),
+        "material": np.array([0, 1, 0, 1], np.int32), "paint": np.array([1, 2, 3, 4], np.uint8),
+    }  # fmt: skip
+    snow = Material("snow", {"youngs_modulus": 1.4e5}, 400.0, "cheese")
+    particles = Particles(columns, (snow, Material("liquid", {}, 1000.0)), 0.02, 1.5)
+    store = DiskStore(tmp_path)
+    assert store.put("key", "particles", particles)
+    back = store.get("key", "particles", Particles)
+    assert (back.materials, back.spacing, back.time) == (particles.materials, 0.02, 1.5)
+    assert list(back.attributes) == list(columns)
+    for name, column in columns.items():
+        assert back[name].dtype == column.dtype and np.array_equal(back[name], column)

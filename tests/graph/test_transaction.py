@@ -277,7 +277,9 @@ def test_output_root_that_is_a_file_is_refused(tmp_path):
         Revision.create(tmp_path / "out", MANIFEST)
 
 
-@pytest.mark.parametrize("code, words", [(errno.EACCES, "permission denied"), (errno.ENOSPC, "disk is full"), (errno.EIO, "cannot be")])
+@pytest.mark.parametrize(
+    "code, words", [(errno.EACCES, "permission denied"), (errno.ENOSPC, "disk is full"), (errno.EIO, "cannot be")]
+)
 def test_errors_of_the_disk_become_output_errors(tmp_path, monkeypatch, code, words):
     """Whatever the operating system refuses while a frame is committed, the frames before stay as they were."""
     revision = Revision.create(tmp_path, MANIFEST)

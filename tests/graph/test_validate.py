@@ -55,7 +55,11 @@ def test_a_sound_graph_has_no_problem(graph):
         ("block.size", [1, 2], "has 2 components; allowed: 3 numbers >= 0 [m]"),
         ("block.size", [1, 2, -3], "has a component that is out of range"),
         ("block.size", 3.0, "is a number"),
-        ("block.size", {"keys": [[1, [1, 1, 1], "linear"], [5, [1, 1, -1], "linear"]]}, "at frame 5 has a component that is out"),
+        (
+            "block.size",
+            {"keys": [[1, [1, 1, 1], "linear"], [5, [1, 1, -1], "linear"]]},
+            "at frame 5 has a component that is out",
+        ),
         ("block.size", {"keys": [[1, [1, 1, 1], "wavy"]]}, "interpolation 'wavy'; allowed: step | linear | smooth"),
         ("block.size", {"keys": [[1, {"keys": [[1, [1, 1, 1], "step"]]}, "step"]]}, "key list within a key list"),
         ("block.on", "yes", "is text; allowed: true or false"),
@@ -66,11 +70,15 @@ def test_a_sound_graph_has_no_problem(graph):
         ("cheese.density", "400", "is text; allowed: a number > 0"),
         ("cheese.density", None, "has no value"),
         ("cheese.density", 10**400, "is too large"),
-        ("cheese.side", "lefft", '"lefft" is not one of the choices; allowed: left | right; choose \'left\''),
+        ("cheese.side", "lefft", "\"lefft\" is not one of the choices; allowed: left | right; choose 'left'"),
         ("cheese.side", 1, "is not one of the choices"),
         ("bowl.file", 3, "is a number; allowed: a path"),
         ("bowl.file", "a\0b", "NUL"),
-        ("cache.folder", "/etc", "is an absolute path; allowed: a relative path below the output folder; choose the folder with --out"),
+        (
+            "cache.folder",
+            "/etc",
+            "is an absolute path; allowed: a relative path below the output folder; choose the folder with --out",
+        ),
         ("cache.folder", "C:\\temp", "is an absolute path"),
         ("cache.folder", "~/x", "is an absolute path"),
         ("cache.folder", "a/../../b", "climbs out of the output folder"),
@@ -209,22 +217,43 @@ def test_an_empty_graph_is_refused(registry):
         ("../../etc/passwd", "sim.substeps.preset", "is no preset"),
         ({"preset": "simple", "set": {"kernle": "cubic"}}, "sim.substeps.kernle", "did you mean kernel"),
         ({"preset": "simple", "set": {"kernel": "cubik"}}, "sim.substeps.gather.kernel", "choose 'cubic'"),
-        ({"preset": "simple", "set": {"push.by": {"keys": [[1, "x", "step"]]}}}, "sim.substeps.push.by", "at frame 1 is text"),
+        (
+            {"preset": "simple", "set": {"push.by": {"keys": [[1, "x", "step"]]}}},
+            "sim.substeps.push.by",
+            "at frame 1 is text",
+        ),
         ({"preset": "simple", "set": {"choose.cfl": 2}}, "sim.substeps.choose.cfl", "out of range"),
         ({"preset": "simple", "sets": {}}, "sim.substeps.sets", "does not stand beside a preset"),
-        ({"nodes": {}}, "sim.substeps.substeps", "not a file of format mpm_nodes.substeps"),
+        ({"nodes": {}}, "sim.substeps", "not a file of format mpm_nodes.substeps"),
         (substeps(push={"type": "pusch", "inputs": {"grid": "scatter"}}), "sim.substeps.push", "did you mean push"),
         (substeps(push={"type": "box"}), "sim.substeps.push", "a node, not a stage"),
         (substeps(push={"type": "push", "inputs": {}}), "sim.substeps.push.grid", "has no wire"),
-        (substeps(push={"type": "push", "inputs": {"grid": "skatter"}}), "sim.substeps.push.grid", "did you mean scatter"),
-        (substeps(push={"type": "push", "inputs": {"grid": "choose"}}), "sim.substeps.push.grid", "choose.grid, which is no output"),
-        (substeps(push={"type": "push", "inputs": {"grid": "scatter.particles"}}), "sim.substeps.push.grid", "carries particles"),
-        (substeps(push={"type": "push", "inputs": {"grid": "particles"}}), "sim.substeps.push.grid", "carries particles"),
+        (
+            substeps(push={"type": "push", "inputs": {"grid": "skatter"}}),
+            "sim.substeps.push.grid",
+            "did you mean scatter",
+        ),
+        (
+            substeps(push={"type": "push", "inputs": {"grid": "choose"}}),
+            "sim.substeps.push.grid",
+            "choose.grid, which is no output",
+        ),
+        (
+            substeps(push={"type": "push", "inputs": {"grid": "scatter.particles"}}),
+            "sim.substeps.push.grid",
+            "carries particles",
+        ),
+        (
+            substeps(push={"type": "push", "inputs": {"grid": "particles"}}),
+            "sim.substeps.push.grid",
+            "carries particles",
+        ),
         (substeps(push={"type": "push", "inputs": {"grid": "bump"}}), "sim.substeps.bump", "bump -> push -> bump"),
         (substeps(push={"type": "push", "version": 2, "inputs": {"grid": "scatter"}}), "sim.substeps.push", "newer"),
         (substeps(grid={"type": "pass_grid", "inputs": {"grid": "grid"}}), "sim.substeps.grid", "reserved name"),
         (substeps() | {"parameters": {"p": ["push.bye"]}}, "sim.substeps.parameters.p", "did you mean by"),
         (substeps() | {"parameters": {"p": ["pusch.by"]}}, "sim.substeps.parameters.p", "did you mean push"),
+        (substeps() | {"version": 9}, "sim.substeps.version", "newer mpm-nodes"),
         (substeps() | {"nodes": {}, "parameters": {}}, "sim.substeps.nodes", "holds no stage"),
     ],
 )
@@ -237,7 +266,11 @@ def test_bad_substeps_are_named_within_their_node(graph, value, place, message):
 
 def test_good_substeps_are_accepted_in_each_form(graph):
     """A preset name, a preset with settings, and a whole document."""
-    for value in ("simple", {"preset": "simple", "set": {"kernel": "cubic", "push.by": 2}}, substeps() | {"set": {"cfl": 0.1}}):
+    for value in (
+        "simple",
+        {"preset": "simple", "set": {"kernel": "cubic", "push.by": 2}},
+        substeps() | {"set": {"cfl": 0.1}},
+    ):
         graph.nodes["sim"].knobs["substeps"] = value
         assert validate(graph) == []
 
@@ -245,7 +278,8 @@ def test_good_substeps_are_accepted_in_each_form(graph):
 def test_all_problems_come_at_once_one_line_each(registry):
     """One error carries everything that is wrong, one line each, exit code 2."""
     raw = {
-        "format": "mpm_nodes.graph", "version": 1,
+        "format": "mpm_nodes.graph",
+        "version": 1,
         "nodes": {
             "a": {"type": "stuff", "version": 3, "knobs": {"density": -1, "side": "up"}},
             "b": {"type": "box", "knobs": {"count": 100}, "inputs": {"material": "c"}},
@@ -258,7 +292,14 @@ def test_all_problems_come_at_once_one_line_each(registry):
     lines = str(caught.value).splitlines()
     assert len(lines) == len(caught.value.problems) == 7 and caught.value.exit_code == 2
     assert sorted(line.split(":")[0] for line in lines) == [
-        "a.density", "a.side", "b.count", "b.material", "d", "e.folder", "e.particles"]
+        "a.density",
+        "a.side",
+        "b.count",
+        "b.material",
+        "d",
+        "e.folder",
+        "e.particles",
+    ]
 
 
 def test_long_values_are_shortened(graph):

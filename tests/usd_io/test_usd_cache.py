@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cache_samples import ALL, MATERIAL, manifest, particles, tetrahedron, write_frame, write_frames
+from cache_samples import ALL, MATERIAL, manifest, particles, sphere, tetrahedron, write_frame, write_frames
 from pxr import Gf, Sdf, Usd, UsdGeom
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Mesh, OutputError, Particles
@@ -275,6 +275,20 @@ def test_own_cache_is_a_source(cache):
     found = read_points(FrameContext(2, base=cache), path=Path("shot.usda"))
     assert found.materials == (MATERIAL,)
     assert np.allclose(found["mass"], 4e-4)
+
+
+def test_missing_usd_names_the_cure(monkeypatch):
+    """Without usd-core the node says what to install, and is not taken for defective."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r'pip install "mpm-nodes\[usd\]"'):
+        read_points(FrameContext(1), MATERIAL, path=Path("in.usda"))
+
+
+def test_fields_that_share_a_name_with_a_prim_stay_apart(tmp_path):
+    """Readers name objects by leaf name: a grid called `mesh` gets a prim name of its own, the grid keeps its name."""
+    grid = dataclasses.replace(sphere((0, 0, 0), 0.1, 0.02), name="mesh")
+    layer = frame_layer(CacheNames("a"), 1, 24.0, mesh=tetrahedron(), volumes=[grid])
+    assert layer.GetAttributeAtPath("/a/volume/mesh_2.fieldName").default == "mesh"
 
 
 @pytest.mark.parametrize("content", [b"", b"no usd", b"PXR-USDC\x00\x08" + b"\x7f" * 200])

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 OCTAHEDRON = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], np.float32)
 FACES = np.array([[0, 2, 4], [2, 1, 4], [1, 3, 4], [3, 0, 4], [2, 0, 5], [1, 2, 5], [3, 1, 5], [0, 3, 5]], np.int32)
@@ -23,8 +22,8 @@ def write_cache(folder: Path, frames: int = 5, with_surface: bool = False) -> Pa
     stage.SetEndTimeCode(frames)
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/sim").GetPrim())
     points = UsdGeom.Points.Define(stage, "/sim/points")
-    skin = _octahedron(stage, "/sim/surface", 0.3, 1) if with_surface else None
-    _octahedron(stage, "/sim/bowl", 0.4, frames)
+    skin = _octahedron(stage, "/sim/mesh", 0.3) if with_surface else None
+    _octahedron(stage, "/sim/collider_bowl", 0.4)
     axis = (np.arange(12) + 0.5) / 12 - 0.5
     block = 0.6 * np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3).astype(np.float32)
     for frame in range(1, frames + 1):
@@ -37,7 +36,7 @@ def write_cache(folder: Path, frames: int = 5, with_surface: bool = False) -> Pa
     return path
 
 
-def _octahedron(stage, path: str, size: float, frames: int):
+def _octahedron(stage, path: str, size: float):
     from pxr import UsdGeom, Vt
 
     mesh = UsdGeom.Mesh.Define(stage, path)
@@ -46,10 +45,3 @@ def _octahedron(stage, path: str, size: float, frames: int):
     mesh.GetFaceVertexCountsAttr().Set(Vt.IntArray([3] * len(FACES)))
     mesh.GetFaceVertexIndicesAttr().Set(Vt.IntArray.FromNumpy(FACES.reshape(-1)))
     return mesh
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """Output folder of the small cache."""
-    write_cache(tmp_path / "out")
-    return tmp_path / "out"

@@ -1,0 +1,293 @@
+"""Collisions of particle paths with posed bodies and domain walls.
+
+Symbols
+    x, v        position at the start of the substep, velocity      m, m/s
+    s           time within the substep, 0 (start) to 1 (end)       -
+    g(s)        phi at the moving point, of the body posed at s     m
+
+A path is sphere-traced relative to the moving body, so bodies thinner than a cell or faster than the particle do not leak.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mpm_nodes.kernels.collision import DELETE, OPEN, SEPARATE, respond, to_body, world_normal
+from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.level_set import FRICTION, OWN_SPEED, RULE, Bodies, body_velocity, sample_body
+
+SKIN = 0.01
+"""Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
+STEP = 0.02
+"""Shortest step of the path tracing [cells]: thinner corners than this may be cut."""
+PUSH = 0.5
+"""Farthest that a particle found inside a body is pushed out in one substep [cells]."""
+BOUNCES = 4
+"""Contacts followed along one path; after the last the particle stays where it touches, carried by the body."""
+
+LARGEST_SHIFT = 2.0
+"""Farthest that a stored position is moved in one substep [cells]."""
+FASTEST = 1.0e24
+"""Square of the speed from which on a particle counts as diverged [m^2/s^2]."""
+
+
+# ---------------------------------------------------------------- the moving body
+@kernel(fastmath=False)
+def _moving_frame(b, s, x0, x1, x2, real):
+    """Return y at time s: between the positions that both end poses give, exact at either end."""
+    a0, a1, a2 = to_body(b, 0, x0, x1, x2, real)
+    c0, c1, c2 = to_body(b, 1, x0, x1, x2, real)
+    return a0 + s * (c0 - a0), a1 + s * (c1 - a1), a2 + s * (c2 - a2)
+
+
+@kernel(fastmath=False)
+def _phi_at(b, s, x0, x1, x2, bodies):
+    """Return g: phi at world point x at time s, and its gradient in the body's frame."""
+    y0, y1, y2 = _moving_frame(b, s, x0, x1, x2, bodies.real)
+    return sample_body(b, s, y0, y1, y2, bodies)
+
+
+@kernel(fastmath=False)
+def _clear_of(b, x0, x1, x2, radius, dt, bodies):
+    """Whether nothing inside the ball around x can meet body b during the substep (phi is 1-Lipschitz)."""
+    a0, a1, a2 = to_body(b, 0, x0, x1, x2, bodies.real)
+    c0, c1, c2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    moved = np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) + dt * bodies.real[b, OWN_SPEED]
+    return sample_body(b, 1.0, c0, c1, c2, bodies)[0] > radius + moved
+
+
+# ---------------------------------------------------------------- particle paths
+@kernel(parallel=True, fastmath=False)
+def collide_particle_paths(
+    offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls, wall_rules, doomed,
+    integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
+):
+    """Follow each particle's path over the substep and end it outside every body and closed wall.
+
+    Before: x at the start of the substep, v its final velocity. After: v obeys the rule of what the path met, and x is such
+    that x + dt v is where the path ends (so that the position update that follows needs no knowledge of contacts).
+
+    Args:
+        offset: Fixed-point position in the block, 3 rows of `stride`, changed in place.
+        velocity: 3 rows of `stride`, changed in place [m/s].
+        stride: Length of a row.
+        block_coord: Particle blocks, shape (n, 3), int32.
+        block_start: First particle of each block, shape (n + 1,), int32.
+        shift_bits: Fixed-point bits S: offset 2^-S is in cells.
+        h: Grid spacing [m].
+        shift: Particle origin in the frame of the bodies, shape (3,) [m].
+        dt: Substep [s].
+        walls: Box corners (2, 3) in the frame of the bodies [m].
+        wall_rules: Rules of the sides -x +x -y +y -z +z and one friction, shape (7,), float64.
+        doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
+        integer ... coarse_velocities: The arrays of `Bodies`.
+    """
+    bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
+    for block in prange(block_coord.shape[0]):
+        _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls,
+                                wall_rules, doomed, bodies)
+
+
+@kernel(fastmath=False)
+def _block_ball(first, last, offset, velocity, stride, dt, unit, h):
+    """Return the centre (relative to the block) and radius of a ball that holds every path of the block [m]."""
+    fastest = 0.0
+    for p in range(first, last):
+        v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+        fastest = max(fastest, v0 * v0 + v1 * v1 + v2 * v2)
+    squared = 0.0
+    centre0 = centre1 = centre2 = 0.0
+    for axis in range(3):
+        low = high = offset[axis * stride + first]
+        for p in range(first + 1, last):
+            low = min(low, offset[axis * stride + p])
+            high = max(high, offset[axis * stride + p])
+        middle, half = 0.5 * unit * h * (float(low) + float(high)), 0.5 * unit * h * (float(high) - float(low))
+        squared += half * half
+        if axis == 0:
+            centre0 = middle
+        elif axis == 1:
+            centre1 = middle
+        else:
+            centre2 = middle
+    return centre0, centre1, centre2, np.sqrt(squared) + dt * np.sqrt(fastest) + 2.0 * SKIN * h
+
+
+@kernel(fastmath=False)
+def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls,
+                            wall_rules, doomed, bodies):
+    first, last = block_start[block], block_start[block + 1]
+    if first == last:
+        return
+    unit = 2.0 ** -float(shift_bits)
+    b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
+    b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
+    b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
+    c0, c1, c2, radius = _block_ball(first, last, offset, velocity, stride, dt, unit, h)
+    near = np.empty(bodies.real.shape[0], np.int64)
+    count = 0
+    for b in range(bodies.real.shape[0]):
+        if not _clear_of(b, b0 + c0, b1 + c1, b2 + c2, radius, dt, bodies):
+            near[count] = b
+            count += 1
+    walled = False
+    for side in range(6):
+        axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+        centre = b0 + c0 if axis == 0 else (b1 + c1 if axis == 1 else b2 + c2)
+        walled |= wall_rules[side] != OPEN and sign * (centre - walls[side & 1, axis]) < radius
+    if count == 0 and not walled:
+        return
+    for p in range(first, last):
+        x0 = b0 + h * unit * offset[p]
+        x1 = b1 + h * unit * offset[stride + p]
+        x2 = b2 + h * unit * offset[2 * stride + p]
+        v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+        if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
+            continue  # diverged: the step that checks velocities reports it
+        met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near[:count], bodies)
+        if walled:
+            met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
+            if gone:
+                doomed[p] = 1
+        if met:
+            scale, most = 1.0 / (h * unit), LARGEST_SHIFT / unit  # offsets must not overflow whatever a body does
+            offset[p] += int(np.rint(min(max((z0 - x0) * scale, -most), most)))
+            offset[stride + p] += int(np.rint(min(max((z1 - x1) * scale, -most), most)))
+            offset[2 * stride + p] += int(np.rint(min(max((z2 - x2) * scale, -most), most)))
+            velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
+
+
+@kernel(fastmath=False)
+def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
+    """Return (met, position to advance from, velocity) of one particle after the contacts of its path."""
+    met = False
+    s = pushed = 0.0
+    p0, p1, p2 = x0, x1, x2
+    last = -1
+    for bounce in range(BOUNCES):
+        hit, at = -1, 2.0
+        for k in range(near.shape[0]):
+            # what sticks or slides was set down at the skin and is still in contact there
+            holds = bounce == 0 and bodies.integer[near[k], RULE] != SEPARATE
+            touching = 1.5 * SKIN * h if holds else 0.0
+            found = trace(near[k], s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies)
+            if found < at:
+                hit, at = near[k], found
+        if hit < 0:
+            last = -1
+            break
+        met, last = True, hit
+        ahead = (at - s) * dt
+        p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
+        y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
+        phi, g0, g1, g2 = _phi_at(hit, s, p0, p1, p2, bodies)
+        n0, n1, n2 = world_normal(hit, s, g0, g1, g2, bodies.real)
+        w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
+        v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], n0, n1, n2, v0, v1, v2, w0, w1, w2)
+        out = min(max(SKIN * h - phi, 0.0), PUSH * h - pushed)
+        pushed += out
+        p0, p1, p2 = p0 + out * n0, p1 + out * n1, p2 + out * n2
+    rest = (1.0 - s) * dt
+    if last >= 0:
+        # still in contact after the last bounce: wait at the touching point, carried by the body
+        y0, y1, y2 = _moving_frame(last, s, p0, p1, p2, bodies.real)
+        w0, w1, w2 = body_velocity(last, dt, y0, y1, y2, bodies)
+        p0, p1, p2 = p0 + rest * (w0 - v0), p1 + rest * (w1 - v1), p2 + rest * (w2 - v2)
+    gone = s * dt
+    return met, p0 - gone * v0, p1 - gone * v1, p2 - gone * v2, v0, v1, v2
+
+
+@kernel(fastmath=False)
+def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
+    """Return the time (s..1) at which the path from p first touches body b, or 2: sphere tracing of g with a least step.
+
+    The returned point lies outside the body (g > 0) unless the path begins inside. A path that begins with g <= touching
+    begins in contact.
+    """
+    g = _phi_at(b, s, p0, p1, p2, bodies)[0]
+    if g <= touching:
+        return s
+    rest = (1.0 - s) * dt
+    e0, e1, e2 = p0 + rest * v0, p1 + rest * v1, p2 + rest * v2
+    a0, a1, a2 = _moving_frame(b, s, p0, p1, p2, bodies.real)
+    c0, c1, c2 = to_body(b, 1, e0, e1, e2, bodies.real)
+    length = 1.05 * np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) + rest * bodies.real[b, OWN_SPEED]
+    if g > length:
+        return 2.0
+    before, t = 0.0, 0.0  # along the rest of the path, 0..1
+    while before < 1.0:
+        t = min(before + max(g, STEP * h) / max(length, 1e-300), 1.0)
+        at, along = s + (1.0 - s) * t, t * rest
+        g = _phi_at(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies)[0]
+        if g <= 0.0:
+            break
+        before = t
+    if before >= 1.0:
+        return 2.0
+    for _ in range(6):
+        middle = 0.5 * (before + t)
+        at, along = s + (1.0 - s) * middle, middle * rest
+        g = _phi_at(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies)[0]
+        if g <= 0.0:
+            t = middle
+        else:
+            before = middle
+    return s + (1.0 - s) * before
+
+
+@kernel(fastmath=False)
+def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
+    """Apply the walls to a particle that would advance from z with v; the last value says that it is to be deleted."""
+    gone = False
+    for side in range(6):
+        rule = int(wall_rules[side])
+        if rule == OPEN:
+            continue
+        axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+        plane = walls[side & 1, axis]
+        z = z0 if axis == 0 else (z1 if axis == 1 else z2)
+        v = v0 if axis == 0 else (v1 if axis == 1 else v2)
+        if sign * (z + dt * v - plane) >= 0.0:
+            continue
+        met = True
+        if rule == DELETE:
+            gone = True
+            continue
+        n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
+        v0, v1, v2 = respond(rule, wall_rules[6], n0, n1, n2, v0, v1, v2, 0.0, 0.0, 0.0)
+        if axis == 0:
+            z0 = plane - dt * v0
+        elif axis == 1:
+            z1 = plane - dt * v1
+        else:
+            z2 = plane - dt * v2
+    return met, z0, z1, z2, v0, v1, v2, gone
+
+
+# ---------------------------------------------------------------- report
+@kernel(fastmath=False)
+def penetration(
+    offset, stride, block_coord, block_start, shift_bits, h, shift,
+    integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
+):
+    """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
+    bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
+    found = np.zeros((real.shape[0], 2))
+    cell = h * 2.0 ** -float(shift_bits)
+    for block in range(block_coord.shape[0]):
+        b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
+        b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
+        b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
+        for b in range(real.shape[0]):
+            c0, c1, c2 = to_body(b, 1, b0, b1, b2, real)
+            if sample_body(b, 1.0, c0, c1, c2, bodies)[0] > 14.0 * h:  # offsets reach 8 cells along each axis
+                continue
+            for p in range(block_start[block], block_start[block + 1]):
+                y0, y1, y2 = to_body(b, 1, b0 + cell * offset[p], b1 + cell * offset[stride + p],
+                                      b2 + cell * offset[2 * stride + p], real)
+                phi = sample_body(b, 1.0, y0, y1, y2, bodies)[0]
+                if phi < 0.0:
+                    found[b, 0] += 1.0
+                    found[b, 1] = max(found[b, 1], -phi)
+    return found

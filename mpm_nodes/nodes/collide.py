@@ -1,0 +1,231 @@
+"""Colliders: analytic shapes, level sets from .vdb files, meshes from USD stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mpm_nodes.data import (
+    A,
+    Collider,
+    CollisionRule,
+    Degrees,
+    FrameContext,
+    GraphSettings,
+    Metres,
+    Range,
+    Unitless,
+    Vec3,
+)
+from mpm_nodes.graph.declare import node
+from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
+
+_Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
+_Friction = Range(min=0.0, soft_max=1.0)
+
+
+@node(category="Collide", label="Sphere Collider", version=1)
+def collide_sphere(
+    ctx: FrameContext,
+    *,
+    centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    radius: A[float, Metres, _Length] = 0.5,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "sphere",
+) -> Collider:
+    """Collide with a ball; key its centre or rotation to move it.
+
+    Args:
+        centre: Centre of the ball.
+        rotation: Turns about x, then y, then z; a spinning ball drags what sticks to it.
+        radius: Radius; it stays the same within a frame.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it.
+    """
+    from mpm_nodes.kernels.level_set import SPHERE
+
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    return Collider(name, rule, friction, motion.shape(SPHERE, (radius,)), motion.at_end(sphere_mesh(radius)))
+
+
+@node(category="Collide", label="Box Collider", version=1)
+def collide_box(
+    ctx: FrameContext,
+    *,
+    centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    size: A[Vec3, Metres, _Length] = (1.0, 1.0, 1.0),
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "box",
+) -> Collider:
+    """Collide with a box of any thinness; key its centre or rotation to move it.
+
+    Args:
+        centre: Centre of the box.
+        rotation: Turns about x, then y, then z.
+        size: Edge lengths.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it.
+    """
+    from mpm_nodes.kernels.level_set import BOX
+
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    half = tuple(0.5 * edge for edge in size)
+    return Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)))
+
+
+@node(category="Collide", label="Capsule Collider", version=1)
+def collide_capsule(
+    ctx: FrameContext,
+    *,
+    centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    radius: A[float, Metres, _Length] = 0.1,
+    length: A[float, Metres, Range(min=0.0, soft_max=10.0)] = 0.5,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "capsule",
+) -> Collider:
+    """Collide with a cylinder with round ends; key its centre or rotation to move it.
+
+    Args:
+        centre: Middle of the axis.
+        rotation: Turns about x, then y, then z; the axis is y before.
+        radius: Radius of the cylinder and of its ends.
+        length: Length of the axis between the centres of the ends.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it.
+    """
+    from mpm_nodes.kernels.level_set import CAPSULE
+
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    shape = motion.shape(CAPSULE, (radius, 0.5 * length))
+    return Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)))
+
+
+@node(category="Collide", label="Plane Collider", version=1)
+def collide_plane(
+    ctx: FrameContext,
+    *,
+    centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    shown_size: A[float, Metres, _Length] = 4.0,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "plane",
+) -> Collider:
+    """Collide with the half space below a plane; key its centre or rotation to move it.
+
+    Args:
+        centre: A point of the plane.
+        rotation: Turns about x, then y, then z; the plane is horizontal before, its solid side below.
+        shown_size: Edge of the square that shows it; it collides everywhere.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it.
+    """
+    from mpm_nodes.kernels.level_set import PLANE
+
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    return Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)))
+
+
+@node(category="Collide", label="VDB Collider", version=1)
+def collide_vdb(
+    ctx: FrameContext,
+    *,
+    path: Path,
+    grid: str = "surface",
+    velocity_grid: str = "vel",
+    sequence: bool = False,
+    frame_offset: int = 0,
+    translate: A[Vec3, Metres] = (0.0, 0.0, 0.0),
+    rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    scale: A[float, Unitless, _Length] = 1.0,
+    resample: bool = False,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "",
+) -> Collider:
+    """Collide with the level set in a .vdb file, or with a numbered sequence of them.
+
+    Args:
+        path: The file; for a sequence any of its files (name.0001.vdb) or a pattern (name.####.vdb).
+        grid: Name of the level set.
+        velocity_grid: Name of the velocity grid [m/s]; used when the file has it, else motion is estimated.
+        sequence: One file a frame; in between, the level sets are carried by their velocity and blended.
+        frame_offset: Added to the frame number to find the file of a sequence.
+        translate: Moves the collider, after turning.
+        rotation: Turns about x, then y, then z, about the file's origin.
+        scale: Factor on all lengths of the file, for files that are not in metres.
+        resample: Rebuild the distances of a level set whose voxels are not cubes.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it; empty takes the file's name.
+    """
+    from mpm_nodes.kernels.level_set import LEVEL_SET
+    from mpm_nodes.nodes.collider_files import vdb_body, vdb_sequence
+
+    file = _from_base(ctx, path)
+
+    def body(one: Path):
+        return vdb_body(one, grid, velocity_grid, scale, resample)
+
+    bodies, times = vdb_sequence(ctx, file, body, frame_offset) if sequence else ((body(file),), np.zeros(1))
+    motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation})
+    shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
+    return Collider(name or file.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh))
+
+
+@node(category="Collide", label="USD Mesh Collider", version=1)
+def collide_usd(
+    ctx: FrameContext,
+    settings: GraphSettings,
+    *,
+    path: Path,
+    prim: str = "",
+    voxel_size: A[float, Metres, Range(min=0.0, soft_max=0.1)] = 0.0,
+    thickness: A[float, Metres, Range(min=0.0, soft_max=0.1)] = 0.0,
+    frame_offset: A[float, Unitless] = 0.0,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, _Friction] = 0.0,
+    name: str = "",
+) -> Collider:
+    """Collide with the meshes of a USD stage: still, moved as a rigid body, or deforming.
+
+    Small holes are closed and flipped or overlapping parts put right, with a warning that counts them. The stage's units and
+    up axis are converted.
+
+    Args:
+        path: The USD file.
+        prim: Prim at or below which meshes are taken: its path, or its name when only one has it; empty takes all.
+        voxel_size: Edge of the level set's voxels; 0 takes half a cell, less where the mesh is thinner.
+        thickness: 0 for closed meshes; a sheet without an inside becomes a shell of this thickness.
+        frame_offset: Added to the frame number before the stage is read.
+        rule: What contact does to the velocity.
+        friction: Coulomb coefficient, for the rule separate.
+        name: What messages call it; empty takes the prim's or the file's name.
+    """
+    from mpm_nodes.kernels.level_set import LEVEL_SET
+    from mpm_nodes.nodes.collider_files import MeshOptions, usd_body
+
+    file = _from_base(ctx, path)
+    body = usd_body(ctx, file, prim, MeshOptions(voxel_size, settings.cell_size, thickness), frame_offset)
+    title = name or (prim.rsplit("/", 1)[-1] if prim else file.stem)
+    for warning in body.warnings:
+        ctx.report("warning", message=warning, where=title)
+    motion: Motion = body.motion
+    shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
+    return Collider(title, rule, friction, shape, body.mesh)
+
+
+def _from_base(ctx: FrameContext, path: Path) -> Path:
+    """Return the path, taken from the graph's folder when it is relative."""
+    return Path(path) if ctx.base is None else Path(ctx.base) / path

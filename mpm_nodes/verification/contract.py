@@ -1,0 +1,117 @@
+"""What a verification problem is: a scene with an exact answer, and the record of one run of it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from mpm_nodes.data import MpmNodesError
+
+__all__ = ["Finding", "Problem", "Record", "registered"]
+
+_REGISTERED: list[type[Problem]] = []
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One number that a problem checks: |measured - expected| <= tolerance.
+
+    Attributes:
+        expected: The exact answer.
+        measured: What the solver gave.
+        tolerance: Largest difference allowed, in the same unit.
+        what: Which number it is, for problems that check several.
+    """
+
+    expected: float
+    measured: float
+    tolerance: float
+    what: str = ""
+
+    @classmethod
+    def relative(cls, expected: float, measured: float, tolerance: float, what: str = "") -> Finding:
+        """Return a finding whose tolerance is a fraction of the expected value."""
+        return cls(expected, measured, tolerance * abs(expected), what)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the difference is within the tolerance (never for NaN)."""
+        return bool(abs(self.measured - self.expected) <= self.tolerance)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Outcome of one check, as written to JSON.
+
+    Attributes:
+        name: Name of the problem and of the number.
+        source: Where scene and answer come from.
+        expected: The exact answer.
+        measured: What the solver gave; words where there is no number.
+        tolerance: Largest difference allowed.
+        passed: Whether the difference is within it.
+        seconds: Wall-clock time.
+    """
+
+    name: str
+    source: str
+    expected: float
+    measured: float | str
+    tolerance: float
+    passed: bool
+    seconds: float
+
+
+class Problem:
+    """A scene with an exact answer; subclasses register themselves.
+
+    The docstring of a problem says what must hold, and then, each on its own line: "Scene:" what is simulated,
+    "Exact:" the answer with its formula, "Tolerance:" how close and why.
+
+    Attributes:
+        name: What users type.
+        source: Paper or textbook.
+        slow: True for problems that take more than a few seconds: they run with --all or by name.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    slow: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        _REGISTERED.append(cls)
+
+    def findings(self) -> Iterator[Finding]:
+        """Run the scene and yield what was measured."""
+        raise NotImplementedError
+
+    def records(self) -> Iterator[Record]:
+        """Run the scene and yield its records; an error of the solver is a failed record, not a traceback."""
+        begin = time.perf_counter()
+        try:
+            for finding in self.findings():
+                end = time.perf_counter()
+                yield self._record(finding, end - begin)
+                begin = end
+        except MpmNodesError as error:
+            yield Record(self.name, self.source, 0.0, str(error), 0.0, False, time.perf_counter() - begin)
+
+    def _record(self, finding: Finding, seconds: float) -> Record:
+        measured = float(finding.measured)
+        return Record(f"{self.name} {finding.what}".strip(), self.source, float(finding.expected),
+                      measured if math.isfinite(measured) else str(measured), float(finding.tolerance), finding.passed,
+                      round(seconds, 3))
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the docstring."""
+        return inspect.getdoc(cls).splitlines()[0]
+
+
+def registered() -> tuple[type[Problem], ...]:
+    """Return every problem defined so far."""
+    return tuple(_REGISTERED)

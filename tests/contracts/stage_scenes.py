@@ -1,0 +1,110 @@
+"""Small scenes in which every stage has something to do, and substep graphs with stages wired in between."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
+from mpm_nodes.graph.registry import Registry
+from mpm_nodes.kernels.level_set import BOX, SPHERE, PosedLevelSets
+from mpm_nodes.materials.contract import law_of
+from mpm_nodes.solver.run import SubstepSolver
+
+CELL = 0.1
+MATERIALS = {
+    "neo_hookean": Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber"),
+    "fixed_corotated": Material("fixed_corotated", {"youngs_modulus": 2e4}, 1000.0, "jelly"),
+    "snow": Material(
+        "snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow"
+    ),
+    "liquid": Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup"),
+}
+LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
+
+
+def matter(laws: Iterable[str], cells: int = 3) -> Particles:
+    """Return a turning, falling cube of `cells`^3 cells whose left part is of the first material, with columns that ride along."""
+    laws, spacing, n = tuple(laws), 0.5 * CELL, 2 * cells
+    grid = (np.arange(n) + 0.5) * spacing
+    position = np.stack(np.meshgrid(grid, grid, grid, indexing="ij"), -1).reshape(-1, 3)
+    position = position + np.random.default_rng(3).uniform(-0.2, 0.2, position.shape) * spacing + [0.0, 0.02, 0.0]
+    arm = position - position.mean(axis=0)
+    columns = {
+        "position": position,
+        "velocity": np.cross([3.0, -2.0, 5.0], arm) + [0.6, -1.5, 0.2],
+        "material": np.minimum((position[:, 0] / (n * spacing) * len(laws)).astype(np.int32), len(laws) - 1),
+        "stiffness_scale": 1.0 + 0.2 * np.sin(40.0 * position[:, 1]),
+        "temperature": 300.0 + position[:, 1],
+    }
+    return Particles(columns, tuple(MATERIALS[law] for law in laws), spacing)
+
+
+def bodies() -> tuple[Collider, ...]:
+    """Return a rising, turning slab and a ball beside it: both touch the cube of `matter` within three substeps."""
+    half = np.sqrt(0.5)
+    slab = PosedLevelSets(
+        BOX,
+        (0.4, 0.05, 0.4),
+        np.array([0.0, 1.0]),
+        np.array([[1.0, 0.0, 0.0, 0.0], [half, 0.0, half, 0.0]]),
+        np.array([[0.15, -0.05, 0.15], [0.15, 0.45, 0.15]]),
+    )
+    ball = PosedLevelSets(SPHERE, (0.1,), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.4, 0.15, 0.15]]))
+    return (Collider("slab", CollisionRule.SEPARATE, 0.4, slab), Collider("ball", CollisionRule.STICKY, 0.0, ball))
+
+
+WALLS = Walls((-0.05, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.OPEN,) * 4, WallRule.SEPARATE), 0.2)
+
+
+def solver(laws: Iterable[str], substeps: Any, **options: Any) -> SubstepSolver:
+    """Return a solver of `matter` among `bodies` and walls."""
+    options = {"colliders": bodies(), "walls": WALLS, "dt_max": 2e-3, **options}
+    return SubstepSolver(matter(laws), substeps, cell_size=CELL, **options)
+
+
+def plan(document: Any, laws: Iterable[str], *stages: Any, **settings: Any) -> SubstepPlan:
+    """Plan a preset's name or a document that may also name the given stage functions."""
+    registry = Registry((*registries.default(), *(stage.declaration for stage in stages)), registries.default().presets)
+    states = dict.fromkeys(name for law in laws for name in law_of(MATERIALS[law])[0].state)
+    if isinstance(document, str):
+        document = {"preset": document, "set": settings}
+    return plan_substeps(document, tuple(states), registry)
+
+
+# ---------------------------------------------------------------- graphs with one stage more
+def presets() -> dict[str, dict[str, Any]]:
+    """Return the document of every preset by name."""
+    return {name: json.loads(file.read_text()) for name, file in sorted(registries.default().presets.items())}
+
+
+def wires(document: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """Yield (stage, port, place in the list of its sources) of every wire."""
+    for name, entry in document["nodes"].items():
+        for port, sources in entry["inputs"].items():
+            for place in range(len(sources) if isinstance(sources, list) else 1):
+                yield name, port, place
+
+
+def with_stage(
+    document: dict[str, Any], wire: tuple[str, str, int], stage: Any, name: str = "inserted"
+) -> dict[str, Any]:
+    """Return the document with a stage on a wire; the stage takes only the domain of that wire."""
+    changed, (target, port, place) = copy.deepcopy(document), wire
+    given = changed["nodes"][target]["inputs"][port]
+    sources = list(given) if isinstance(given, list) else [given]
+    changed["nodes"][name] = {"type": stage.declaration.id, "inputs": {port: sources[place]}}
+    sources[place] = name
+    changed["nodes"][target]["inputs"][port] = sources
+    return changed
+
+
+def attributes(run: SubstepSolver) -> dict[str, np.ndarray]:
+    """Return every attribute of a solver by name, in the order of the ids."""
+    return dict(run.snapshot().attributes)

@@ -1,0 +1,201 @@
+"""Floors: no import climbs, and light modules stay light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mpm_nodes
+
+PACKAGE = Path(mpm_nodes.__file__).parent
+ROOT = PACKAGE.parent
+HEAVY = ("numba", "llvmlite", "pxr", "openvdb", "pyopenvdb", "bpy", "hou", "PIL")
+
+FLOORS = {
+    "mpm_nodes.kernels": 1,
+    "mpm_nodes.data": 1,
+    "mpm_nodes.materials": 2,
+    "usd_io": 2,
+    "mpm_nodes.graph": 2,
+    "mpm_nodes.solver": 3,
+    "mpm_nodes.hosts": 3,
+}
+TOP_FLOOR = 4
+"""Every other room: nodes, verification, the command line and what it runs."""
+
+LIGHT_ROOMS = ("graph", "nodes", "hosts")
+AT_HOME = {
+    "kernels": {"numba", "llvmlite"},
+    "materials": {"numba"},
+    "solver": {"numba"},
+    "usd_io": {"pxr", "openvdb", "pyopenvdb"},
+}
+
+SOURCES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "usd_io").rglob("*.py")])
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+ROOMS = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {
+    "mpm_nodes"
+}
+
+
+def room_of(module: str) -> str | None:
+    """Return the room of a module; the package's front door, which imports on demand, is none."""
+    parts = module.split(".")
+    return next((room for room in (parts[0], ".".join(parts[:2])) if room in ROOMS), None)
+
+
+def floor_of(room: str) -> int:
+    return FLOORS.get(room, TOP_FLOOR)
+
+
+def imports_of(path: Path, top_level_only: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield (line, module) of every import; those for type checkers alone do not count."""
+    tree = ast.parse(path.read_text())
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, ast.Import):
+            yield from ((item.lineno, alias.name) for alias in item.names)
+        elif isinstance(item, ast.ImportFrom):
+            yield from _from_import(item, path)
+        for child in ast.iter_child_nodes(item):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if top_level_only and isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                continue
+            waiting.append(child)
+
+
+def _from_import(item: ast.ImportFrom, path: Path) -> Iterator[tuple[int, str]]:
+    base = item.module or ""
+    if item.level:
+        package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
+        home = package.split(".")[: len(package.split(".")) - item.level + 1]
+        base = ".".join([*home, *([item.module] if item.module else [])])
+    for alias in item.names:  # `from mpm_nodes import solver` names a room as well
+        yield item.lineno, f"{base}.{alias.name}" if room_of(base) is None else base
+
+
+def imported_rooms(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, module, room) of every import of another room."""
+    for line, name in imports_of(path):
+        target = room_of(name)
+        if target is not None and target != room_of(module_of(path)):
+            yield line, name, target
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_no_import_climbs(path: Path):
+    """A module imports from its own floor and from lower ones."""
+    room = room_of(module_of(path))
+    for line, name, target in imported_rooms(path):
+        climbs = room is not None and floor_of(target) > floor_of(room)
+        assert not climbs, (
+            f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(room)} to {floor_of(target)}"
+        )
+
+
+def test_rooms_do_not_import_in_circles():
+    """Rooms of one floor may know each other one way only."""
+    edges = {(room_of(module_of(path)), target) for path in SOURCES for _, _, target in imported_rooms(path)}
+    below = {room: {target for source, target in edges if source == room} for room in ROOMS}
+    for _ in ROOMS:
+        below = {room: near | set().union(*(below[other] for other in near)) for room, near in below.items()}
+    assert [room for room in sorted(ROOMS) if room in below[room]] == []
+
+
+def test_graph_knows_no_physics():
+    """The graph room imports nothing of this package but the data types and itself."""
+    for path in (PACKAGE / "graph").glob("*.py"):
+        for line, name in imports_of(path):
+            if name.split(".")[0] in ("mpm_nodes", "usd_io"):
+                known = name == "mpm_nodes" or name.startswith(("mpm_nodes.graph", "mpm_nodes.data", "mpm_nodes.__"))
+                assert known, f"{path.name}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_heavy_packages_stay_in_their_rooms(path: Path):
+    """numba, pxr, OpenVDB and the hosts' own packages are imported at module level only in the rooms that need them."""
+    if path.name == "openvdb_module.py":
+        return
+    room = next((part for part in path.relative_to(ROOT).parts if part in (*AT_HOME, *LIGHT_ROOMS)), "")
+    for line, name in imports_of(path, top_level_only=True):
+        package = name.split(".")[0]
+        allowed = package not in HEAVY or package in AT_HOME.get(room, ())
+        assert allowed, f"{path.relative_to(ROOT)}:{line} imports {name} at module level"
+
+
+def loaded_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import mpm_nodes",
+        "from mpm_nodes import Graph, load_graph, node, stage, Particles, Material",
+        "from mpm_nodes.graph import registry; assert registry.nodes()",
+        "from mpm_nodes.graph.document import Graph; Graph().add('emit_box', 'box')",
+        "import mpm_nodes.cli",
+    ],
+)
+def test_light_entrances_load_nothing_heavy(code: str):
+    """Importing the package, listing nodes and building a graph load neither numba nor pxr nor a host."""
+    assert not loaded_after(code) & set(HEAVY)
+
+
+def test_public_names_exist():
+    """Every name that the package offers can be had."""
+    for name in mpm_nodes.__all__:
+        assert getattr(mpm_nodes, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        mpm_nodes.nonsense  # noqa: B018
+
+
+# In halves, so that this file does not hold them itself: the place where the package was written, unfinished marks.
+_HALVES = (("/wo", "rk/"), ("shar", "ed/"), ("CONT", "RACT.md"), ("TO", "DO"), ("FIX", "ME"))
+BANNED = tuple(first + second for first, second in _HALVES)
+SHUNNED_ROOMS = {"utils", "core", "common", "manager", "helpers"}
+
+
+def texts() -> list[Path]:
+    kinds = {".py", ".md", ".json", ".toml", ".cfg", ".yml", ".txt"}
+    folders = [ROOT / name for name in ("mpm_nodes", "usd_io", "tests", "docs", "samples", "benchmarks", ".ci")]
+    files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.suffix in kinds]
+    return sorted([*files, *(path for path in ROOT.glob("*") if path.suffix in kinds)])
+
+
+def test_no_text_names_the_place_where_it_was_written():
+    """Paths of a workplace, unfinished marks and notes to oneself do not belong into the repository."""
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {word}"
+        for path in texts()
+        if "__pycache__" not in path.parts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for word in BANNED
+        if word in line
+    ]
+    assert found == []
+
+
+def test_no_room_is_called_after_nothing():
+    """No module is called utils, core, common, manager or helpers."""
+    found = [
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_ROOMS
+    ]
+    assert found == []

@@ -1,0 +1,165 @@
+"""Every law: stress is the energy's derivative, and so on. The list of laws comes from the register."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from law_samples import PARAMS, random_matrices, random_rotations, random_states
+
+from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.materials.material_point import call_law
+
+LAWS = law_ids()
+COUNT = 300
+DT = 1e-3
+
+
+def call(law_id, function, state=None, A=None, **arguments):
+    return call_law(law_id, function, state, A, params=PARAMS.get(law_id), dt=DT, **arguments)
+
+
+def derivative(function, h=1e-4):
+    """Fourth-order central difference at zero."""
+    return (8 * (function(h) - function(-h)) - function(2 * h) + function(-2 * h)) / (12 * h)
+
+
+def states_and_steps(law_id):
+    """Strong random strains and the feasible ones of some steps of about 10 %."""
+    state, A = random_states(law_id, COUNT), random_matrices(COUNT, 0.1)
+    good = call(law_id, "feasible", state, A)
+    assert good.mean() > 0.9
+    return {name: values[good] for name, values in state.items()}, A[good]
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_stress_is_the_derivative_of_the_energy(law_id):
+    """T : dA equals the central difference of psi, at large strains and turned states (V6; measured 1e-10)."""
+    state, A = states_and_steps(law_id)
+    dA = random_matrices(len(A), seed=5)
+    differences = derivative(lambda h: call(law_id, "energy", state, A + h * dA))
+    exact = (call(law_id, "stress", state, A) * dA).sum((1, 2))
+    scale = np.linalg.norm(call(law_id, "stress", state, A), axis=(1, 2)) + call(law_id, "energy", state, A)
+    assert np.abs(differences - exact).max() < 1e-6 * scale.max()
+    assert (np.abs(differences - exact) < 1e-6 * scale).all()
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_stress_differential_is_the_derivative_of_the_stress(law_id):
+    """dT equals the central difference of T along random directions (V6)."""
+    state, A = states_and_steps(law_id)
+    dA = random_matrices(len(A), seed=5)
+    differences = derivative(lambda h: call(law_id, "stress", state, A + h * dA))
+    exact = call(law_id, "stress_differential", state, A, dA=dA)
+    scale = np.linalg.norm(exact, axis=(1, 2))
+    assert (np.linalg.norm(differences - exact, axis=(1, 2)) < 1e-5 * scale).all()
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_stress_differential_is_self_adjoint(law_id):
+    """Q : dT(R) = R : dT(Q): the second derivative of an energy."""
+    state, A = states_and_steps(law_id)
+    Q, R = random_matrices(len(A), seed=5), random_matrices(len(A), seed=6)
+    dQ, dR = (call(law_id, "stress_differential", state, A, dA=x) for x in (Q, R))
+    difference = np.abs((R * dQ).sum((1, 2)) - (Q * dR).sum((1, 2)))
+    assert (difference < 1e-11 * np.linalg.norm(dQ, axis=(1, 2)) * np.linalg.norm(R, axis=(1, 2))).all()
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_stress_of_a_resting_step_is_symmetric(law_id):
+    """T(0) is the Kirchhoff stress: symmetric, and equal to the law's short form where it has one."""
+    state = random_states(law_id, COUNT)
+    T = call(law_id, "stress", state)
+    scale = np.abs(T).max()
+    np.testing.assert_allclose(T, T.transpose(0, 2, 1), atol=1e-12 * scale)
+    if law(law_id).function("kirchhoff"):
+        np.testing.assert_allclose(call(law_id, "kirchhoff", state), T, atol=1e-12 * scale)
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_an_untouched_material_is_free_of_stress(law_id):
+    """Zero stress and zero energy at rest, exactly; a rest state stays at rest in an empty step and in the return map."""
+    assert not call(law_id, "stress").any()
+    assert not call(law_id, "energy").any()
+    rest = law(law_id).rest_state(1)
+    for function in ("advance", "project"):
+        if law(law_id).function(function):
+            for name, value in call(law_id, function).items():
+                np.testing.assert_array_equal(value, rest[name])
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_turned_matter_is_free_of_stress(law_id):
+    """A rotated solid carries no stress (rounding of the rotation times the stiffness)."""
+    if "deformation" not in law(law_id).state:
+        pytest.skip("the state does not see rotations")
+    R = random_rotations(np.random.default_rng(1), 100)
+    T = call(law_id, "stress", {"deformation": R})
+    assert np.abs(T).max() < 1e-13 * law(law_id).coefficients(PARAMS.get(law_id))[:2].sum() * 10
+
+
+@pytest.mark.parametrize("law_id", [name for name in LAWS if "deformation" in law(name).state])
+def test_energy_does_not_see_rotations(law_id):
+    """psi(A) = psi(A') for I + A' = R (I + A): objectivity (a liquid's holds to first order only)."""
+    state, A = states_and_steps(law_id)
+    R = random_rotations(np.random.default_rng(2), len(A))
+    turned = R @ (np.eye(3) + A) - np.eye(3)
+    straight = call(law_id, "energy", state, A)
+    np.testing.assert_allclose(call(law_id, "energy", state, turned), straight, rtol=1e-10, atol=1e-8)
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_wave_speed_bounds_the_tangent(law_id):
+    """rho c^2 is the P-wave modulus at rest, and no stretch e x e of a strained state is stiffer than the bound."""
+    found = law(law_id)
+    density = found.params.density
+    state = random_states(law_id, COUNT, strain=0.2)
+    directions = np.random.default_rng(8).standard_normal((COUNT, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    Q = np.einsum("ni,nj->nij", directions, directions)
+
+    def stiffness(states, Q):
+        dT = call_law(law_id, "stress_differential", states, dA=Q, dt=DT)  # without viscosity
+        return (dT * Q).sum((1, 2))
+
+    rest = stiffness(None, np.diag([1.0, 0.0, 0.0])[None])
+    np.testing.assert_allclose(density * call(law_id, "wave_speed") ** 2, rest, rtol=1e-12)
+    assert (stiffness(state, Q) <= density * call(law_id, "wave_speed", state) ** 2 * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_wave_speed_shows_a_broken_state(law_id):
+    """A state that is not a number must not end in a finite speed: divergence is seen there."""
+    for index in range(9 if "deformation" in law(law_id).state else 1):
+        state = law(law_id).rest_state(1)
+        state[law(law_id).state[0]].reshape(-1)[index] = np.nan
+        assert not np.isfinite(call(law_id, "wave_speed", state)).any()
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_advance_reaches_the_state_that_the_energy_saw(law_id):
+    """Where A is feasible, the energy of (state, A) is the elastic energy of the advanced state."""
+    state, A = states_and_steps(law_id)
+    after = call_law(law_id, "advance", state, A, dt=DT)
+    np.testing.assert_allclose(call_law(law_id, "energy", after, dt=DT), call_law(law_id, "energy", state, A, dt=DT),
+                               rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_stiffness_scale_multiplies_the_stress(law_id):
+    """Twice the stiffness_scale is twice the elastic stress, and leaves density and viscosity alone."""
+    state = random_states(law_id, 20)
+    T = call(law_id, "stress", state)
+    np.testing.assert_allclose(call(law_id, "stress", state, stiffness_scale=2.0), 2 * T, rtol=1e-12, atol=1e-9)
+    c = call(law_id, "wave_speed", state)
+    np.testing.assert_allclose(call(law_id, "wave_speed", state, stiffness_scale=4.0), 2 * c, rtol=1e-12)
+
+
+@pytest.mark.parametrize("law_id", LAWS)
+def test_single_precision_follows_double(law_id):
+    """float32 stresses differ from float64 ones by rounding of the strain: 100 eps times the stiffness scale."""
+    state = {name: values.astype(np.float32) for name, values in random_states(law_id, COUNT, strain=0.1).items()}
+    single, double = (call(law_id, "stress", state, dtype=dtype) for dtype in (np.float32, np.float64))
+    assert single.dtype == np.float32
+    found = law(law_id)
+    size = found.params.density * call(law_id, "wave_speed", state) ** 2
+    assert (np.abs(single - double).max((1, 2)) < 100 * np.finfo(np.float32).eps * size).all()

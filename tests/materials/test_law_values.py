@@ -1,0 +1,190 @@
+"""The laws' functions type on lanes, on scalars of both sizes, and run as CUDA kernels in numba's simulator."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from law_samples import PARAMS, random_matrices, random_states
+
+from mpm_nodes.kernels import lanes, mat3, rotations
+from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.materials.material_point import call_law
+
+DT = 1e-3
+
+
+def compiled(law_id):
+    """The functions that the loops of `law_kernels` do not call, as one compiled function of values."""
+    functions, select, const = law(law_id).module, lanes.select, lanes.const
+    energy, stress, differential = functions.energy, functions.stress, functions.stress_differential
+    feasible = functions.feasible
+
+    @numba.njit(error_model="numpy", fastmath=True)
+    def evaluate(state, A, dA, coeffs, dt):
+        mask = feasible(state, A, coeffs, dt)
+        return (select(mask, energy(state, A, coeffs, dt), const(dt, -1.0)), stress(state, A, coeffs, dt),
+                differential(state, A, dA, coeffs, dt))
+
+    return evaluate
+
+
+def arguments(law_id, dtype, count=16):
+    state = random_states(law_id, count, strain=0.1)
+    A, dA = random_matrices(count, 0.1), random_matrices(count, seed=9)
+    coeffs = law(law_id).coefficients(PARAMS.get(law_id))
+    return [{n: v.astype(dtype) for n, v in state.items()}, A.astype(dtype), dA.astype(dtype), coeffs.astype(dtype)]
+
+
+def expected(law_id, state, A, dA, dtype):
+    given = {"params": PARAMS.get(law_id), "dt": DT, "dtype": dtype}
+    return (call_law(law_id, "energy", state, A, **given), call_law(law_id, "stress", state, A, **given),
+            call_law(law_id, "stress_differential", state, A, dA, **given))
+
+
+@pytest.mark.parametrize("law_id", law_ids())
+def test_scalars_keep_their_size(law_id):
+    """float32 in, float32 out, without a float64 in between (a bare literal would make one), and the NumPy numbers."""
+    evaluate = compiled(law_id)
+    state, A, dA, coeffs = arguments(law_id, np.float32)
+    point = (tuple(tuple(v[0].ravel()) if v[0].ndim else v[0] for v in state.values()), tuple(A[0].ravel()),
+             tuple(dA[0].ravel()), tuple(coeffs), np.float32(DT))
+    psi, T, dT = evaluate(*point)
+    llvm = next(iter(evaluate.inspect_llvm().values()))
+    assert re.search(r"\bf(add|mul)\b.* float ", llvm)
+    assert not re.search(r"\bf(add|sub|mul|div|cmp)\b.* double ", llvm)
+    energies, stresses, differentials = expected(law_id, state, A, dA, np.float32)
+    size = law(law_id).params.density * call_law(law_id, "wave_speed", params=PARAMS.get(law_id))[0] ** 2
+    assert psi == pytest.approx(energies[0], abs=1e-5 * size)
+    np.testing.assert_allclose(np.reshape(T, (3, 3)), stresses[0], atol=1e-5 * size)
+    np.testing.assert_allclose(np.reshape(dT, (3, 3)), differentials[0], atol=1e-4 * size)
+
+
+_LANES_KERNEL = """
+def evaluate_lanes(state, A, dA, coeffs, dt, out):
+    x = load(A, 0)
+    s = ({state},)
+    c = ({coeffs},)
+    psi, T, dT = evaluate(s, ({A},), ({dA},), c, broadcast(x, dt))
+    store(out, 0, psi)
+    {store}
+"""
+
+
+@pytest.mark.parametrize("law_id", law_ids())
+def test_lanes_equal_the_scalar_twin(law_id):
+    """Energy, stress and differential at a feasible A type on lanes and give the NumPy numbers."""
+    state, A, dA, coeffs = arguments(law_id, np.float32)
+    packed, pieces, first = [], [], 0
+    for values in state.values():
+        rows = values.reshape(16, -1).T
+        loads = [f"load(state, {16 * (first + row)})" for row in range(len(rows))]
+        pieces.append(f"({', '.join(loads)},)" if len(loads) > 1 else loads[0])
+        first, packed = first + len(rows), [*packed, rows]
+    source = _LANES_KERNEL.format(
+        state=", ".join(pieces), coeffs=", ".join(f"broadcast(x, coeffs[{k}])" for k in range(len(coeffs))),
+        A=", ".join(f"load(A, {16 * k})" for k in range(9)), dA=", ".join(f"load(dA, {16 * k})" for k in range(9)),
+        store="; ".join(f"store(out, {16 + 16 * k}, T[{k}]); store(out, {160 + 16 * k}, dT[{k}])" for k in range(9)))
+    scope = {"load": lanes.load, "store": lanes.store, "broadcast": lanes.broadcast, "evaluate": compiled(law_id)}
+    exec(source, scope)
+    out = np.zeros(19 * 16, np.float32)
+    flat = [m.reshape(16, 9).T.ravel().copy() for m in (A, dA)]
+    numba.njit(error_model="numpy")(scope["evaluate_lanes"])(np.vstack(packed).ravel().copy(), *flat, coeffs, DT, out)
+    energies, stresses, differentials = expected(law_id, state, A, dA, np.float32)
+    size = law(law_id).params.density * call_law(law_id, "wave_speed", params=PARAMS.get(law_id))[0] ** 2
+    feasible = call_law(law_id, "feasible", state, A)
+    np.testing.assert_allclose(out[:16], np.where(feasible, energies, -1.0), atol=1e-5 * size)
+    np.testing.assert_allclose(out[16:160].reshape(9, 16).T.reshape(16, 3, 3), stresses, atol=1e-5 * size)
+    np.testing.assert_allclose(out[160:].reshape(9, 16).T.reshape(16, 3, 3), differentials, atol=1e-4 * size)
+
+
+def test_no_bare_real_literal_in_shared_code():
+    """A literal stands only inside const(...): bare ones do not type on lanes and make float64 on CUDA."""
+    modules = [mat3, rotations, *(law(name).module for name in law_ids())]
+    for module in modules:
+        tree = ast.parse(Path(inspect.getsourcefile(module)).read_text())
+        for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+            if not any(getattr(decorator, "id", "") == "inline" for decorator in function.decorator_list):
+                continue
+            allowed = {id(leaf) for call in ast.walk(function) if isinstance(call, ast.Call)
+                       and getattr(call.func, "id", "") == "const" for leaf in ast.walk(call)}
+            bare = [n for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, float)
+                    and id(n) not in allowed]
+            assert not bare, f"{module.__name__}.{function.name} line {bare[0].lineno}: write const(x, {bare[0].value})"
+
+
+_CUDA = '''
+import sys
+import numpy as np
+from numba import cuda
+from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.materials.material_point import call_law
+sys.path.insert(0, sys.argv[1])
+from law_samples import PARAMS, random_matrices, random_states
+
+assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
+COUNT, DT = 12, np.float32(1e-3)
+
+def nine(a, i):
+    return (a[i, 0, 0], a[i, 0, 1], a[i, 0, 2], a[i, 1, 0], a[i, 1, 1], a[i, 1, 2], a[i, 2, 0], a[i, 2, 1], a[i, 2, 2])
+
+for name in law_ids():
+    found, functions = law(name), law(name).module
+    matrix = [ATTRIBUTES[attribute].rows == 9 for attribute in found.state]
+
+    @cuda.jit
+    def point(first, second, A, coeffs, T, first_new, second_new):
+        i = cuda.grid(1)
+        if i < A.shape[0]:
+            state = (nine(first, i) if matrix[0] else first[i],) + ((second[i],) if len(matrix) > 1 else ())
+            c = tuple(coeffs[k] for k in range(coeffs.shape[0]))
+            a = nine(A, i)
+            t = functions.stress(state, a, c, DT)
+            for k in range(9):
+                T[i, k // 3, k % 3] = t[k]
+            new = functions.advance(state, a, c, DT)
+            if found.function("project"):
+                new = functions.project(new, c, DT)
+            if matrix[0]:
+                for k in range(9):
+                    first_new[i, k // 3, k % 3] = new[0][k]
+            else:
+                first_new[i] = new[0]
+            if len(matrix) > 1:
+                second_new[i] = new[1]
+
+    state = {n: v.astype(np.float32) for n, v in random_states(name, COUNT, strain=0.1).items()}
+    A = random_matrices(COUNT, 0.1).astype(np.float32)
+    A[0] = np.diag([-1.5, 0, 0])  # takes the guarded step
+    columns = [state[n] for n in found.state] + [np.zeros(COUNT, np.float32)]
+    results = [np.zeros((COUNT, 3, 3), np.float32), np.zeros_like(columns[0]), np.zeros_like(columns[1])]
+    point[1, 16](*columns[:2], A, found.coefficients(PARAMS.get(name)).astype(np.float32), *results)
+    given = dict(params=PARAMS.get(name), dt=DT, dtype=np.float32)
+    T = call_law(name, "stress", state, A, **given)
+    new = call_law(name, "advance", state, A, **given)
+    if found.function("project"):
+        new = call_law(name, "project", new, **given)
+    assert results[0].dtype == np.float32 and results[0].any()
+    np.testing.assert_allclose(results[0], T, rtol=1e-5, atol=1e-5 * abs(T).max())
+    for got, attribute in zip(results[1:], found.state):
+        np.testing.assert_allclose(got, new[attribute], rtol=1e-5, atol=1e-6)
+    print(name)
+'''
+
+
+def test_laws_run_in_cuda_kernels():
+    """stress, advance and project of every law in a cuda.jit kernel of the simulator agree with the CPU."""
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([sys.executable, "-c", _CUDA, str(Path(__file__).parent)], env=environment,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == list(law_ids())
