@@ -29,7 +29,7 @@ LARGEST_SHARE = 0.02
 
 
 @stage(label="Nothing")
-def nothing(particles: A[Particles, Reads()]) -> Stage[particles]:
+def nothing(particles: A[Particles, Reads()]) -> Stage["particles"]:  # noqa: F821, UP037 - the name of a port
     """Do nothing.
 
     Args:
@@ -45,17 +45,17 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(f"planning {STAGES} stages, once a solve:        {figures['planning_us']:9.1f} us")
         print(
-            f"dispatch and events of {STAGES} empty stages:  {figures['dispatch_us']:9.2f} us  (allowed: {LONGEST_US:g})"
+            f"dispatch and events of {STAGES} empty stages:{figures['dispatch_us']:9.2f} us (allowed: {LONGEST_US:g})"
         )
         print(
-            f"a substep of {figures['particles']:,} particles:       {figures['substep_us']:9.1f} us  (explicit_apic, snow)"
+            f"a substep of {figures['particles']:,} particles:     {figures['substep_us']:9.1f} us (explicit_apic)"
         )
         print(f"share of the machinery:                 {figures['share']:9.3%}    (allowed: {LARGEST_SHARE:.0%})")
     return 0 if figures["dispatch_us"] <= LONGEST_US and figures["share"] <= LARGEST_SHARE else 1
 
 
 def overhead(particles: int = 100_000) -> dict[str, Any]:
-    """Return the figures: times are minima in microseconds; `share` includes planning, spread over one frame of 20 substeps."""
+    """Return the figures: shortest times [us]; `share` includes planning, spread over a frame of 20 substeps."""
     document = empty_graph()
     registry = Registry([nothing.declaration])  # type: ignore[attr-defined]
     planning = shortest(lambda: plan_substeps(document, registry=registry), REPEATS // 10)
@@ -80,7 +80,7 @@ def empty_graph() -> dict[str, Any]:
 
 
 def empty_substep(plan: Any) -> Callable[[], None]:
-    """Return a call that does all of a substep but the stages' work and the sorting: knobs, dispatch, cancel, progress."""
+    """Return a call that does all of a substep but the stages' work and the sorting: knobs, dispatch, progress."""
     solver = jelly(64, plan)
     solver._prepare = lambda: None  # type: ignore[method-assign]
     events = EventStream(lambda event: None)

@@ -18,7 +18,8 @@ from mpm_nodes.preview_scene import Scene, View, framing, open_scene
 
 ENGINES = ("auto", "cycles", "splat")
 SHEET_FRAMES = 9
-_SECONDS_PER_FRAME = 600.0
+_BLENDER_SCRIPT = Path(__file__).with_name("preview_blender.py")
+_START_SECONDS, _SECONDS_PER_FRAME = 120.0, 600.0
 _DEBIAN = {
     "libX11": "libx11-6",
     "libXrender": "libxrender1",
@@ -261,8 +262,7 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
 
 
 def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
-    script = Path(__file__).with_name("preview_blender.py")
-    command = [sys.executable, str(script), str(job)]
+    command = [sys.executable, str(_BLENDER_SCRIPT), str(job)]
     child = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -273,7 +273,7 @@ def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
         cwd=job.parent,
     )
     lines: list[str] = []
-    watch = _Watch(child, 120.0 + _SECONDS_PER_FRAME * count)
+    watch = _Watch(child, _START_SECONDS + _SECONDS_PER_FRAME * count)
     with watch:
         for line in child.stdout:
             lines.append(line.rstrip())

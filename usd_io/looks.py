@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,18 @@ def _add_material(stage: Usd.Stage, path: str, colour: Any, roughness: float) ->
 
 
 def _add_camera(stage: Usd.Stage, path: str, low: np.ndarray, high: np.ndarray) -> None:
-    """Look at the middle of the box from `VIEW`, as near as lets its bounding sphere fill the picture's height."""
+    """Look at the middle of the box from `VIEW`, as near as keeps its eight corners in the picture."""
     middle = (low + high) / 2.0
     radius = max(float(np.linalg.norm(high - low)) / 2.0, 1e-3)
-    half_angle = math.atan(APERTURE / ASPECT / 2.0 / FOCAL_LENGTH)
-    distance = MARGIN * radius / math.sin(half_angle)
-    eye = middle + distance * np.asarray(VIEW) / np.linalg.norm(VIEW)
+    back = np.asarray(VIEW) / np.linalg.norm(VIEW)
+    right = np.cross((0.0, 1.0, 0.0), back)
+    right /= np.linalg.norm(right)
+    corners = (np.array(list(itertools.product((0.0, 1.0), repeat=3))) - 0.5) * np.maximum(high - low, 1e-3)
+    half_width = APERTURE / 2.0 / FOCAL_LENGTH
+    across, along = np.abs(corners @ right), np.abs(corners @ np.cross(back, right))
+    needed = np.maximum(across, along * ASPECT) / half_width
+    distance = MARGIN * float((needed + corners @ back).max())
+    eye = middle + distance * back
     camera = UsdGeom.Camera.Define(stage, path)
     camera.CreateFocalLengthAttr(FOCAL_LENGTH)
     camera.CreateHorizontalApertureAttr(APERTURE)

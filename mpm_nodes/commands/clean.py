@@ -1,4 +1,4 @@
-"""Show what a cook's output can do without (temporary files, surplus checkpoints, old revisions); delete it with --yes."""
+"""Show what can be deleted of a cook (temporary files, surplus checkpoints, old revisions); delete it with --yes."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("name", nargs="?", metavar="NAME", help="node or stage to describe")
     command.add_argument("--json", action="store_true", help="print declarations as JSON")
+    command.add_argument("--markdown", action="store_true", help="print the list as a Markdown table")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,6 +31,13 @@ def run(args: argparse.Namespace) -> int:
     for record in nodes:
         groups.setdefault(record["category"], []).append(record)
     groups["Stages of the substep graph"] = stages
+    if args.markdown:
+        print("| node | what it does | inputs | outputs |\n|---|---|---|---|")
+        for title, records in groups.items():
+            print(f"| **{title}** | | | |")
+            for record in records:
+                print(_row(record))
+        return 0
     width = max((len(record["id"]) for records in groups.values() for record in records), default=0)
     for title, records in groups.items():
         print(f"\n{title}")
@@ -42,6 +50,13 @@ def run(args: argparse.Namespace) -> int:
 def summary(record: dict[str, Any]) -> str:
     """Return the first line of a declaration's help."""
     return record["doc"].strip().split("\n")[0]
+
+
+def _row(record: dict[str, Any]) -> str:
+    ports = record.get("ports", record.get("domains", []))
+    outputs = [each if isinstance(each, str) else each["name"] for each in record["outputs"]]
+    cells = (f"`{record['id']}`", summary(record), ", ".join(port["name"] for port in ports), ", ".join(outputs))
+    return f"| {' | '.join(cells)} |"
 
 
 def describe(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""One file for a value made of arrays: a JSON header, the raw arrays, a SHA-256. Nothing in it is code, and nothing is unpickled.
+"""One file for a value made of arrays: a JSON header, the raw arrays, a SHA-256. No code, no pickle.
 
 A value takes part by having two methods::
 
@@ -6,7 +6,8 @@ A value takes part by having two methods::
     @classmethod
     def from_arrays(cls, facts: dict, arrays: dict[str, np.ndarray]): ...
 
-Layout of the file, little-endian: MAGIC, length of the header (8 bytes), header, arrays (each at a multiple of 64), SHA-256 of all before.
+Layout of the file, little-endian: MAGIC, length of the header (8 bytes), header, arrays (each at a multiple of 64),
+SHA-256 of all before.
 The header names no class: who reads the file knows from the graph which class it asked for.
 """
 
@@ -50,7 +51,7 @@ class _HashedWriter:
 
 
 def write_archive(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """Write `facts` and `arrays` to `path`; return the file's closing SHA-256 as hex. Arrays must be numbers or booleans."""
+    """Write `facts` and `arrays` to `path`; return its SHA-256 as hex. Arrays hold numbers or booleans."""
     columns: dict[str, np.ndarray] = {}
     table = []
     for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""Evaluate nodes of a graph: what is asked for, at a frame, through the lineage cache; failures say where they happened."""
+"""Evaluate nodes of a graph at a frame, through the lineage cache; failures say where they happened."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 class NodeFailed(MpmNodesError):
-    """A node's own code raised; the original error is the cause (exit code 1: a defect of the node, not of the graph)."""
+    """A node's own code raised; the original error is its cause (exit code 1: not the graph is at fault)."""
 
     exit_code = 1
 
@@ -60,7 +60,7 @@ class Evaluator:
 
     Args:
         graph: The graph; all its problems are raised at once as `GraphError`.
-        store: Published values; share one between evaluators to keep what a changed graph has in common with the old one.
+        store: Published values; share one between evaluators to keep what a changed graph has in common.
         disk: Values of nodes that do not change over time, kept between processes; None for none.
         events: Where progress goes.
         cancel: When set, evaluation stops with `Cancelled`.

@@ -1,9 +1,9 @@
-"""Progress of a cook as flat JSON-able dictionaries, and two ways to show them: lines for people, JSON lines for programs.
+"""Progress of a cook as flat JSON-able dictionaries, shown as lines for people or JSON lines for programs.
 
-Events: "plan" (frames, nodes), "frame_start" (frame, last), "node" (node, frame, seconds, cached), "substep" (frame, substep, dt, limit,
-limit_material, particles; at most ten a second), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material,
-seconds_left), "wrote" (path), "warning" (message, where), "done", "cancelled", "error" (message, exit_code). Every event has "time", Unix
-seconds.
+Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk), "frame_start" (frame, last), "node" (node, frame,
+seconds), "substep" (frame, substep, dt, limit, limit_material, particles; at most ten a second), "frame_done" (frame,
+seconds, particles, substeps, dt_min, limit, limit_material, seconds_left), "wrote" (path), "warning" (message, where),
+"note" (message), "done", "cancelled", "error" (message, exit_code). Every event has "time", Unix seconds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EventStream:
                 sink(message)
 
     def report(self, event: str, **facts: Any) -> None:
-        """Publish what a node reports (`FrameContext.report`): substeps are counted and thinned out, the rest passes."""
+        """Publish what a node reports (`FrameContext.report`): substeps are counted and thinned out."""
         if event != "substep":
             self.emit(event, **{"frame": self.frame, **facts})
             return

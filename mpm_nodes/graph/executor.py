@@ -1,4 +1,4 @@
-"""Cook a graph: validate, check what the machine has, then frame by frame evaluate, write, commit; resume where a cook ended."""
+"""Cook a graph: validate, compare needs with the machine, then evaluate, write and commit frame by frame; resume."""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ class FolderLock:
             os.close(self._handle)
             if error.errno in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
                 raise OutputError(
-                    f"{folder}: another cook (process {holder}) is writing it; wait for it, or give another folder with --out"
+                    f"{folder}: another cook (process {holder}) is writing it; "
+                    "wait for it, or give another folder with --out"
                 ) from error
             raise output_error(str(path), error) from error
         with contextlib.suppress(OSError):

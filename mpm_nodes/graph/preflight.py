@@ -6,7 +6,8 @@ A node takes part by having an attribute `preflight` on its function::
         return {"memory": bytes_at_its_peak, "disk": bytes_written_per_frame, "particles": count, ...}
     emit_box.preflight = estimate
 
-Whatever else the dictionary holds is for the nodes downstream. Knobs are Python values, keyed ones sampled at the first frame.
+Whatever else the dictionary holds is for the nodes downstream. Knobs are Python values, keyed ones sampled at the
+first frame.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ def check_memory(estimates: Mapping[str, Mapping[str, Any]], settings: GraphSett
     if not need or sum(need.values()) <= free:
         return
     worst = max(need, key=lambda name: need[name])
-    message = f"needs about {in_words(need[worst])} of memory, the whole graph {in_words(sum(need.values()))}, and {in_words(free)} are free"
-    cure = f"raise settings.cell_size (now {settings.cell_size:g} m; doubling it divides the need by about 8) or make its sources smaller"
+    whole = in_words(sum(need.values()))
+    message = f"needs about {in_words(need[worst])} of memory, the whole graph {whole}, and {in_words(free)} are free"
+    cure = f"raise settings.cell_size (now {settings.cell_size:g} m; twice as much needs about an eighth)"
     raise GraphError([Problem(worst, message, cure=cure)])
 
 

@@ -105,7 +105,7 @@ def continue_from(
             events.emit(
                 "warning",
                 where=str(revision.folder),
-                message=f"was begun by version {version}; version {manifest['package_version']} reads its state and goes on",
+                message=f"was begun by version {version}; version {mpm_nodes.__version__} reads its state and goes on",
             )
         revision.update(frames=[first, max(end, chosen[1])], graph=manifest["graph"], overrides=manifest["overrides"])
     except BaseException:
@@ -115,7 +115,7 @@ def continue_from(
 
 
 def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
-    """Return the last frame when none is asked for: the settings' one where it was changed, else that of the cook continued."""
+    """Return the last frame when none is asked for: that of the cook continued, or the settings' when changed."""
     before, now = (manifest["graph"]["settings"]["end"] for manifest in (old, new))
     return int(old["frames"][1] if before == now else now)
 
@@ -126,8 +126,8 @@ def _span(revision: Revision, asked: Span | None, first: int, end: int, last: in
     following = first if last is None else last + 1
     if not first <= asked[0] <= following:
         raise ResumeRefused(
-            f"{revision.folder}: --frames {asked[0]}-{asked[1]} would leave a gap, its frames are {first} to {following - 1}; "
-            f"begin at {following}, or cook without --resume"
+            f"{revision.folder}: --frames {asked[0]}-{asked[1]} would leave a gap, its frames are {first} to "
+            f"{following - 1}; begin at {following}, or cook without --resume"
         )
     return asked
 
@@ -136,8 +136,8 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
     stored = revision.manifest
     if stored.get("state_format") != STATE_FORMAT:
         raise ResumeRefused(
-            f"{revision.folder}: was cooked by version {stored['package_version']} with state format {stored.get('state_format')}, "
-            f"this version continues format {STATE_FORMAT}; cook again without --resume"
+            f"{revision.folder}: was cooked by version {stored['package_version']} with state format "
+            f"{stored.get('state_format')}, this version continues format {STATE_FORMAT}; cook again without --resume"
         )
     if stored["graph_digest"] != manifest["graph_digest"]:
         place = next(_differences(_essence(stored["graph"]), _essence(manifest["graph"])), "the graph differs")

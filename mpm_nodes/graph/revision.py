@@ -190,7 +190,7 @@ class Revision:
         return FrameTransaction(self, frame, crash)
 
     def finish(self, record: Mapping[str, Any], crash: Callable[[str], None] = lambda label: None) -> None:
-        """Rename the files of a written record to their places, the ones that replace older files last, then the record."""
+        """Rename the files of a written record to their places, those that replace older ones last, then the record."""
         names = sorted(record["files"], key=lambda name: ((self.folder / name).exists(), name))
         folders = set()
         for name in names:
@@ -227,7 +227,7 @@ class Revision:
         """Return the last frame that a resumed cook can build on, None to start over at `first`.
 
         Frames count up to the first gap or damaged file; the last one is checked byte by byte, and must have a sound
-        checkpoint of every node in `states`. A missing checkpoint of an earlier frame is no damage: it was not retained.
+        checkpoint of every node in `states`. That an earlier frame has none is no damage: it was not retained.
         """
         newest: dict[str, int] = {}
         shared: set[str] = set()
@@ -258,7 +258,7 @@ class Revision:
         return None
 
     def roll_back(self, frame: int | None) -> list[int]:
-        """Remove the frames after `frame` (all when None) with the files that only they hold; return the removed frames."""
+        """Remove the frames after `frame` (all when None) with the files that only they hold; return which."""
         kept: set[str] = set()
         gone: list[int] = []
         for number in self.committed():
@@ -290,12 +290,13 @@ class Revision:
         expected = getattr(kind, "STATE_FORMAT", 1)
         if header["format"] != expected:
             raise InputError(
-                f"{path}: holds state format {header['format']}, this version reads {expected}; cook again without --resume"
+                f"{path}: holds state format {header['format']}, this version reads {expected}; "
+                "cook again without --resume"
             )
         return kind.from_arrays(header["facts"], arrays)
 
     def retain(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> None:
-        """Delete checkpoints except those of the last `last` frames and of every frame whose number divides by `every`."""
+        """Delete checkpoints but those of the last `last` frames and of the frames whose number divides by `every`."""
         with contextlib.suppress(OSError):
             for path in self.surplus_checkpoints(last, every):
                 path.unlink()

@@ -29,14 +29,14 @@ _ENTRY_BYTES = 256
 
 
 def freeze(value: Any) -> Any:
-    """Make every array that `value` holds (in tuples, mappings and dataclasses, however deep) read-only; return `value`."""
+    """Make every array in `value` (in tuples, mappings and dataclasses, however deep) read-only; return `value`."""
     for array in _arrays(value):
         array.setflags(write=False)
     return value
 
 
 def size_in_bytes(value: Any) -> int:
-    """Return the bytes that `value` holds: its own `nbytes` when it has one, else its arrays. Shared arrays count once."""
+    """Return the bytes that `value` holds: its own `nbytes`, else those of its arrays, each counted once."""
     held = getattr(value, "nbytes", None)
     if isinstance(held, (int, np.integer)):
         return int(held) + _ENTRY_BYTES
@@ -60,7 +60,7 @@ def _arrays(value: Any, depth: int = 16) -> Any:
 
 
 class MemoryStore:
-    """Values by key, least recently used dropped first when they exceed `limit` bytes. Safe to use from several threads."""
+    """Values by key; beyond `limit` bytes the least recently used are dropped. May be used from several threads."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -102,7 +102,7 @@ class MemoryStore:
 class DiskStore:
     """Values that have `to_arrays` and `from_arrays`, one file each, oldest use dropped first beyond `limit` bytes.
 
-    A store is a convenience: a file that cannot be written or read back counts as absent, and damaged files are removed.
+    It is a convenience: a file that cannot be written or read back counts as absent, and damaged files are removed.
     """
 
     SUFFIX = ".value"

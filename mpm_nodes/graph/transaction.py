@@ -9,9 +9,9 @@ Layout below an output root::
       checkpoints/0007.sim.state  value of the sequential node "sim" after frame 7
       ...                         whatever the nodes write
 
-A commit is a redo log. Every file is written beside its place under a temporary name and synced; then the record is written and synced
-under its temporary name; then the files are renamed, the record last. A cook that dies before the record is complete leaves temporary
-files that resume deletes; one that dies later left everything that resume needs to finish the renames.
+A commit is a redo log. Every file is written beside its place under a temporary name and synced; then the record is
+written and synced under its temporary name; then the files are renamed, the record last. A cook that dies before the
+record is complete leaves temporary files that resume deletes; one that dies later left all that resume needs to finish.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RESERVED = {"frames", "checkpoints", "cook.json", "cook.lock"}
 
 # ---------------------------------------------------------------- frame numbers
 def frame_offset(first: int) -> int:
-    """Return what is added to every frame number of a cook that starts at `first`, so that file numbers are never negative."""
+    """Return what is added to the frames of a cook that starts at `first`, so that no file number is negative."""
     return max(0, -first)
 
 
@@ -184,7 +184,7 @@ class FrameTransaction:
         (the stage that ties all frames together): the commit replaces it.
 
         Raises:
-            OutputError: The name is absolute, climbs out, is a device name, passes through a link, or is one of our own.
+            OutputError: The name is absolute, climbs out, passes through a link, or is a device's or one of our own.
         """
         parts = checked_parts(str(relative))
         if parts[0].lower() in _RESERVED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import get_thread_id, prange
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import kernel
 from mpm_nodes.kernels.lanes import (
     WIDTH,
     broadcast,
@@ -36,7 +36,7 @@ from mpm_nodes.kernels.weights import (
 )
 
 
-@inline
+@kernel
 def _load_velocity_tile(scratch, at, momentum, tile_slot, q):
     """Fill the tile with momentum / mass, zero where there is no mass."""
     for corner in range(8):
@@ -53,7 +53,7 @@ def _load_velocity_tile(scratch, at, momentum, tile_slot, q):
                     scratch[t + 3] = 0 * inverse
 
 
-@inline
+@kernel
 def _keep_rest(scratch, records, velocity, stride, p, count, fraction):
     """Subtract sixteen gathered velocities (four floats a record) from the particles' own."""
     for axis in range(3):

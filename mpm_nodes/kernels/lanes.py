@@ -662,7 +662,7 @@ def _make_exp(kind: str) -> Callable:
     coefficients = _INVERSE_FACTORIALS[: degree + 1][::-1]
 
     def exp_lanes(x):
-        x = minimum(maximum(x, const(x, low)), const(x, high))
+        x = minimum(const(x, high), maximum(const(x, low), x))  # in this order a NaN passes
         n = rint(x * const(x, _LOG2E))
         r = fma(n, const(x, -ln2_low), fma(n, const(x, -ln2_high), x))
         p = const(x, coefficients[0])

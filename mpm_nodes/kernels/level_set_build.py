@@ -66,24 +66,25 @@ def leaf_level_set(
         to_index=np.ascontiguousarray(to_index, np.float64), voxel_size=float(voxel_size), band=float(band), low=low,
         table=table, coarse=coarse, values=padded, velocities=padded_velocities,
         coarse_velocities=None if velocities is None else far_velocities,
-        centre=_centre(coarse, low, leaves, values, to_index),
+        centre=_centre(coarse, low, leaves, values / np.float32(voxel_size), to_index),
     )
 
 
 def _centre(coarse, low, leaves, values, to_index) -> np.ndarray:
-    """Return the centre of the inside in the body's frame: inside voxels of leaves and inside leaves without voxels."""
-    inside = values < 0.0
-    counts = inside.sum(axis=(1, 2, 3))
-    places = np.argwhere(inside)
-    total = counts.sum()
-    index = (places[:, 1:] + LEAF * leaves[places[:, 0]]).sum(axis=0).astype(np.float64)
+    """Return the centre of the inside in the body's frame: inside voxels of leaves and inside leaves without voxels.
+
+    A voxel counts by the share of it that is inside (values in voxels), so that thin bodies have a sound centre too.
+    """
+    share = np.clip(0.5 - values, 0.0, 1.0).astype(np.float64)
+    node = np.arange(LEAF)
+    index = np.array([(share.sum(axis=axes) * (node + LEAF * leaves[:, axis, None])).sum()
+                      for axis, axes in enumerate(((2, 3), (1, 3), (1, 2)))])
     empty = coarse < 0.0
     empty[tuple((leaves - low).T)] = False
     solid = np.argwhere(empty)
     index += LEAF**3 * (LEAF * (solid + low) + 3.5).sum(axis=0)
-    total += LEAF**3 * len(solid)
     linear = np.asarray(to_index, np.float64)
-    return np.linalg.solve(linear[:, :3], index / total - linear[:, 3])
+    return np.linalg.solve(linear[:, :3], index / (share.sum() + LEAF**3 * len(solid)) - linear[:, 3])
 
 
 @kernel(fastmath=False)

@@ -62,16 +62,19 @@ def mesh_level_set(
 
 
 def lost_share(level_set: LeafLevelSet, points: np.ndarray, triangles: np.ndarray) -> float:
-    """Return the share of faces whose middle the level set misses by half a voxel: parts thinner than it can hold."""
-    middles = points[triangles].mean(axis=1)
-    phi = np.empty(len(middles))
-    _nearest_values(level_set.values, level_set.table, level_set.low, level_set.to_index, middles, phi)
-    return float((phi > 0.5 * level_set.voxel_size).mean())
+    """Return the share of the area behind which, half a voxel in, there is no inside: parts too thin for the voxels."""
+    corners = points[triangles]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(normal, axis=1)
+    behind = corners.mean(axis=1) - 0.5 * level_set.voxel_size * normal / np.maximum(area, 1e-300)[:, None]
+    phi = np.empty(len(behind))
+    _values_at(level_set.values, level_set.table, level_set.low, level_set.to_index, behind, phi)
+    return float(area[phi > 0.0].sum() / area.sum())
 
 
 @kernel(fastmath=False)
-def _nearest_values(values, table, low, to_index, points, phi):
-    """Write the trilinear value at each point (band width where there is no leaf)."""
+def _values_at(values, table, low, to_index, points, phi):
+    """Write the trilinear value at each point, 0 where there is no leaf."""
     for p in range(points.shape[0]):
         u = np.empty(3)
         for axis in range(3):
@@ -80,7 +83,7 @@ def _nearest_values(values, table, low, to_index, points, phi):
                 u[axis] += to_index[axis, k] * points[p, k]
         i, j, k = int(u[0]), int(u[1]), int(u[2])
         leaf = table[i // LEAF, j // LEAF, k // LEAF]
-        phi[p] = 1e30
+        phi[p] = 0.0
         if leaf < 0:
             continue
         total = 0.0
@@ -268,6 +271,25 @@ def _one_leaf(leaf, corners, speeds, moving, band, origins, start, members, dist
         for j in range(LEAF):
             for k in range(LEAF):
                 distance[leaf, i, j, k] = min(np.sqrt(best[i, j, k]), band)
+    if moving:
+        _fill_velocities(leaf, best, reach, carried)
+
+
+@kernel(fastmath=False)
+def _fill_velocities(leaf, best, reach, carried):
+    """Give voxels too far from every face the mean velocity of the leaf's others."""
+    total, count = np.zeros(3), 0
+    for at in range(512):
+        i, j, k = at >> 6, (at >> 3) & 7, at & 7
+        if best[i, j, k] < reach * reach:
+            count += 1
+            for axis in range(3):
+                total[axis] += carried[leaf, i, j, k, axis]
+    for at in range(512):
+        i, j, k = at >> 6, (at >> 3) & 7, at & 7
+        if best[i, j, k] >= reach * reach and count > 0:
+            for axis in range(3):
+                carried[leaf, i, j, k, axis] = total[axis] / count
 
 
 @kernel(fastmath=False)

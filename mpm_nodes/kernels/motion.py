@@ -21,7 +21,6 @@ from mpm_nodes.kernels.lanes import (
     lane_constant,
     load,
     maximum,
-    minimum,
     rint,
     select,
     store_first,
@@ -52,8 +51,8 @@ def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, leas
 def advance_positions(offset, stride, unit, velocity, cells_per_velocity, block_start, blocks, largest):
     """Move particles by dt v and write each block's largest drift and displacement, in cells, into `largest` (blocks, 2).
 
-    A displacement is held to one cell, so that no offset can leave the tile before the caller has looked at `largest`;
-    a NaN counts as infinite.
+    A particle that would move more than a cell stays, so that no offset can leave the tile before the caller has looked at
+    `largest`; a NaN counts as infinite.
     """
     for q in prange(blocks):
         like = load(velocity, 0)
@@ -66,9 +65,10 @@ def advance_positions(offset, stride, unit, velocity, cells_per_velocity, block_
             for axis in range(3):
                 row = axis * stride + p
                 d = load(velocity, row) * scale
-                o = load(offset, row) + to_int(rint(maximum(-one, minimum(one, d)) * fixed))
-                store_first(offset, row, o, count)
                 size = absolute(d)
+                finite = select(size <= one, d, zero)  # converting NaN to an integer is undefined
+                o = load(offset, row) + to_int(rint(finite * fixed))
+                store_first(offset, row, o, count)
                 displacement = maximum(displacement, select(inside, select(size == size, size, infinite), zero))
                 drift = maximum(drift, select(inside, absolute(to_float(o) * cells), zero))
         largest[q, 0] = hmax(drift)

@@ -34,7 +34,8 @@ def sort_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np
 def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, band: float) -> np.ndarray:
     """Return a signed distance with the same zero set, clamped to +-band [m].
 
-    Voxels beside the surface keep the distance to the planes cut through their edges; the others follow from the upwind
+    Voxels beside the surface keep the distance to the planes cut through their edges, so that it stays where it was; the
+    others follow from the upwind
     eikonal equation (Zhao 2005, equation 2.3 ff.), iterated until the band is filled.
 
     Args:
@@ -61,6 +62,20 @@ def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterat
     for _ in range(iterations):
         values = _relax(values, neighbours, background, 0.60)
         values = _relax(values, neighbours, background, -0.62)
+    return values
+
+
+def dilate(values: np.ndarray, filled: np.ndarray, neighbours: np.ndarray, steps: int) -> np.ndarray:
+    """Return values with empty voxels around filled ones set to the mean of those, layer by layer.
+
+    Args:
+        values: Shape (leaves, 8, 8, 8, m), float32.
+        filled: Which voxels hold a value, shape (leaves, 8, 8, 8).
+        neighbours: From `leaf_neighbours`.
+        steps: Layers of voxels to add.
+    """
+    for _ in range(steps):
+        values, filled = _dilate(values, filled, neighbours)
     return values
 
 
@@ -178,3 +193,27 @@ def _relax(values, neighbours, background, amount):
                     )
                     result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
     return result
+
+
+@kernel(parallel=True)
+def _dilate(values, filled, neighbours):
+    result, covered = values.copy(), filled.copy()
+    for leaf in numba.prange(len(values)):
+        for i in range(LEAF):
+            for j in range(LEAF):
+                for k in range(LEAF):
+                    if filled[leaf, i, j, k]:
+                        continue
+                    count = 0
+                    for n in range(27):
+                        a, b, c = i + n // 9 - 1, j + (n // 3) % 3 - 1, k + n % 3 - 1
+                        row = neighbours[leaf, (((a + LEAF) >> 3) * 3 + ((b + LEAF) >> 3)) * 3 + ((c + LEAF) >> 3)]
+                        if row >= 0 and filled[row, a & 7, b & 7, c & 7]:
+                            count += 1
+                            for m in range(values.shape[4]):
+                                result[leaf, i, j, k, m] += values[row, a & 7, b & 7, c & 7, m]
+                    if count > 0:
+                        covered[leaf, i, j, k] = True
+                        for m in range(values.shape[4]):
+                            result[leaf, i, j, k, m] = result[leaf, i, j, k, m] / np.float32(count)
+    return result, covered

@@ -9,10 +9,10 @@
 | l      | no point further than this from every particle is inside         | m       |
 | keys   | 63-bit keys of bins (edge >= R), rising along the particles       | -       |
 
-Source of the first part of phi: Zhu & Bridson 2005, equations 2 to 6. Alone it also calls the middle of a gap between
-two bodies inside, because xbar lies there as well; the second part takes that away. Every voxel gathers its particles in
-the order of the bins, so results do not depend on the number of threads. Fields are built leaf by leaf (8^3 voxels), never
-in the box around everything.
+Source of the first part of phi: Zhu & Bridson 2005, equations 2 to 6. Alone it also calls the middle of a gap
+between two bodies inside, because xbar lies there as well; the second part takes that away. A voxel gathers its
+particles in the order of the bins, so results do not depend on the number of threads. Fields are built leaf by leaf
+(8^3 voxels), never in the box around everything.
 """
 
 from __future__ import annotations
@@ -88,20 +88,21 @@ def blend_spheres(
     return _blend(bins.keys, bins.positions, 1.0 / bins.edge, origins, voxel_size, reach, radius, limit, far)
 
 
-def splat_columns(
-    bins: Bins, columns: np.ndarray, origins: np.ndarray, voxel_size: float, reach: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sum of k and sum of k * column per voxel: shapes (leaves, 8, 8, 8) and (leaves, 8, 8, 8, m), float32.
+def deposit(bins: Bins, amounts: np.ndarray, origins: np.ndarray, voxel_size: float, spread: int) -> np.ndarray:
+    """Share the particles' amounts out to voxels by quadratic B-splines; the sum stays the same.
 
     Args:
-        bins: Particles, in bins of edge >= reach.
-        columns: Values in the input order of the particles, shape (n, m).
+        bins: Particles, in bins of edge >= 1.5 spread voxels.
+        amounts: In the input order of the particles, shape (n, m).
         origins: Leaves, shape (leaves, 3), int32.
         voxel_size: [m].
-        reach: R [m].
+        spread: Knot distance of the splines in voxels, a whole number: only then do they add up to one on voxels.
+
+    Returns:
+        Shape (leaves, 8, 8, 8, m), float32.
     """
-    sorted_columns = np.ascontiguousarray(np.asarray(columns, np.float32)[bins.order])
-    return _splat(bins.keys, bins.positions, 1.0 / bins.edge, sorted_columns, origins, voxel_size, reach)
+    ordered = np.ascontiguousarray(np.asarray(amounts, np.float32)[bins.order])
+    return _deposit(bins.keys, bins.positions, 1.0 / bins.edge, ordered, origins, voxel_size, spread)
 
 
 def average_at_points(bins: Bins, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
@@ -244,20 +245,43 @@ def _add_particle(x, y, z, reach, inverse_square, sums):
 
 
 @kernel(parallel=True)
-def _splat(keys, positions, inverse, columns, origins, dx, reach):
-    width = columns.shape[1]
-    weights = np.zeros((len(origins), LEAF, LEAF, LEAF), np.float32)
-    sums = np.zeros((len(origins), LEAF, LEAF, LEAF, width), np.float32)
-    inverse_square = 1.0 / (reach * reach)
+def _deposit(keys, positions, inverse, amounts, origins, dx, spread):
+    width = amounts.shape[1]
+    result = np.zeros((len(origins), LEAF, LEAF, LEAF, width), np.float32)
+    reach, scale = 1.5 * spread * dx, 1.0 / (spread * dx)
+    far = (LEAF - 1) * dx + reach
     for leaf in numba.prange(len(origins)):
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    x, y, z = (origins[leaf, 0] + i) * dx, (origins[leaf, 1] + j) * dx, (origins[leaf, 2] + k) * dx
-                    weights[leaf, i, j, k] = _gather_point(
-                        keys, positions, inverse, columns, x, y, z, reach, inverse_square, sums[leaf, i, j, k]
-                    )
-    return weights, sums
+        x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
+        weights = np.empty((3, LEAF), np.float32)
+        k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
+        for bi in range(_floor((x0 - reach) * inverse), _floor((x0 + far) * inverse) + 1):
+            for bj in range(_floor((y0 - reach) * inverse), _floor((y0 + far) * inverse) + 1):
+                last = pack_key(bi, bj, k_high)
+                p = _lower_bound(keys, pack_key(bi, bj, k_low))
+                while p < len(keys) and keys[p] <= last:
+                    for n in range(LEAF):
+                        weights[0, n] = _spline((x0 + n * dx - positions[p, 0]) * scale)
+                        weights[1, n] = _spline((y0 + n * dx - positions[p, 1]) * scale)
+                        weights[2, n] = _spline((z0 + n * dx - positions[p, 2]) * scale)
+                    share = np.float32(1.0 / (spread * spread * spread))
+                    for i in range(LEAF):
+                        if weights[0, i] > 0.0:
+                            for j in range(LEAF):
+                                part = share * weights[0, i] * weights[1, j]
+                                if part > 0.0:
+                                    for k in range(LEAF):
+                                        for c in range(width):
+                                            result[leaf, i, j, k, c] += part * weights[2, k] * amounts[p, c]
+                    p += 1
+    return result
+
+
+@inline
+def _spline(x):
+    """Return the quadratic B-spline."""
+    a = abs(x)
+    outer = max(1.5 - a, 0.0)
+    return 0.75 - a * a if a < 0.5 else 0.5 * outer * outer
 
 
 @inline

@@ -60,13 +60,13 @@ SLICE, ROW = 256, 32
 
 
 # ---------------------------------------------------------------- tiles
-@inline
+@kernel
 def _clear_tile(scratch, at, zero):
     for i in range(0, TILE, WIDTH):
         store(scratch, at + i, zero)
 
 
-@inline
+@kernel
 def _add_tile(scratch, at, grid, tile_slot, q):
     for corner in range(8):
         block = tile_slot[q, corner] * 256
@@ -77,7 +77,7 @@ def _add_tile(scratch, at, grid, tile_slot, q):
                 store(grid, g, load(grid, g) + load(scratch, tile + i * SLICE + j * ROW))
 
 
-@inline
+@kernel
 def _load_tile(scratch, at, grid, tile_slot, q):
     for corner in range(8):
         block = tile_slot[q, corner] * 256
@@ -109,7 +109,7 @@ def clear_grid(grid, blocks):
 
 
 # ---------------------------------------------------------------- records of sixteen particles
-@inline
+@kernel
 def _momentum_records(velocity, affine, mass, stride, p, cell_size, affine_share, scratch, at):
     """Store [m v, m | m C col 0 h | m C col 1 h | m C col 2 h] of particles p .. p+15, one record a particle."""
     m = load(mass, p)
@@ -125,7 +125,7 @@ def _momentum_records(velocity, affine, mass, stride, p, cell_size, affine_share
         store(scratch, at + WIDTH * k, records[k])
 
 
-@inline
+@kernel
 def _force_records(stress, volume, stride, p, inverse_cell, scratch, at):
     """Store the columns of -V0 tau / h of particles p .. p+15, one record a particle."""
     v = load(volume, p)
@@ -165,7 +165,7 @@ def _slope_line4(rows, y0, y1, y2, y3, s0, s1, s2, s3, g, h):
 
 
 # ---------------------------------------------------------------- scatter, quadratic
-@inline
+@kernel
 def _momentum_block_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch,
                               at, base, base_at, zero):
     _clear_tile(scratch, at, zero)
@@ -220,7 +220,7 @@ def scatter_momentum_quadratic(offset, stride, shift, unit, velocity, affine, ma
             _add_tile(scratch, at, grid, tile_slot, q)
 
 
-@inline
+@kernel
 def _force_block_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base,
                            base_at, zero):
     _clear_tile(scratch, at, zero)
@@ -274,7 +274,7 @@ def scatter_force_quadratic(offset, stride, shift, unit, stress, volume, inverse
 
 
 # ---------------------------------------------------------------- scatter, cubic
-@inline
+@kernel
 def _momentum_block_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch, at,
                           base, base_at, zero):
     _clear_tile(scratch, at, zero)
@@ -334,7 +334,7 @@ def scatter_momentum_cubic(offset, stride, shift, unit, velocity, affine, mass, 
             _add_tile(scratch, at, grid, tile_slot, q)
 
 
-@inline
+@kernel
 def _force_block_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base, base_at,
                        zero):
     _clear_tile(scratch, at, zero)
@@ -395,7 +395,7 @@ def scatter_force_cubic(offset, stride, shift, unit, stress, volume, inverse_cel
 
 
 # ---------------------------------------------------------------- gather
-@inline
+@kernel
 def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell):
     """Turn sixteen pairs of records into rows of velocity, C and L."""
     t = transpose((
@@ -427,7 +427,7 @@ def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, cou
             store_first(gradient, (3 * axis + column) * stride + p, s * t[4 * column + axis], count)
 
 
-@inline
+@kernel
 def _gather_block_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
                             begin, end, scratch, at, base, base_at):
     weights, records = at + TILE, at + RECORDS
@@ -475,7 +475,7 @@ def gather_quadratic(offset, stride, shift, unit, velocity, affine, gradient, ke
                                 inverse_cell, block_start[q], block_start[q + 1], scratch, at, base, 64 * thread)
 
 
-@inline
+@kernel
 def _gather_block_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell, begin,
                         end, scratch, at, base, base_at):
     weights, records = at + TILE, at + RECORDS

@@ -13,7 +13,7 @@ that the quadratic stencil stays inside for a drift of one cell either way, the 
 
 from __future__ import annotations
 
-from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.lanes import (
     WIDTH,
     bit_and,
@@ -97,7 +97,7 @@ def stencil(offset, stride, p, first, shift, inverse_unit, base, base_at):
     return fx * unit, fy * unit, fz * unit
 
 
-@inline
+@kernel
 def quadratic_weights(offset, stride, p, first, shift, inverse_unit, scratch, at, base, base_at):
     """Store everything that the quadratic transfers need of particles p .. p+15 into the scratch."""
     fx, fy, fz = stencil(offset, stride, p, first, shift, inverse_unit, base, base_at)
@@ -106,7 +106,7 @@ def quadratic_weights(offset, stride, p, first, shift, inverse_unit, scratch, at
     _store_fractions(scratch, at, fx, fy, fz)
 
 
-@inline
+@kernel
 def cubic_weights(offset, stride, p, first, shift, inverse_unit, scratch, at, base, base_at):
     """Store everything that the cubic transfers need of particles p .. p+15 into the scratch."""
     fx, fy, fz = stencil(offset, stride, p, first, shift, inverse_unit, base, base_at)

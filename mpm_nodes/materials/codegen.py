@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels import jit
 from mpm_nodes.materials.contract import Law, LawError, law
 
@@ -254,13 +254,17 @@ def _write(found: Law) -> Path:
     path = jit.CACHE_FOLDER / "laws" / f"{found.id}_{digest.hexdigest()[:16]}.py"
     if path.exists() and path.read_text() == source:
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".law")
-    with os.fdopen(handle, "w") as file:
-        file.write(source)
-    # numba's cache compares the time of the source: two processes that write at once must agree
-    os.utime(temporary, (1_000_000_000, 1_000_000_000))
-    os.replace(temporary, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".law")
+        with os.fdopen(handle, "w") as file:
+            file.write(source)
+        # numba's cache compares the time of the source: two processes that write at once must agree
+        os.utime(temporary, (1_000_000_000, 1_000_000_000))
+        os.replace(temporary, path)
+    except OSError as error:
+        raise OutputError(f"JIT cache folder {path.parent}: {error.strerror}; set MPM_NODES_CACHE to a folder that can "
+                          "be written") from error
     return path
 
 

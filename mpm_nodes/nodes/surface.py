@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -80,14 +82,9 @@ def density_volume(
         voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
-    from mpm_nodes.kernels.surface_splat import splat_columns
-
-    volume = particles["volume"] if "volume" in particles else np.full(len(particles), particles.spacing**3)
-    dx = voxel_size if voxel_size > 0.0 else particles.spacing
-    reach, dx, bins, origins = _sparse(particles, dx, 0.0, largest)
-    _, sums = splat_columns(bins, volume[:, None], origins, dx, reach)
-    # The integral of (1 - s^2)^3 over the ball is 64 pi / 315 R^3.
-    density = sums[..., 0] / np.float32(64.0 * np.pi / 315.0 * reach**3)
+    share = particles["volume"] if "volume" in particles else np.full(len(particles), particles.spacing**3)
+    origins, sums, dx = _deposited("density_volume", particles, share[:, None], voxel_size, 0.0, largest)
+    density = sums[..., 0] / np.float32(dx**3)
     filled = density.any(axis=(1, 2, 3))
     return LevelSet(origins[filled], density[filled], dx, background=0.0, kind="fog", name="density")
 
@@ -97,7 +94,7 @@ def velocity_volume(
     particles: Particles,
     *,
     voxel_size: _Voxel = 0.0,
-    margin: A[float, Unitless, Range(min=0.0, max=16.0)] = 3.0,
+    margin: A[int, Unitless, Range(min=0, max=16)] = 3,
     name: str = "vel",
     largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
 ) -> LevelSet:
@@ -110,14 +107,16 @@ def velocity_volume(
         name: Grid name: vel, v, velocity, ... as the renderer wants it.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
-    from mpm_nodes.kernels.surface_splat import splat_columns
+    from mpm_nodes.kernels.surface_filter import dilate, leaf_neighbours, sort_leaves
 
-    dx = voxel_size if voxel_size > 0.0 else particles.spacing
-    reach, dx, bins, origins = _sparse(particles, dx, margin, largest)
-    weights, sums = splat_columns(bins, particles["velocity"], origins, dx, reach)
-    velocity = sums / np.maximum(weights, np.float32(1e-20))[..., None]
-    filled = weights.any(axis=(1, 2, 3))
-    return LevelSet(origins[filled], velocity[filled], dx, background=0.0, kind="vector", name=name)
+    momentum = np.concatenate([np.ones((len(particles), 1)), particles["velocity"]], axis=1)
+    origins, sums, dx = _deposited("velocity_volume", particles, momentum, voxel_size, margin, largest)
+    keys, origins, sums = sort_leaves(origins, sums)
+    filled = sums[..., 0] > 0.0
+    velocity = sums[..., 1:] / np.maximum(sums[..., :1], np.float32(1e-30))
+    velocity = dilate(np.ascontiguousarray(velocity), filled, leaf_neighbours(keys, origins), margin)
+    held = velocity.any(axis=(1, 2, 3, 4))
+    return LevelSet(origins[held], velocity[held], dx, background=0.0, kind="vector", name=name)
 
 
 def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
@@ -135,32 +134,46 @@ def _bins(particles: Particles, edge: float) -> Bins:
     return bin_particles(particles["position"], edge)
 
 
-def _leaves(bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
+def _leaves(where: str, bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
     """Return leaves within `reach` [m] and `margin` [voxels] of particles, and the voxel size that fits `largest`."""
     from mpm_nodes.kernels.surface_splat import leaves_near
 
+    wanted = dx
     while True:
         origins = leaves_near(bins, reach + margin * dx, dx)
         if 512 * len(origins) <= largest:
-            return origins, dx
+            break
         dx *= 1.26
+    if dx != wanted:
+        warnings.warn(
+            f"{where}: voxel size raised from {wanted:g} to {dx:.3g} m, so that at most {largest:.3g} voxels are "
+            "stored; raise `largest` to keep it",
+            stacklevel=3,
+        )
+    return origins, dx
 
 
-def _sparse(particles: Particles, dx: float, margin: float, largest: float) -> tuple[float, float, Bins, np.ndarray]:
-    """Return kernel reach, voxel size, bins and leaves for a field averaged from particles."""
-    reach = max(2.0 * particles.spacing, 1.5 * dx)
-    bins = _bins(particles, reach + margin * dx)
-    origins, fitted = _leaves(bins, reach, dx, margin, largest)
-    if fitted != dx:
-        return _sparse(particles, fitted, margin, largest)
-    return reach + margin * dx, dx, bins, origins
+def _deposited(
+    where: str, particles: Particles, amounts: np.ndarray, voxel_size: float, margin: float, largest: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return leaves, the amounts shared out to their voxels, and the voxel size."""
+    from mpm_nodes.kernels.surface_splat import deposit
+
+    wanted = voxel_size if voxel_size > 0.0 else particles.spacing
+    # The leaves of the finest splines tell what fits; coarser voxels need fewer.
+    bins = _bins(particles, 3.0 * max(particles.spacing, wanted))
+    origins, dx = _leaves(where, bins, 3.0 * particles.spacing, wanted, margin + 1.5, largest)
+    spread = max(1, math.ceil(1.5 * particles.spacing / dx))
+    if 1.5 * spread * dx > bins.edge:
+        bins = _bins(particles, 1.5 * spread * dx)
+    return origins, deposit(bins, amounts, origins, dx, spread), dx
 
 
 def _level_set(bins: Bins, dx: float, reach: float, radius: float, smoothing: int, largest: float) -> LevelSet:
     from mpm_nodes.kernels.surface_filter import leaf_neighbours, redistance, smooth, sort_leaves
     from mpm_nodes.kernels.surface_splat import blend_spheres
 
-    origins, dx = _leaves(bins, 0.0, dx, HALF_WIDTH + 1.0 + radius / dx, largest)
+    origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + radius / dx, largest)
     band = HALF_WIDTH * dx
     values = blend_spheres(bins, origins, dx, reach, RADIUS * radius, LIMIT * radius, band)
     keys, origins, values = sort_leaves(origins, values)
@@ -180,7 +193,10 @@ def _dress(
     from mpm_nodes.kernels.surface_splat import average_at_points
 
     carried = ["velocity", *names] if "velocity" in particles else list(names)
-    columns = [np.asarray(particles[name], np.float32).reshape(len(particles), -1) for name in carried]
+    columns = [
+        np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:]))
+        for name in carried
+    ]
     if columns and len(mesh.points):
         mixed = average_at_points(bins, np.concatenate(columns, axis=1), mesh.points, reach)
     else:

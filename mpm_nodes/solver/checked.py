@@ -14,6 +14,7 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.solver.state import GridStore, ParticleStore
 
+ID = ("particles", "id")
 STRUCTURE = frozenset(("id", "material"))
 """Never filled with garbage: sorting and the choice of the law hang on them."""
 
@@ -35,23 +36,27 @@ def run_checked(planned: Any, call: Callable[[], None], particles: ParticleStore
         before.restore()
         garbage = before.fill(seed, keep=reads)
         call()
-        if particles.count != before.count:
-            before.restore()  # particles were deleted: rows cannot be compared, so run it plainly
-            call()
-            return
         after = _Saved(particles, grid)
+        rows = after.rows_in(before)  # a stage may delete particles, and give them new places in memory
         for key, filled in garbage.items():
-            if key not in writes and not _same(filled, after.arrays[key]):
+            if rows is None or (key not in writes and not _same(_taken(key, filled, rows), after.arrays[key])):
+                domain, name = key if rows is not None else ("particles", "id")
                 raise LyingDeclaration(
-                    f"stage {planned.id}: writes {key[0]}.{key[1]} without declaring it; add Writes({key[1]!r}) to the stage")
-        outputs.append({key: values for key, values in after.arrays.items() if key in writes})
+                    f"stage {planned.id}: writes {domain}.{name} without declaring it; add Writes({name!r}) to the stage")
+        outputs.append({ID: after.arrays[ID], **{key: values for key, values in after.arrays.items() if key in writes}})
     for key, first in outputs[0].items():
         if not _same(first, outputs[1][key]):
+            what = "choice of particles to delete" if key == ID else f"{key[0]}.{key[1]}"
             unread = sorted(f"{domain}.{name}" for domain, name in before.arrays if (domain, name) not in reads)
             raise LyingDeclaration(
-                f"stage {planned.id}: its {key[0]}.{key[1]} depends on arrays that it does not declare to read (one of "
+                f"stage {planned.id}: its {what} depends on arrays that it does not declare to read (one of "
                 f"{', '.join(unread)}); add them to Reads(...)")
-    before.put({key: values for key, values in before.arrays.items() if key not in writes})
+    before.put({key: _taken(key, values, rows) for key, values in before.arrays.items() if key not in writes})
+
+
+def _taken(key: tuple[str, str], values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the columns of the given particles from an array of all of them; grid arrays as they are."""
+    return values[:, rows] if key[0] == "particles" else values
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -64,6 +69,7 @@ class _Saved:
     def __init__(self, particles: ParticleStore, grid: GridStore) -> None:
         self.particles, self.grid = particles, grid
         self.count, self.drift, self.sorted = particles.count, particles.drift, particles.sorted
+        self.generation, self.segments = particles.generation, particles.segments
         self.block_start = particles.block_start.copy()
         self.block_coord = particles.block_coord.copy()
         self.arrays: dict[tuple[str, str], np.ndarray] = {("particles", "position"): self._offsets().copy()}
@@ -79,9 +85,17 @@ class _Saved:
         rows = self.particles.table[name].rows
         return self.particles.array(name)[: rows * self.particles.stride].reshape(rows, -1)[:, : self.particles.count]
 
+    def rows_in(self, before: _Saved) -> np.ndarray | None:
+        """Return where each particle stood in `before`, None when some were not there."""
+        mine, its = self.arrays[ID][0], before.arrays[ID][0]
+        order = np.argsort(its)
+        rows = order[np.minimum(np.searchsorted(its, mine, sorter=order), len(its) - 1)] if len(its) else mine
+        return rows if np.array_equal(its[rows], mine) else None
+
     def restore(self) -> None:
         """Put everything back."""
         self.particles.count, self.particles.drift, self.particles.sorted = self.count, self.drift, self.sorted
+        self.particles.generation, self.particles.segments = self.generation, self.segments
         self.particles.block_start, self.particles.block_coord = self.block_start.copy(), self.block_coord.copy()
         self.put(self.arrays)
 

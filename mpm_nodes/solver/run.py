@@ -96,6 +96,8 @@ class SubstepSolver:
         self._add(_completed(initial, particles, self.materials))
         cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in self.plan.stages)
         self._drift_limit = DRIFT_LIMIT["cubic" if cubic else "quadratic"]
+        fills_grid = [any(domain == "grid" for domain, _ in planned.writes) for planned in self.plan.stages]
+        self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
 
     # ---------------------------------------------------------------- running
     def set_colliders(self, colliders: Sequence[Collider], clock: tuple[float, float, float] | None = None) -> None:
@@ -132,7 +134,8 @@ class SubstepSolver:
         step.dt = min(dt, time_left) if dt is not None else 0.0
         self._prepare()
         self._dispatch.sample(frame)
-        for planned, call in zip(self._dispatch.stages, self._dispatch.calls, strict=True):
+        for planned, call, grid_is_empty in zip(
+                self._dispatch.stages, self._dispatch.calls, self._grid_is_empty, strict=True):
             if dt is not None and planned.declaration.sets:
                 continue
             check_cancel()
@@ -141,6 +144,8 @@ class SubstepSolver:
                 run_checked(planned, call, self.particles, self.grid)
             else:
                 call()
+            if grid_is_empty and self.particles.generation != self.grid.generation:
+                self._prepare()  # a user's stage moved particles far or added some: lay the grid out anew under them
             self.stage_seconds[planned.id] += clock.perf_counter() - begin
         for stream in self.streams:
             columns = stream.between(self.time, self.time + step.dt)

@@ -75,6 +75,7 @@ class ParticleStore:
         laws: Per material, its law.
         segments: Per material, the (begin, end) of its runs, shape (runs, 2), int64.
         drift: Largest |offset| in cells.
+        generation: Counts the block tables: what was built for an older one does not fit.
     """
 
     def __init__(self, names: Iterable[str], *, cell_size: float, origin: Any = (0, 0, 0), dtype: Any = np.float32,
@@ -175,8 +176,10 @@ class ParticleStore:
     def pack(self, name: str, values: np.ndarray) -> None:
         """Write an attribute from shape (count, *shape).
 
+        Positions that stay near their block keep their place in memory; others may give every particle a new one.
+
         Raises:
-            MpmNodesError: The shape does not fit, or a position is not finite.
+            MpmNodesError: The shape does not fit, or a position is not finite or too far away.
         """
         shape = (self.count, *((3,) if name == "position" else self.table[name].shape))
         values = np.asarray(values)
@@ -211,7 +214,7 @@ class ParticleStore:
             self.offset[axis * self.stride + old : axis * self.stride + self.count] = offset[:, axis]
         self.block_coord = np.concatenate([self.block_coord, coord])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
-        self.sorted = False
+        self._retabled()
 
     def delete(self, dead: np.ndarray) -> None:
         """Remove the particles where the mask `dead`, shape (count,), holds."""
@@ -228,6 +231,8 @@ class ParticleStore:
             row[: keep.sum()] = row[keep]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
+        runs = [kept_before[segments].astype(np.int64) for segments in self.segments]
+        self.segments = [np.ascontiguousarray(run[run[:, 1] > run[:, 0]]) for run in runs]
         self.count = int(keep.sum())
         self.sorted = False
 
@@ -273,13 +278,30 @@ class ParticleStore:
         return order, coord, start, offset[order]
 
     def _place(self, position: np.ndarray) -> None:
-        """Set all positions and rewrite the block table."""
+        """Set all positions; the block table is rewritten only when a particle leaves its tile."""
+        block = np.repeat(self.block_coord, np.diff(self.block_start), axis=0)
+        offset = (np.asarray(position, float) - self.origin) / self.h - 3.5 - 4.0 * block
+        largest = float(np.abs(offset).max(initial=0.0))
+        if largest <= max(weights.DRIFT_LIMIT["cubic"], self.drift):  # NaN is not
+            for axis in range(3):
+                self.offset[axis * self.stride : axis * self.stride + self.count] = np.rint(offset[:, axis] * self.unit)
+            self.drift = max(self.drift, largest)
+            return
         order, self.block_coord, self.block_start, offset = self._grouped(position)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         for axis in range(3):
             self.offset[axis * self.stride : axis * self.stride + self.count] = offset[:, axis]
+        self._retabled()
+
+    def _retabled(self) -> None:
+        """Note a new block table: the grid's tables no longer fit, and the runs of each material are found anew."""
         self.sorted = False
+        self.generation += 1
+        material = self.array("material")[: self.count]
+        cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
+        runs = np.stack([cuts[:-1], cuts[1:]], 1)
+        self.segments = [np.ascontiguousarray(runs[material[runs[:, 0]] == m]) for m in range(self.materials)]
 
     # ---------------------------------------------------------------- sorting
     def sort(self) -> None:
@@ -345,6 +367,7 @@ class GridStore:
         tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8), int32.
         colour_start: First entry of each of the 8 colours in `colour_block`.
         least_mass: Nodes lighter than this [kg] count as empty: 1e-14 of the mean particle mass.
+        generation: That of the particles when the tables were built.
     """
 
     COMPONENTS: Mapping[str, tuple[str, slice]] = {
@@ -363,7 +386,7 @@ class GridStore:
         self.scratch = aligned(transfer.SCRATCH * thread_count(), self.dtype)
         self.base = aligned(64 * thread_count(), particles.offset.dtype)
         self.least_mass = 0.0
-        self._generation = -1
+        self.generation = -1
 
     @property
     def nbytes(self) -> int:
@@ -378,18 +401,31 @@ class GridStore:
         """Return a scalar in the solve's float type."""
         return self.dtype.type(value)
 
+    def check(self) -> None:
+        """Refuse a transfer when particles left their blocks after the grid was laid out under them.
+
+        Raises:
+            MpmNodesError: A stage moved particles too far in the middle of a substep.
+        """
+        if self.generation != self.particles.generation:
+            raise MpmNodesError(
+                f"pack 'position': a stage moved a particle by more than half a cell ({0.5 * self.h:g} m) after the grid was "
+                "filled and before it was read back; wire that stage before rasterize, or make it the last one")
+
     def scatter_tables(self) -> tuple[np.ndarray, ...]:
         """Return what scatter kernels need besides the attributes."""
+        self.check()
         return (self.particles.block_start, self.colour_start, self.colour_block, self.tile_slot, self.scratch, self.base)
 
     def gather_tables(self) -> tuple[Any, ...]:
         """Return what gather kernels need besides the attributes."""
+        self.check()
         return (self.particles.block_start, self.particles.block_count, self.tile_slot, self.scratch, self.base)
 
     def follow(self) -> None:
         """Rebuild the block tables after the particles were sorted anew."""
         particles = self.particles
-        if self._generation == particles.generation:
+        if self.generation == particles.generation:
             return
         blocks = particles.block_count
         packed = np.empty(8 * blocks, np.int64)
@@ -409,7 +445,7 @@ class GridStore:
             self.base = aligned(64 * thread_count(), particles.offset.dtype)
         mass = particles.array("mass")[: particles.count]
         self.least_mass = 1e-14 * float(mass.mean()) if particles.count else 0.0
-        self._generation = particles.generation
+        self.generation = particles.generation
 
     def clear(self, name: str) -> None:
         """Zero the nodes of "momentum", "force" or "velocity"."""

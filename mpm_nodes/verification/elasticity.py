@@ -1,1 +1,191 @@
-"""."""
+"""Elastic waves and equilibria against beam and bar theory, and the limit of explicit steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mpm_nodes.data import MpmNodesError, Particles
+from mpm_nodes.materials.parameters import lame
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.quantities import column
+from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, changed, material, preset, settle, walled
+
+
+def _modulus(youngs_modulus: float, poisson_ratio: float) -> float:
+    """Return M = lam + 2 mu [Pa]."""
+    mu, lam = lame(youngs_modulus, poisson_ratio)
+    return lam + 2 * mu
+
+
+class ElasticBarPeriod(Problem):
+    """A bar between fixed ends swings with the period of its longitudinal wave.
+
+    Scene: a bar of 32 x 2 x 2 cells between sticky walls in x and slip walls in y and z, all on node planes; v_x = v_0 sin(pi x / L)
+        with v_0 = 1e-3 c; neo-Hookean and fixed corotated, float64 (the strain is 3e-4).
+    Exact: period 2 L / c, c = sqrt((lam + 2 mu) / rho); measured from the zero crossings of sum v_x sin(pi x / L) over one period.
+    Tolerance: 3 % at 32 cells with the quadratic kernel: the lumped eigenvalue problem of the same nodes is 2.1 % slow (walls
+        on nodes; walls between nodes would act like two soft cells more).
+    """
+
+    name = "elastic_bar_period"
+    source = "textbook (one-dimensional wave equation)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Pluck the bar of both laws."""
+        for law in ("neo_hookean", "fixed_corotated"):
+            yield Finding.relative(1.0, _bar_period(law, 32), 0.03, f"{law}, of 2 L / c")
+
+
+class ElasticBarConvergence(Problem):
+    """The period of the bar converges to the exact one.
+
+    Scene: as elastic_bar_period, 64 cells.
+    Exact: period 2 L / c.
+    Tolerance: 2 %: half the error of 32 cells, since the walls act one-sidedly (first order).
+    """
+
+    name = "elastic_bar_convergence"
+    source = "textbook (one-dimensional wave equation)"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Pluck the finer bar."""
+        yield Finding.relative(1.0, _bar_period("neo_hookean", 64), 0.02, "neo_hookean, of 2 L / c")
+
+
+def _bar_period(law: str, cells: int) -> float:
+    """Return the measured period of the first mode, in units of 2 L / c."""
+    length, young, poisson, density = 1.0, 1e5, 0.3, 1000.0
+    h = length / cells
+    c = np.sqrt(_modulus(young, poisson) / density)
+    start = block(material(law, density, youngs_modulus=young, poisson_ratio=poisson), (0, 0, 0), (length, 2 * h, 2 * h), h)
+    x = start["position"][:, 0]
+    velocity = np.zeros((len(start), 3))
+    velocity[:, 0] = 1e-3 * c * np.sin(np.pi * x / length)
+    walls = walled((0, 0, 0), (length, 2 * h, 2 * h), STICKY, STICKY, SLIP, SLIP, SLIP, SLIP)
+    solver = SubstepSolver(changed(start, velocity=velocity), cell_size=h, walls=walls, gravity=(0, 0, 0), dtype=np.float64)
+    shape = np.sin(np.pi * x / length)
+    time, amplitude = [0.0], [shape @ velocity[:, 0]]
+    while solver.time < 2.3 * length / c:
+        solver.step(0.3 * h / c)
+        time.append(solver.time)
+        amplitude.append(shape[solver.particles.unpack("id")] @ column(solver, "velocity")[:, 0])
+    crossings = _zero_crossings(np.array(time), np.array(amplitude))
+    return 2 * (crossings[1] - crossings[0]) / (2 * length / c)
+
+
+def _zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Return the times at which a signal changes sign, by linear interpolation."""
+    k = np.flatnonzero(value[:-1] * value[1:] < 0)
+    return time[k] + (time[k + 1] - time[k]) * value[k] / (value[k] - value[k + 1])
+
+
+class ColumnUnderGravity(Problem):
+    """A column settles under its own weight by the closed form.
+
+    Scene: a neo-Hookean column of 20 x 2 x 2 cells on a slip floor between slip side walls, velocities damped until it rests; the
+        strain at the floor is 1 %.
+    Exact: top displacement rho g L^2 / (2 M), M = lam + 2 mu.
+    Tolerance: 3 % at 20 cells: the top row of particles lies a quarter cell inside, the floor node moves half a cell of matter.
+    """
+
+    name = "column_under_gravity"
+    source = "textbook (linear elasticity)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it settle."""
+        length, cells, young, poisson, density = 1.0, 20, 1e6, 0.3, 1000.0
+        h, m = length / cells, _modulus(young, poisson)
+        g = 0.01 * m / (density * length)
+        c = np.sqrt(m / density)
+        start = block(material("neo_hookean", density, youngs_modulus=young, poisson_ratio=poisson), (0, 0, 0),
+                      (2 * h, length, 2 * h), h)
+        walls = walled((0, 0, 0), (2 * h, 2 * length, 2 * h), SLIP, SLIP, SLIP, OPEN, SLIP, SLIP)
+        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
+        # the first mode has omega = pi c / (2 L): critical damping of it, for five of its periods' radians
+        settle(solver, 8 * length / c, np.pi * c / length)
+        after = solver.snapshot(["position"])["position"]
+        y, sunk = start["position"][:, 1], (start["position"] - after)[:, 1]
+        top = y > y.max() - 0.1 * h
+        exact = density * g / m * (length * y[top] - y[top] ** 2 / 2)
+        yield Finding.relative(exact.mean() * m / (density * g * length**2), sunk[top].mean() * m / (density * g * length**2), 0.03,
+                               "top, of rho g L^2 / M")
+
+
+class Cantilever(Problem):
+    """A clamped beam sags under its own weight like a beam.
+
+    Scene: a neo-Hookean slab of 48 x 8 x 1 cells (slip walls in z: plane strain), clamped at a sticky wall, nu = 0.3, tip deflection
+        2 % of the length, velocities damped until it rests.
+    Exact: tip deflection 1.5 rho g L^4 / (E' H^2), E' = E / (1 - nu^2), plus 2 % for shear at L / H = 6 (not counted).
+    Tolerance: 10 % with 8 cells through the height (bending of quadratic kernels, free surfaces known to a quarter cell).
+    """
+
+    name = "cantilever"
+    source = "textbook (Euler-Bernoulli beam)"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it sag."""
+        h, young, poisson, density = 0.125, 1e6, 0.3, 1000.0
+        length, height = 48 * h, 8 * h
+        stiff = young / (1 - poisson**2)
+        tip = 0.02 * length
+        g = tip * stiff * height**2 / (1.5 * density * length**4)
+        start = block(material("neo_hookean", density, youngs_modulus=young, poisson_ratio=poisson), (0, 0, 0),
+                      (length, height, h), h)
+        walls = walled((0, -2 * length, 0), (2 * length, 2 * length, h), STICKY, OPEN, OPEN, OPEN, SLIP, SLIP)
+        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
+        omega = 3.516 / length**2 * np.sqrt(stiff / density) * height / np.sqrt(12)
+        settle(solver, 8 / omega, 2 * omega)
+        after = solver.snapshot(["position"])["position"]
+        end = start["position"][:, 0] > length - h
+        sunk = (start["position"] - after)[end, 1].mean()
+        # these particles sit half a cell before the tip, where the beam's slope is 4/3 tip / L
+        yield Finding.relative(tip, sunk + 0.5 * h * 4 / 3 * tip / length, 0.10, "tip [m]")
+
+
+class ExplicitStepLimit(Problem):
+    """Explicit steps are stable up to the measured fraction of h / c, and not beyond.
+
+    Scene: a bar of 32 x 1 x 1 cells with free ends between slip walls, nu = 0, random v_x of 1e-6 c, uniform over the section, float64,
+        600 steps.
+    Exact: stable at 0.9 and unstable at 1.15 of the limits for free ends: quadratic APIC 1.22 h / c, cubic FLIP 0.95 1.11 h / c.
+    Tolerance: stable: the largest velocity stays below 100 times the initial one; unstable: it exceeds that, or the solver reports
+        divergence.
+    """
+
+    name = "explicit_step_limit"
+    source = "symbol analysis of the lumped bar; measured limits of method section 13"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Run below and above the limit."""
+        for transfer, kernel, limit in (("apic", "quadratic", 1.22), ("flip", "cubic", 1.11)):
+            for fraction, grows in ((0.9, False), (1.15, True)):
+                growth = self._growth(transfer, kernel, fraction * limit)
+                yield Finding(float(grows), float(growth > 100.0), 0.0, f"{transfer} {kernel} grows at {fraction:g} of the limit")
+
+    @staticmethod
+    def _growth(transfer: str, kernel: str, courant: float) -> float:
+        """Return the largest velocity over 600 steps, in initial ones; infinite where the solver gives up."""
+        h, young, density = 0.1, 1e5, 1000.0
+        c = np.sqrt(young / density)
+        start: Particles = block(material("neo_hookean", density, youngs_modulus=young, poisson_ratio=0.0), (0, 0, 0), (32 * h, h, h), h)
+        places, row = np.unique(start["position"][:, 0], return_inverse=True)
+        velocity = np.zeros((len(start), 3))
+        velocity[:, 0] = 1e-6 * c * np.random.default_rng(7).uniform(-1, 1, len(places))[row]
+        walls = walled((-4 * h, 0, 0), (40 * h, h, h), OPEN, OPEN, SLIP, SLIP, SLIP, SLIP)
+        solver = SubstepSolver(changed(start, velocity=velocity), preset(transfer=transfer, kernel=kernel), cell_size=h, walls=walls,
+                               gravity=(0, 0, 0), dt_max=np.inf, dtype=np.float64)
+        for _ in range(600):
+            try:
+                solver.step(courant * h / c)
+            except MpmNodesError:
+                return np.inf
+            if np.abs(column(solver, "velocity")).max() > 1e-3 * c:
+                break
+        return float(np.abs(column(solver, "velocity")).max() / np.abs(velocity).max())

@@ -130,7 +130,6 @@ def test_mesh_that_folds_within_a_frame_does_not_leak(flight):
     along = np.cos(angle) * np.abs(position[:, 0]) + np.sin(angle) * position[:, 1]  # those past 0.5 m were flung off the edge
     on_slab = along < 0.48
     assert on_slab.sum() > 300
-    print(above[on_slab].min(), along[on_slab][above[on_slab].argmin()], np.sort(above[on_slab])[:6])
     assert (above[on_slab] > 0.02).all()
     assert position[on_slab, 1].max() > 0.3  # carried up, not left behind
     assert colliders.report(particles.store)[0][1] == 0

@@ -98,7 +98,7 @@ def test_too_many_particles_are_refused_before_they_are_made():
 def test_a_region_smaller_than_the_spacing_says_what_to_do():
     """Zero particles are an error that names region, spacing and the knobs to turn."""
     with pytest.raises(
-        MpmNodesError, match="no particle fits into a region of 0.02 x 0.02 x 0.02 m .*settings.cell_size smaller"
+        MpmNodesError, match=r"no particle fits into a region of 0\.02 x 0\.02 x 0\.02 m .*settings.cell_size smaller"
     ):
         emit.emit_sphere(SETTINGS, CHEESE, radius=0.01, centre=(0.0, 0.0, 0.0))
 
@@ -142,7 +142,7 @@ def test_level_set_from_a_file_is_filled_and_placed(tmp_path: Path):
     assert np.allclose(made["position"].mean(axis=0), [-0.8, 1.0, 0.0], atol=1e-3)
     with pytest.raises(InputError, match="no grid named 'smoke'"):
         emit.emit_level_set(SETTINGS, CHEESE, path=tmp_path / "ball.vdb", grid="smoke")
-    with pytest.raises(InputError, match="nothere.vdb: cannot be read"):
+    with pytest.raises(InputError, match=r"nothere\.vdb: cannot be read"):
         emit.emit_level_set(SETTINGS, CHEESE, path=tmp_path / "nothere.vdb")
 
 

@@ -1,4 +1,4 @@
-"""Poisson-disc sampling against its own definition: distance, coverage, density, components (method: Bridson 2007, B18)."""
+"""Poisson-disc sampling against its own definition: distance, coverage, density, components (Bridson 2007)."""
 
 import numpy as np
 import pytest

@@ -291,7 +291,7 @@ def test_memory_and_disk_are_compared_with_what_is_free(tmp_path, monkeypatch):
 
     monkeypatch.setattr(source, "preflight", lambda knobs, settings, inputs: {"count": knobs["count"]})
     monkeypatch.setattr(REGISTRY.get("fake_solve").function, "preflight", estimate, raising=False)
-    with pytest.raises(OutputError, match="needs about .* for 6 frames"):
+    with pytest.raises(OutputError, match=r"needs about .* for 6 frames"):
         execute(shot(), out=tmp_path / "out")
     assert seen == [({"count": 5},)] and not calls
 

@@ -73,7 +73,7 @@ def results(tmp_path_factory):
 
 
 def test_killed_between_renames(results):
-    """Death at every one of the steps of six commits, the one before the first rename and the one after the last included."""
+    """Death at every step of six commits, before the first rename and after the last one included."""
     renames = [result for result in results if result["kind"] != "random"]
     assert len(renames) == 6 * 7 and all(result["died"] for result in renames)
     assert {result["kind"] for result in renames} >= {

@@ -129,7 +129,7 @@ def test_another_state_format_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_damaged_frame_is_cooked_again(tmp_path, whole):
-    """Damage at the last frame goes back one checkpoint, damage at an early one begins again; the bytes are right either way."""
+    """Damage at the last frame goes back one checkpoint, damage at an early one begins again; the bytes are right."""
     folder = tmp_path / "whole" / "r001"
     (folder / "points" / "points.0006.bin").write_bytes(b"x" * 40)
     result = execute(shot(), out=tmp_path / "whole", resume=True)

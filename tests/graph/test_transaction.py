@@ -56,8 +56,8 @@ def content(folder):
 # ---------------------------------------------------------------- names and numbers
 @pytest.mark.parametrize(
     "name",
-    ["/etc/passwd", "../up.txt", "a/../../up", "C:/x", "C:x", "\\\\server\\x", "nul", "a/CON.txt", "", "a:b", "cook.json",
-     "frames/0001.commit.json", ".tmp-x", "trailing. ", "a/./../../b", "new\nline"],
+    ["/etc/passwd", "../up.txt", "a/../../up", "C:/x", "C:x", "\\\\server\\x", "nul", "a/CON.txt", "", "a:b",
+     "cook.json",      "frames/0001.commit.json", ".tmp-x", "trailing. ", "a/./../../b", "new\nline"],
 )  # fmt: skip
 def test_names_that_could_leave_or_harm_the_folder_are_refused(tmp_path, name):
     """No file name from a graph leads out of the revision or onto our own files."""
@@ -216,7 +216,8 @@ def test_archive_keeps_values_and_refuses_damage(tmp_path):
     """Every dtype and shape comes back bit for bit; a flipped or missing byte anywhere is noticed."""
     path = tmp_path / "a.state"
     arrays = {
-        "f": np.linspace(0, 1, 7, dtype=np.float32), "d": np.array([[np.nan, np.inf], [-0.0, 1e-310]]), "none": np.zeros((0, 3)),
+        "f": np.linspace(0, 1, 7, dtype=np.float32), "d": np.array([[np.nan, np.inf], [-0.0, 1e-310]]),
+        "none": np.zeros((0, 3)),
         "b": np.array([True, False]), "scalar": np.array(7, np.int64), "i": np.arange(6, dtype=">i4").reshape(2, 3),
         "strided": np.arange(10, dtype=np.int16)[::3],
     }  # fmt: skip
@@ -326,7 +327,8 @@ def test_clean_lists_before_it_removes_and_leaves_frames_alone(tmp_path):
     revision.close()
     found = [item for group in removable(tmp_path, keep_every=0) for item in group]
     assert [(item.path.name, item.why) for item in found] == [
-        (".tmp-points.0004.txt", "temporary file of a dead cook"), ("0001.sim.state", "checkpoint beyond retention")]  # fmt: skip
+        (".tmp-points.0004.txt", "temporary file of a dead cook"),
+        ("0001.sim.state", "checkpoint beyond retention")]  # fmt: skip
     assert found[0].bytes == 4 and all(item.path.exists() for item in found)
     for group in removable(tmp_path, old_revisions=True, keep_every=0):
         for item in group:

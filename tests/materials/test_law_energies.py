@@ -77,7 +77,7 @@ def test_stress_of_a_resting_step_is_symmetric(law_id):
 
 @pytest.mark.parametrize("law_id", LAWS)
 def test_an_untouched_material_is_free_of_stress(law_id):
-    """Zero stress and zero energy at rest, exactly; a rest state stays at rest in an empty step and in the return map."""
+    """Zero stress and zero energy at rest, exactly; an empty step and the return map leave the rest state alone."""
     assert not call(law_id, "stress").any()
     assert not call(law_id, "energy").any()
     rest = law(law_id).rest_state(1)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 
-from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.data import ATTRIBUTES, OutputError
+from mpm_nodes.materials import codegen
 from mpm_nodes.materials.codegen import law_kernels
-from mpm_nodes.materials.contract import LawError, law_ids
+from mpm_nodes.materials.contract import LawError, law, law_ids
 from mpm_nodes.materials.material_point import call_law
 
 COUNT, STRIDE, DT = 100, 128, 1e-3
@@ -122,6 +123,14 @@ def test_limits_kernel_sees_what_is_not_finite(bench, bad):
     expected = np.zeros((len(SEGMENTS), 3), bool)
     expected[3, 0] = expected[4, 1] = expected[0, 2] = True
     np.testing.assert_array_equal(np.isinf(out), expected)
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    """The message names the folder and the variable that moves it."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(codegen.jit, "CACHE_FOLDER", tmp_path / "file")
+    with pytest.raises(OutputError, match=r"JIT cache folder .*file.laws: .*; set MPM_NODES_CACHE to a folder"):
+        codegen._kernels_of.__wrapped__(law("snow"))
 
 
 def test_other_float_types_are_refused():

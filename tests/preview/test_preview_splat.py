@@ -1,0 +1,159 @@
+"""The built-in renderer and the search for a cache's stage: what is seen is there, moves, hides and casts shadows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from preview_samples import FACES, OCTAHEDRON, write_cache
+
+from mpm_nodes import preview, preview_scene
+from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.preview_scene import Cloud, Shapes, Skin, corner_normals, framing, look
+from mpm_nodes.preview_splat import render_shapes
+
+SIZE = (160, 120)
+RED = np.array([0.8, 0.05, 0.05], np.float32)
+
+
+def ball(centre, radius: float = 0.3) -> Cloud:
+    """A single large particle."""
+    return Cloud("/ball", np.array([centre], float), np.array([radius], np.float32), RED[None])
+
+
+def red(picture: np.ndarray) -> np.ndarray:
+    """Pixels that show the red ball."""
+    picture = picture.astype(int)
+    return picture[..., 0] > picture[..., 1] + 40
+
+
+def test_a_ball_is_seen_where_the_camera_projects_it():
+    """A ball of radius R at distance d covers a disc of f R / d pixels about its projection."""
+    view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
+    picture = render_shapes(Shapes((ball((0.5, 0.25, 0.0)),)), view, SIZE, -10.0, 1.0)
+    rows, columns = np.nonzero(red(picture))
+    focal = 1.5 * SIZE[0]
+    assert columns.mean() + 0.5 == pytest.approx(80 + focal * 0.5 / 5, abs=1.0)
+    assert rows.mean() + 0.5 == pytest.approx(60 - focal * 0.25 / 5, abs=1.0)
+    assert red(picture).sum() == pytest.approx(np.pi * (focal * 0.3 / 5) ** 2, rel=0.1)
+
+
+def test_the_nearer_thing_hides_the_farther_one():
+    """A mesh in front of the ball covers it; behind the ball it does not."""
+    view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
+    for z, hidden in ((1.0, True), (-1.0, False)):
+        points = np.array([[-2, -2, z], [2, -2, z], [2, 2, z], [-2, 2, z]], float)
+        triangles = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
+        wall = Skin("/wall", points, triangles, corner_normals(points, triangles), (0.2, 0.3, 0.8))
+        picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, -10.0, 2.0)
+        assert (red(picture).sum() == 0) == hidden
+
+
+def test_a_wall_through_the_eye_is_cut_and_drawn():
+    """A triangle that passes behind the camera still covers the lower half of the picture."""
+    points = np.array([[-50, -0.5, 50], [50, -0.5, 50], [0, -0.5, -100]], float)
+    triangles = np.array([[0, 1, 2]], np.int32)
+    floor = Skin("/floor", points, triangles, corner_normals(points, triangles), tuple(RED.tolist()))
+    view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
+    picture = render_shapes(Shapes((), (floor,)), view, SIZE, -10.0, 2.0)
+    assert red(picture)[100:, 40:120].all() and not red(picture)[:50].any()
+
+
+def test_a_ball_casts_a_shadow_on_the_ground():
+    """The ground is darker somewhere with the ball than without, and nowhere brighter."""
+    view = look(np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.5, 0.0]), 1.2)
+    corner = ball((0.9, 0.05, 0.9), 0.02)
+    with_ball = render_shapes(Shapes((ball((0.0, 1.0, 0.0)), corner)), view, SIZE, 0.0, 1.0).astype(int)
+    without = render_shapes(Shapes((corner,)), view, SIZE, 0.0, 1.0).astype(int)
+    ground = ~red(with_ball) & ~red(without)
+    darker = (without - with_ball)[..., 1]
+    assert (darker[ground] > 40).sum() > 30
+    assert (darker[ground] < -3).sum() == 0
+
+
+def test_normals_are_flat_at_creases_and_smooth_elsewhere():
+    """An octahedron's edges (70 deg) are sharp; with a crease of 120 deg its corners point along the axes."""
+    points = OCTAHEDRON.astype(float)
+    sharp, smooth = (corner_normals(points, FACES, crease) for crease in (40.0, 120.0))
+    assert np.allclose(np.abs(sharp), 1 / np.sqrt(3), atol=1e-6)
+    assert np.allclose(smooth, points[FACES], atol=1e-6)
+
+
+def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
+    """Five frames of the newest revision: none black, the first and last differ, labels on one sheet."""
+    write_cache(tmp_path / "out")
+    seen: list[tuple[int, int]] = []
+    made = preview.render_cache(
+        tmp_path / "out", out=tmp_path / "png", engine="splat", size=SIZE, progress=lambda *args: seen.append(args)
+    )
+    assert made.engine == "splat" and made.message == "" and len(made.images) == 5
+    assert seen == [(n, 5) for n in range(1, 6)]
+    pictures = [np.asarray(Image.open(path)).astype(int) for path in made.images]
+    assert all(picture.shape == (120, 160, 3) and 20 < picture.mean() < 250 for picture in pictures)
+    yellow = [np.nonzero(p[..., 0] > p[..., 2] + 60) for p in pictures]
+    heights = [rows.mean() for rows, _ in yellow]
+    assert all(len(rows) > 200 for rows, _ in yellow)
+    assert all(low > high + 2 for high, low in zip(heights, heights[1:], strict=False))  # it falls
+    sheet = np.asarray(Image.open(made.contact_sheet))
+    assert sheet.shape[0] > 2 * 120 and sheet.shape[1] > 3 * 160
+
+
+def test_points_and_surface_are_not_drawn_over_each_other(tmp_path: Path):
+    """`show` chooses; the collider's mesh is always there."""
+    scene = preview_scene.open_scene(write_cache(tmp_path / "out", with_surface=True))
+    points, surface = scene.shapes(2, "points"), scene.shapes(2, "surface")
+    assert [c.path for c in points.clouds] == ["/sim/points"]
+    assert [s.path for s in points.skins] == ["/sim/collider_bowl"]
+    assert surface.clouds == () and {s.path for s in surface.skins} == {"/sim/collider_bowl", "/sim/mesh"}
+
+
+def test_centimetres_and_z_up_are_brought_to_metres_and_y_up(tmp_path: Path):
+    """A point at z = 100 in a Z-up stage of centimetres stands 1 m high."""
+    from pxr import Usd, UsdGeom, Vt
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / "z.usda"))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 0.01)
+    points = UsdGeom.Points.Define(stage, "/p")
+    points.GetPointsAttr().Set(Vt.Vec3fArray([(0, 50, 100)]))
+    points.GetWidthsAttr().Set(Vt.FloatArray([4.0]))
+    stage.Save()
+    cloud = preview_scene.open_scene(tmp_path / "z.usda").shapes(0).clouds[0]
+    assert np.allclose(cloud.positions, [[0.0, 1.0, -0.5]])
+    assert cloud.radii[0] == pytest.approx(0.02)
+
+
+def test_framing_shows_the_whole_box():
+    """All corners of the box project into the picture."""
+    low, high = np.array([-1.0, 0.0, -2.0]), np.array([3.0, 1.5, 2.0])
+    view = framing((low, high), 4 / 3)
+    corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+    seen = corners - view.eye
+    x, y = (seen @ view.right) / (seen @ view.forward), (seen @ view.up) / (seen @ view.forward)
+    assert np.abs(x).max() * view.focal < 0.5 and np.abs(y).max() * view.focal < 0.375
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (dict(cache_folder="missing"), "missing: no such folder"),
+        (dict(cache_folder="."), "holds no USD stage"),
+        (dict(cache_folder="out", frames=[9]), "has no frame 9; it holds frames 1 to 5"),
+        (dict(cache_folder="out", engine="vray"), "engine 'vray' is unknown; choose one of auto, cycles, splat"),
+        (dict(cache_folder="out", size=(4, 4)), "size 4 x 4 is out of range"),
+    ],
+)
+def test_wrong_requests_say_what_is_allowed(tmp_path: Path, monkeypatch, call, message):
+    """Place, value, allowed, in one line."""
+    monkeypatch.chdir(tmp_path)
+    write_cache(tmp_path / "out")
+    with pytest.raises(MpmNodesError, match=message) as caught:
+        preview.render_cache(**{"engine": "splat", **call})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_stage_is_an_input_error(tmp_path: Path):
+    """Text that is no USD is told in one line."""
+    (tmp_path / "bad.usda").write_text("#usda 1.0\n(")
+    with pytest.raises(InputError, match=r"bad\.usda: cannot be opened as a USD stage"):
+        preview_scene.open_scene(tmp_path / "bad.usda")
