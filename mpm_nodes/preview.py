@@ -96,9 +96,7 @@ def render_cache(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"{folder}: cannot be created ({error.strerror}); choose another folder for the pictures"
-        ) from error
+        raise OutputError(f"{folder}: cannot be created ({error.strerror}); choose another folder for the pictures") from error
     message, used, images = "", "splat", []
     if engine != "splat":
         try:
@@ -132,9 +130,7 @@ def find_root(place: Path) -> Path:
         ]
         if found:
             return found[0]
-    raise InputError(
-        f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first"
-    )
+    raise InputError(f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first")
 
 
 def contact_sheet(images: Sequence[Path], labels: Sequence[str], path: Path, cell: int = 400) -> Path:
@@ -281,9 +277,7 @@ def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
                 progress(int(line.split()[1]), count)
         child.wait()
     if watch.expired:
-        raise EngineMissing(
-            f"Blender gave no result within {watch.seconds:.0f} s; try fewer frames, or the engine 'splat'"
-        )
+        raise EngineMissing(f"Blender gave no result within {watch.seconds:.0f} s; try fewer frames, or the engine 'splat'")
     if child.returncode != 0:
         raise EngineMissing(blender_problem(lines, child.returncode))
 

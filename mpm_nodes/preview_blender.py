@@ -76,9 +76,7 @@ def _surroundings(bpy, scene, job) -> None:
     if scene.world is None:
         scene.world = bpy.data.worlds.new("sky")
     scene.world.use_nodes = True
-    background = scene.world.node_tree.nodes.get("Background") or scene.world.node_tree.nodes.new(
-        "ShaderNodeBackground"
-    )
+    background = scene.world.node_tree.nodes.get("Background") or scene.world.node_tree.nodes.new("ShaderNodeBackground")
     background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
     background.inputs[1].default_value = 0.6
     reach = 60.0 * job["extent"]

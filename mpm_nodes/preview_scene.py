@@ -137,9 +137,9 @@ class Scene:
         positions = _placed(points.GetPointsAttr().Get(frame), matrix)
         widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
         scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
-        radii = np.broadcast_to(
-            0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)
-        ).astype(np.float32)
+        radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
+            np.float32
+        )
         colours = self._display_colour(prim, frame)
         if colours is None or len(colours) not in (1, len(positions)):
             colours = np.array([self.colours.get(str(prim.GetPath()), MATTER)], np.float32)
@@ -181,15 +181,11 @@ def open_scene(path: Path) -> Scene:
     try:
         from pxr import Tf, Usd, UsdGeom
     except ImportError as error:
-        raise InputError(
-            "render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'"
-        ) from error
+        raise InputError("render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'") from error
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        raise InputError(
-            f"{path}: cannot be opened as a USD stage; cook it again ({str(error).splitlines()[0]})"
-        ) from error
+        raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({str(error).splitlines()[0]})") from error
     scale = UsdGeom.GetStageMetersPerUnit(stage)
     to_metres = np.diag([scale, scale, scale, 1.0])
     if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:

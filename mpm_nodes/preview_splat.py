@@ -235,15 +235,11 @@ def _shade(
     sun = (-SUN / np.linalg.norm(SUN)).astype(single)
     facing = np.clip(normal @ sun, 0.0, 1.0) * lit
     half = towards + sun
-    glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(
-        np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12))
-    )
+    glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12)))
     shine = np.array([0.0, 0.0, 0.25, 0.08], single)[images.layer]
     gloss = np.clip(glance, 0.0, 1.0) ** 40 * lit * shine
     sky = (single(0.31) + single(0.21) * normal[..., 1]) * open_share
-    light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array(
-        [1.0, 0.95, 0.87], single
-    )
+    light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array([1.0, 0.95, 0.87], single)
     linear = images.colour * light + gloss[..., None]
     rows = np.linspace(0.75, 0.5, len(linear), dtype=single)[:, None, None]
     fade = np.clip(distance / single(12.0 * extent) - single(0.25), 0.0, 1.0)

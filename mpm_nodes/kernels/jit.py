@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 # libgomp's threads spin between parallel loops; unbounded, one busy neighbour process makes a solve many times slower
-os.environ.setdefault("GOMP_SPINCOUNT", "2000")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-import llvmlite  # noqa: E402
-import numba  # noqa: E402
-from numba.extending import register_jitable  # noqa: E402
+import llvmlite
+import numba
+from numba.extending import register_jitable
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -51,10 +51,7 @@ def poisson_disc(region: Region, distance: float, *, tries: int = 30, seed: int 
     """
     # A hair above r, so that placing the points (rotation, a centre 1 km away) cannot round a pair below r.
     r = distance * (1.0 + 1e-9)
-    found = [
-        _sample_box(region, low, high, r, tries, seed + 7919 * n)
-        for n, (low, high) in enumerate(_boxes(region, distance))
-    ]
+    found = [_sample_box(region, low, high, r, tries, seed + 7919 * n) for n, (low, high) in enumerate(_boxes(region, distance))]
     return np.concatenate(found) if found else np.zeros((0, 3))
 
 

@@ -33,9 +33,7 @@ def draw_spheres(u, v, z, pixels, radii, colours, depth, normal, colour, layer, 
             inverse = 1.0 / r
             for row in range(max(top, int(np.ceil(v[p] - r - 0.5))), min(bottom, int(np.floor(v[p] + r - 0.5)) + 1)):
                 y = (row + 0.5 - v[p]) * inverse
-                for column in range(
-                    max(0, int(np.ceil(u[p] - r - 0.5))), min(width, int(np.floor(u[p] + r - 0.5)) + 1)
-                ):
+                for column in range(max(0, int(np.ceil(u[p] - r - 0.5))), min(width, int(np.floor(u[p] + r - 0.5)) + 1)):
                     x = (column + 0.5 - u[p]) * inverse
                     left = 1.0 - x * x - y * y
                     if left <= 0.0:
@@ -66,9 +64,7 @@ def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, norma
                 continue
             first = max(0, int(np.floor(max(min(u[a], u[b], u[c]), 0.0))))
             last = min(width - 1, int(np.ceil(min(max(u[a], u[b], u[c]), width))))
-            for row in range(
-                max(top, int(np.floor(max(least, 0.0)))), min(bottom - 1, int(np.ceil(min(most, height)))) + 1
-            ):
+            for row in range(max(top, int(np.floor(max(least, 0.0)))), min(bottom - 1, int(np.ceil(min(most, height)))) + 1):
                 y = row + 0.5
                 for column in range(first, last + 1):
                     x = column + 0.5

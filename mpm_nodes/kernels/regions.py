@@ -253,15 +253,9 @@ def _gradients(keys, values, background, points):
     normals = np.empty((len(points), 3), np.float32)
     for p in numba.prange(len(points)):
         x, y, z = points[p, 0], points[p, 1], points[p, 2]
-        a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(
-            keys, values, background, x - 0.5, y, z
-        )
-        b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(
-            keys, values, background, x, y - 0.5, z
-        )
-        c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(
-            keys, values, background, x, y, z - 0.5
-        )
+        a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(keys, values, background, x - 0.5, y, z)
+        b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(keys, values, background, x, y - 0.5, z)
+        c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(keys, values, background, x, y, z - 0.5)
         scale = 1.0 / max(np.sqrt(a * a + b * b + c * c), 1e-30)
         normals[p, 0], normals[p, 1], normals[p, 2] = a * scale, b * scale, c * scale
     return normals

@@ -34,9 +34,8 @@ def sort_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np
 def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, band: float) -> np.ndarray:
     """Return a signed distance with the same zero set, clamped to +-band [m].
 
-    Voxels beside the surface keep the distance to the planes cut through their edges, so that it stays where it was; the
-    others follow from the upwind
-    eikonal equation (Zhao 2005, equation 2.3 ff.), iterated until the band is filled.
+    Voxels beside the surface keep the distance to the planes cut through their edges, so that it stays where it was;
+    the others follow from the upwind eikonal equation (Zhao 2005), iterated until the band is filled.
 
     Args:
         values: Any function with the wanted sign [m], shape (leaves, 8, 8, 8), float32.

@@ -144,9 +144,7 @@ def _floor(x):
 def _bin_keys(positions, inverse):
     keys = np.empty(len(positions), np.int64)
     for p in numba.prange(len(positions)):
-        keys[p] = pack_key(
-            _floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse)
-        )
+        keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse))
     return keys
 
 
@@ -218,9 +216,7 @@ def _gather_leaf(keys, positions, inverse, origin, dx, reach, sums):
                     (positions[p, 1] - y0) * per_voxel,
                     (positions[p, 2] - z0) * per_voxel,
                 )
-                _add_particle(
-                    np.float32(x), np.float32(y), np.float32(z), np.float32(reach_voxels), inverse_square, sums
-                )
+                _add_particle(np.float32(x), np.float32(y), np.float32(z), np.float32(reach_voxels), inverse_square, sums)
                 p += 1
 
 

@@ -10,6 +10,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -239,23 +240,40 @@ def usd_body(ctx: FrameContext, path: Path, prim: str, options: MeshOptions, off
     def code(frame: float) -> float:
         return time_code(meshes.stage, frame + offset, fps)
 
-    codes = [code(frame) for frame in frames]
-    reference = code(ctx.settings.start)
-    topology = meshes.topology(codes[-1])
-    points = meshes.points(codes[-1])
-    shown = Mesh(points, topology.counts, topology.indices)
-    motions = meshes.rigid_motion(reference, codes)
-    if motions is not None:
-        build = lambda: _rigid(meshes, reference, options)  # noqa: E731
-        level_set, centre, warnings = kept(("mesh", *file, prim, reference, options), build, lambda made: made[0].nbytes)
-        still = all(np.array_equal(motion, motions[-1]) for motion in motions)
-        frames, motions = (frames[-1:], motions[-1:]) if still else (frames, motions)
+    reference, last = code(ctx.settings.start), code(frames[-1])
+    topology = meshes.topology(last)
+    shown = Mesh(meshes.points(last), topology.counts, topology.indices)
+    found = _rigid_poses(meshes, code, ctx.settings.start, frames)
+    if found is not None:
+        frames, motions = found
+        key = ("mesh", *file, prim, reference, options)
+        level_set, centre, warnings = kept(key, lambda: _rigid(meshes, reference, options), lambda made: made[0].nbytes)
         poses = Motion(key_times(ctx, frames), np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
                        np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]))
         return MeshBody((level_set,), np.zeros(1), poses, shown, warnings)
     level_sets, times, warnings = _deforming(ctx, meshes, code, options)
     still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
     return MeshBody(level_sets, times, still, shown, warnings)
+
+
+def _rigid_poses(meshes: Any, code: Callable[[float], float], start: float, frames: np.ndarray):
+    """Return frames and the rigid motions from the start frame to them, or None for a body that deforms.
+
+    Stages that animate matrices interpolate them entry by entry, which is no rotation between two samples. So the samples
+    decide, and the frames between them are left out where the stage gives no rotation there.
+    """
+    first, last = code(frames[0]), code(frames[-1])
+    scale = (frames[-1] - frames[0]) / (last - first) if last > first else 0.0
+    authored = [frames[0] + scale * (sample - first) for sample in meshes.authored_codes(first, last)]
+    sure = np.unique([frames[0], *authored, frames[-1]])
+    motions = meshes.rigid_motion(code(start), [code(frame) for frame in sure])
+    if motions is None:
+        return None
+    if all(np.array_equal(motion, motions[-1]) for motion in motions):
+        return frames[-1:], motions[-1:]
+    every = np.unique([*sure, *frames])
+    finer = meshes.rigid_motion(code(start), [code(frame) for frame in every])
+    return (sure, motions) if finer is None else (every, finer)
 
 
 def _nearest_rotation(matrix: np.ndarray) -> np.ndarray:
@@ -360,7 +378,7 @@ def _keys_for(meshes, code, frames, voxel: float, same: bool, warnings: list[str
     if not same:
         return np.linspace(first, last, 5)
     probes = [meshes.points(code(frame)) for frame in np.linspace(first, last, 5)]
-    steps = [np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in zip(probes, probes[1:], strict=False)]
+    steps = [np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)]
     needed = int(np.ceil(4.0 * max(steps) / voxel))
     if needed > MOST_KEYS:
         warnings.append(f"{meshes.name}: vertices move up to {4.0 * max(steps) / voxel:.0f} voxels in frame {last:g}, "

@@ -250,8 +250,7 @@ def _level_set_region(path: Path, stamp: tuple[int, int], grid: str, scale: floa
     solids = {name: info for name, info in found.items() if info.kind == "level_set"}
     if not grid and len(solids) != 1:
         raise InputError(
-            f"{path}: holds {len(solids)} level sets ({', '.join(sorted(found)) or 'no grids'}); "
-            "name the one to fill with `grid`"
+            f"{path}: holds {len(solids)} level sets ({', '.join(sorted(found)) or 'no grids'}); name the one to fill with `grid`"
         )
     info = found[grid] if grid else next(iter(solids.values()))
     if not info.uniform:

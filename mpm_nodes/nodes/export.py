@@ -71,9 +71,7 @@ def numbered(pattern: str, number: int) -> str:
     if not count:
         return f"{pattern}.{number:04d}"
     if pattern[first : first + count] != "#" * count:
-        raise OutputError(
-            f"export_points.path: '{pattern}' has # in several places; keep one run, as in points.####.obj"
-        )
+        raise OutputError(f"export_points.path: '{pattern}' has # in several places; keep one run, as in points.####.obj")
     return pattern[:first] + f"{number:0{count}d}" + pattern[first + count :]
 
 
@@ -94,8 +92,7 @@ def ply_bytes(particles: Particles, attributes: tuple[str, ...] = ("velocity",))
     for name in ("position", *(name for name in attributes if name != "position")):
         if name not in particles:
             raise MpmNodesError(
-                f"export_points.attributes: the particles have no '{name}'; "
-                f"they have {', '.join(sorted(particles.attributes))}"
+                f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(particles.attributes))}"
             )
         column = particles[name].reshape(len(particles), -1)
         ply, code = _PLY_TYPES[column.dtype.kind]

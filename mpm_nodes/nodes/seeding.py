@@ -55,9 +55,7 @@ class Placement:
     seed: int = 0
 
 
-def fill_region(
-    where: str, region: Region, placement: Placement, settings: GraphSettings, material: Material
-) -> Particles:
+def fill_region(where: str, region: Region, placement: Placement, settings: GraphSettings, material: Material) -> Particles:
     """Fill a region with particles of one material.
 
     Every particle gets the same share of the region's volume, V0 = |region| / N, so that the total mass is exact.
@@ -89,8 +87,7 @@ def fill_region(
     arm = turned if region.kind != LEVEL_SET else turned - turned.mean(axis=0)
     columns = {
         "position": turned + np.asarray(placement.centre, np.float64),
-        "velocity": np.asarray(placement.velocity, np.float64)
-        + np.cross(np.asarray(placement.angular_velocity, np.float64), arm),
+        "velocity": np.asarray(placement.velocity, np.float64) + np.cross(np.asarray(placement.angular_velocity, np.float64), arm),
         "mass": np.full(count, material.density * region.volume / count),
         "volume": np.full(count, region.volume / count),
         "id": np.arange(count, dtype=np.int64),
@@ -168,9 +165,7 @@ def _box_lattice(region: Region, spacing: float, amount: float, jitter: np.rando
     return points
 
 
-def _cut_lattice(
-    region: Region, centre: Vec3, spacing: float, amount: float, jitter: np.random.Generator | None
-) -> np.ndarray:
+def _cut_lattice(region: Region, centre: Vec3, spacing: float, amount: float, jitter: np.random.Generator | None) -> np.ndarray:
     """Return the points ((i + 1/2) spacing) of the world's lattice that lie inside the region, slab by slab."""
     shift = np.asarray(centre, np.float64)
     first = np.floor((region.low + shift) / spacing).astype(np.int64) - 1

@@ -123,8 +123,7 @@ def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in particles:
             raise MpmNodesError(
-                f"surface_particles.attributes: the particles have no '{name}'; "
-                f"they have {', '.join(sorted(particles.attributes))}"
+                f"surface_particles.attributes: the particles have no '{name}'; they have {', '.join(sorted(particles.attributes))}"
             )
 
 
@@ -185,26 +184,21 @@ def _level_set(bins: Bins, dx: float, reach: float, radius: float, smoothing: in
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
-def _dress(
-    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]
-) -> Mesh:
+def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]) -> Mesh:
     """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
     from mpm_nodes.kernels.regions import level_set_normals
     from mpm_nodes.kernels.surface_splat import average_at_points
 
     carried = ["velocity", *names] if "velocity" in particles else list(names)
     columns = [
-        np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:]))
-        for name in carried
+        np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:])) for name in carried
     ]
     if columns and len(mesh.points):
         mixed = average_at_points(bins, np.concatenate(columns, axis=1), mesh.points, reach)
     else:
         mixed = np.zeros((len(mesh.points), sum(column.shape[1] for column in columns)), np.float32)
     parts = (
-        dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True))
-        if columns
-        else {}
+        dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True)) if columns else {}
     )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
     return Mesh(

@@ -41,7 +41,7 @@ class SolverState:
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
                  "materials": [[m.law, dict(m.params), m.density] for m in solver.materials]}
-        arrays = {f"attribute {name}": rows_of(store, name).copy() for name in store.names}
+        arrays = {f"attribute {name}": rows_of(store, name).copy() for name in store.names if name not in solver.transient}
         arrays["offset"] = offsets_of(store).copy()
         arrays |= {"block_coord": store.block_coord, "block_start": store.block_start, "origin": store.origin}
         return facts, arrays
@@ -68,7 +68,8 @@ class SolverState:
         store.reserve(facts["count"])
         store.count = facts["count"]
         for name in store.names:
-            rows_of(store, name)[:] = arrays[f"attribute {name}"]
+            if name not in solver.transient:
+                rows_of(store, name)[:] = arrays[f"attribute {name}"]
         offsets_of(store)[:] = arrays["offset"]
         store.block_coord, store.block_start = arrays["block_coord"].copy(), arrays["block_start"].copy()
         store.sorted = False

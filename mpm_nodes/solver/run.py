@@ -84,6 +84,7 @@ class SubstepSolver:
             names, cell_size=self.cell_size, dtype=self.dtype, materials=len(self.materials),
             origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
         self.particles.laws = laws
+        self.transient = _transient(self.plan) - columns - set(ALWAYS)
         self.grid = GridStore(self.particles)
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
@@ -185,6 +186,16 @@ class SubstepSolver:
         chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
         columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
         return Particles(columns, self.materials, self.spacing, self.time)
+
+
+def _transient(plan: SubstepPlan) -> set[str]:
+    """Return the attributes that every substep writes before it reads them: a checkpoint need not hold them."""
+    found: dict[str, bool] = {}
+    for planned in plan.stages:
+        for domain, name in sorted(planned.reads | planned.writes):
+            if domain == "particles":
+                found.setdefault(name, (domain, name) not in planned.reads)
+    return {name for name, written_first in found.items() if written_first}
 
 
 def _bound(material: Material, dtype: np.dtype) -> BoundLaw:

@@ -204,7 +204,7 @@ def test_walls_on_the_grid():
     colliders = ColliderSet([], walls)
     colliders.pose(0.0, 0.01)
     colliders.collide_grid(nodes)
-    x, y, z = nodes.position.T
+    _, y, z = nodes.position.T
     low, high, back = y < -0.4 + 1e-9, y > 0.8 - 1e-9, z < -0.8 + 1e-9
     assert low.any() and high.any() and back.any()
     np.testing.assert_array_equal(nodes.velocity[back], 0.0)

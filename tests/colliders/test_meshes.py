@@ -115,7 +115,7 @@ def test_sheet_is_refused_and_takes_a_thickness():
     points = np.array([(x, 0.0, z) for x in (-0.5, 0.0, 0.5) for z in (-0.5, 0.0, 0.5)])
     quads = np.array([(0, 1, 4, 3), (1, 2, 5, 4), (3, 4, 7, 6), (4, 5, 8, 7)])
     triangles, _ = triangulate(np.full(4, 4), quads.ravel())
-    with pytest.raises(InputError, match="sheet.*thickness"):
+    with pytest.raises(InputError, match=r"sheet.*thickness"):
         solid_mesh(points, triangles, "cloth")
     level_set = mesh_level_set(points, triangles, 0.02, thickness=0.08)
     height = inside_voxels(level_set)

@@ -47,7 +47,7 @@ def matter(laws: Iterable[str], cells: int = 3) -> Particles:
 
 
 def bodies() -> tuple[Collider, ...]:
-    """Return a rising, turning slab and a ball beside it: both touch the cube of `matter` within three substeps."""
+    """Return a rising, turning slab, a ball, and a plate too thin for the grid: all touch `matter` within three substeps."""
     half = np.sqrt(0.5)
     slab = PosedLevelSets(
         BOX,
@@ -57,7 +57,9 @@ def bodies() -> tuple[Collider, ...]:
         np.array([[0.15, -0.05, 0.15], [0.15, 0.45, 0.15]]),
     )
     ball = PosedLevelSets(SPHERE, (0.1,), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.4, 0.15, 0.15]]))
-    return (Collider("slab", CollisionRule.SEPARATE, 0.4, slab), Collider("ball", CollisionRule.STICKY, 0.0, ball))
+    plate = PosedLevelSets(BOX, (0.2, 0.002, 0.2), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.15, 0.15, 0.15]]))
+    return (Collider("slab", CollisionRule.SEPARATE, 0.4, slab), Collider("ball", CollisionRule.STICKY, 0.0, ball),
+            Collider("plate", CollisionRule.SLIP, 0.0, plate))
 
 
 WALLS = Walls((-0.05, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.OPEN,) * 4, WallRule.SEPARATE), 0.2)

@@ -86,9 +86,7 @@ def test_stiffness_variation_is_a_column_only_when_asked_for():
 
 def test_too_many_particles_are_refused_before_they_are_made():
     """The message holds the count, the need, what is free and the cell size that would fit."""
-    with pytest.raises(
-        MpmNodesError, match=r"about 5\.12e\+13 particles need .* GiB, but .* set settings.cell_size to"
-    ):
+    with pytest.raises(MpmNodesError, match=r"about 5\.12e\+13 particles need .* GiB, but .* set settings.cell_size to"):
         emit.emit_box(GraphSettings(cell_size=1e-3), CHEESE, size=(20.0, 20.0, 16.0))
     told = emit.emit_box.preflight({"size": (20.0, 20.0, 16.0), "seeding": Seeding.LATTICE}, SETTINGS, {})
     assert told["particles"] == pytest.approx(20 * 20 * 16 * 8000)

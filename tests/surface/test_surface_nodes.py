@@ -70,9 +70,7 @@ def test_mesh_is_closed_and_points_outward(ball, adaptivity):
 def test_two_drops_far_apart_cost_what_two_drops_cost(ball):
     """100 m apart along the diagonal: twice the leaves of one, and a mesh of both."""
     far = moved(ball, (100.0, 100.0, 100.0))
-    pair = Particles(
-        {name: np.concatenate([ball[name], far[name]]) for name in ball.attributes}, ball.materials, SPACING
-    )
+    pair = Particles({name: np.concatenate([ball[name], far[name]]) for name in ball.attributes}, ball.materials, SPACING)
     one, two = surface_particles(ball), surface_particles(pair)
     assert len(two.surface.origins) == 2 * len(one.surface.origins)
     assert len(density_volume(pair).origins) == 2 * len(density_volume(ball).origins)
@@ -82,9 +80,7 @@ def test_two_drops_far_apart_cost_what_two_drops_cost(ball):
 def test_level_set_is_a_distance_in_its_band(ball):
     """|phi - (|x| - R)| below 0.6 voxels everywhere in the band, +-3 voxels outside it, no leaf stored in vain."""
     surface = surface_particles(ball, smoothing=0).surface
-    x = (
-        surface.origins[:, None, None, None, :] + np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1)
-    ) * SPACING
+    x = (surface.origins[:, None, None, None, :] + np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1)) * SPACING
     exact = np.clip(np.linalg.norm(x, axis=-1) - RADIUS, -3 * SPACING, 3 * SPACING)
     assert np.abs(surface.values - exact).max() < 0.6 * SPACING
     assert (surface.kind, surface.name) == ("level_set", "surface")
@@ -116,9 +112,7 @@ def test_smoothing_keeps_the_volume_and_flattens_noise():
 def test_gap_between_two_bodies_stays_open():
     """Slabs three spacings apart: the middle of the gap is outside, which blended spheres alone call inside."""
     slabs = [emit_box(SETTINGS, CHEESE, size=(0.4, 0.4, 0.1), centre=(0.0, 0.0, z)) for z in (-0.0875, 0.0875)]
-    pair = Particles(
-        {name: np.concatenate([s[name] for s in slabs]) for name in slabs[0].attributes}, (CHEESE,), SPACING
-    )
+    pair = Particles({name: np.concatenate([s[name] for s in slabs]) for name in slabs[0].attributes}, (CHEESE,), SPACING)
     mesh = surface_particles(pair, smoothing=0).mesh
     assert volume_and_area(mesh)[0] == pytest.approx(2 * 0.4 * 0.4 * 0.1, rel=0.12)
     middle = (np.abs(mesh.points[:, :2]) < 0.15).all(axis=1)
@@ -172,9 +166,7 @@ def test_velocity_reaches_past_the_density(ball):
     def width(grid: LevelSet) -> int:
         """Filled voxels along the x axis."""
         row = (grid.origins[:, 1:] == 0).all(axis=1)
-        return int(
-            (np.abs(grid.values[row, :, 0, 0]).reshape(-1, 1 if grid.kind == "fog" else 3).sum(axis=1) > 0).sum()
-        )
+        return int((np.abs(grid.values[row, :, 0, 0]).reshape(-1, 1 if grid.kind == "fog" else 3).sum(axis=1) > 0).sum())
 
     assert width(vel) == width(fog) + 6
 

@@ -16,7 +16,8 @@ def collide_particles(
 
     Stands after the particles' new velocities and before the position update. The path from x to x + dt v is traced
     relative to the moving bodies, so thin and fast ones do not leak; where it touches, the rule acts on v (Stomakhin 2013,
-    section 8), and x is shifted so that x + dt v is where the path ends: on the outside. Beyond a deleting wall the particle is removed.
+    section 8), and x is shifted so that x + dt v is where the path ends: on the outside. Beyond a deleting wall the
+    particle is removed.
     """
     if colliders.idle or not particles.count:
         return

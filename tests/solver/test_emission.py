@@ -1,0 +1,104 @@
+"""Streams: what comes out depends on neither the length of the substeps nor on where frames begin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from solver_scenes import JELLY, LIQUID, cube, shot
+
+from mpm_nodes.data import Emitter, MpmNodesError
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.run import SubstepSolver
+
+SPEED = 2.0
+NOZZLE = cube(LIQUID, (0.0, 0.0, 0.0), cells=2)
+"""0.2 m long along every axis, 64 particles 0.05 m apart."""
+
+
+def emitted(stream: Stream, times: np.ndarray, end: float) -> dict[str, np.ndarray]:
+    """Return all that a stream gave in the spans between `times`, carried on to `end`, in the order of their places."""
+    parts = [stream.between(begin, stop) for begin, stop in zip(times[:-1], times[1:], strict=True)]
+    kept = [(part, stop) for part, stop in zip(parts, times[1:], strict=True) if part is not None]
+    position = np.concatenate([part["position"] + (end - stop) * stream.velocity for part, stop in kept])
+    position = position[np.lexsort(position.round(9).T)]
+    return {"position": position, "velocity": np.concatenate([part["velocity"] for part, _ in kept])}
+
+
+@pytest.mark.parametrize("direction", [(0.0, -1.0, 0.0), (0.6, 0.0, 0.8)])
+def test_a_stream_is_the_same_for_any_substeps(direction):
+    """The stream after 0.37 s is the same point set, to 1e-12, whether cut into 1, 7, 1,000 or random spans."""
+    stream = Stream(Emitter(NOZZLE, tuple(SPEED * np.array(direction)), 0.05), np.zeros(1, np.int32))
+    end, random = 0.37, np.random.default_rng(1)
+    cuts = [np.linspace(0.0, end, n + 1) for n in (1, 7, 1000)] + [np.concatenate([[0.0], np.sort(random.random(90)) * end, [end]])]
+    found = [emitted(stream, times, end) for times in cuts]
+    for other in found[1:]:
+        assert len(other["position"]) == len(found[0]["position"]) > 0
+        np.testing.assert_allclose(other["position"], found[0]["position"], atol=1e-12)
+
+
+def test_a_stream_has_no_seam():
+    """Along an axis of the lattice the stream is one lattice: neighbours are one spacing apart, across repetitions too."""
+    stream = Stream(Emitter(NOZZLE, (0.0, -SPEED, 0.0)), np.zeros(1, np.int32))
+    position = emitted(stream, np.linspace(0.0, 1.0, 300), 1.0)["position"]
+    heights = np.unique(position[:, 1].round(9))
+    np.testing.assert_allclose(np.diff(heights), 0.05, atol=1e-9)
+    assert len(position) == 16 * len(heights) == 16 * 40  # 2 m of stream
+
+
+def test_mass_rate():
+    """density * area * speed: 1000 * 0.04 * 2 kg/s, to one layer of particles, in a solve with its own substeps."""
+    solver = SubstepSolver(cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.0, 0.3)], gravity=(0, 0, 0))
+    before = float(solver.particles.unpack("mass").sum())
+    masses = []
+    for _ in range(5):
+        solver.advance(0.1)
+        masses.append(float(solver.particles.unpack("mass").sum()) - before)
+    layer = 1000.0 * 0.05**3 * 16
+    assert masses[0] == pytest.approx(8.0, abs=1.01 * layer) and masses[1] == pytest.approx(16.0, abs=1.01 * layer)
+    assert masses[2] == masses[3] == masses[4] == pytest.approx(24.0, abs=1.01 * layer)  # it ended at 0.3 s
+    ids = solver.particles.unpack("id")
+    assert len(np.unique(ids)) == len(ids) and ids.max() == len(ids) - 1
+
+
+def test_free_stream_in_a_solve_stays_a_lattice():
+    """Without gravity and contact a liquid stream leaves the nozzle unstrained: no seam makes pressure, J - 1 stays 0."""
+    solver = SubstepSolver(cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0))], gravity=(0, 0, 0), dtype=np.float64)
+    solver.advance(0.25)
+    out = solver.snapshot()
+    stream = out["position"][:, 0] < 3.0
+    assert stream.sum() == 16 * 10
+    assert np.abs(out["velocity"][stream] - [0.0, -SPEED, 0.0]).max() < 1e-9
+    assert np.abs(out["volume_change"][stream]).max() < 1e-9
+
+
+def test_streams_bring_their_own_material_and_columns():
+    """Two streams of two materials into a third: each particle has the material, density and columns of its source."""
+    jelly = cube(JELLY, cells=2, heat=7.0)
+    emitters = [Emitter(NOZZLE, (0.0, -SPEED, 0.0)), Emitter(jelly, (0.0, SPEED, 0.0))]
+    solver = SubstepSolver(cube(LIQUID, (5.0, 0.0, 0.0), stiffness_scale=1.5), emitters=emitters, gravity=(0, 0, 0))
+    solver.advance(0.05)
+    out = solver.snapshot()
+    assert [m.label for m in out.materials] == ["syrup", "jelly"]
+    rising = out["velocity"][:, 1] > 1.0
+    assert set(out["material"][rising]) == {1} and set(out["material"][~rising]) == {0}
+    assert set(out["heat"][rising]) == {7.0} and set(out["heat"][~rising]) == {0.0}
+    assert set(out["stiffness_scale"][:216]) == {1.5} and set(out["stiffness_scale"][216:]) == {1.0}
+
+
+def test_a_graph_may_begin_with_a_stream_alone():
+    """emit_stream in a graph without sources: frame 1 is empty, later frames fill up at the rate of the stream."""
+    graph = shot(end=4, material="material_liquid", size=0.2, cell_size=0.1)
+    graph.nodes["sim"].inputs.pop("sources")
+    stream = graph.add("emit_stream", "stream", template=graph["block"], velocity=(0.0, -2.4, 0.0), start_frame=2)
+    graph.nodes["sim"].connect("emitters", [stream])
+    evaluator = Evaluator(graph)
+    counts = [len(evaluator.value("sim.particles", frame)) for frame in range(1, 5)]
+    assert counts == [0, 0, 32, 64]  # 0.1 m a frame: two layers of 16
+
+
+@pytest.mark.parametrize(("velocity", "says"), [((0.0, 0.0, 0.0), "64 particles at 0 m/s; a stream needs particles and a speed > 0")])
+def test_a_stream_without_speed_is_refused(velocity, says):
+    """A stream that would never come is an error."""
+    with pytest.raises(MpmNodesError, match=says):
+        Stream(Emitter(NOZZLE, velocity), np.zeros(1, np.int32))
