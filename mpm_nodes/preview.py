@@ -18,6 +18,7 @@ from mpm_nodes.preview_scene import Scene, View, framing, open_scene
 
 ENGINES = ("auto", "cycles", "splat")
 SHEET_FRAMES = 9
+WIDTH = 640
 _BLENDER_SCRIPT = Path(__file__).with_name("preview_blender.py")
 _START_SECONDS, _SECONDS_PER_FRAME = 120.0, 600.0
 _DEBIAN = {
@@ -64,7 +65,7 @@ def render_cache(
     frames: Sequence[int] | None = None,
     out: str | Path | None = None,
     engine: str = "auto",
-    size: tuple[int, int] = (640, 480),
+    size: tuple[int, int] | None = None,
     samples: int = 16,
     progress: Progress | None = None,
     show: str | None = None,
@@ -76,10 +77,10 @@ def render_cache(
         frames: Frame numbers; up to nine, spread evenly, when None.
         out: Folder for the pictures; `preview` beside the stage when None.
         engine: "cycles" (Blender, in its own process), "splat" (built in, seconds) or "auto": Cycles where it runs.
-        size: Width and height in pixels.
+        size: Width and height in pixels; 640 wide in the shape of the stage's camera (4:3 without one) when None.
         samples: Cycles samples a pixel.
         progress: Called with (frames done, frames wanted).
-        show: "points" or "surface" where the cache holds both; None: Cycles takes the surface, the splat the points.
+        show: "points" or "surface" where the cache holds both; the surface when None.
 
     Raises:
         InputError: no cache there, or no such frame.
@@ -88,10 +89,12 @@ def render_cache(
     """
     if engine not in ENGINES:
         raise MpmNodesError(f"render: engine '{engine}' is unknown; choose one of {', '.join(ENGINES)}")
-    if min(size) < 16 or max(size) > 16384:
+    if size is not None and (min(size) < 16 or max(size) > 16384):
         raise MpmNodesError(f"render: size {size[0]} x {size[1]} is out of range; give 16 to 16384 pixels a side")
     scene = open_scene(find_root(Path(cache_folder)))
     chosen = _frames(scene, frames)
+    camera = scene.view(chosen[0])
+    size = size or (WIDTH, max(16, round(WIDTH / (camera.aspect if camera else 4.0 / 3.0))))
     folder = Path(out) if out is not None else scene.path.parent / "preview"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +109,7 @@ def render_cache(
                 raise
             message = f"{error}; used the built-in splat renderer instead"
     if used == "splat":
-        images = _splat(scene, chosen, folder, size, show or "points", progress)
+        images = _splat(scene, chosen, folder, size, show or "surface", progress)
     sheet = contact_sheet(images, [f"frame {frame}" for frame in chosen], folder / "contact_sheet.png")
     return RenderResult(tuple(images), sheet, used, message)
 

@@ -73,12 +73,13 @@ def _surroundings(bpy, scene, job) -> None:
         sun = bpy.data.objects.new("sun", lamp)
         sun.rotation_euler = (math.radians(30.0), 0.0, math.radians(52.0))
         scene.collection.objects.link(sun)
-    if scene.world is None:
+    if scene.world is None:  # a dome light of the stage has become a world
         scene.world = bpy.data.worlds.new("sky")
-    scene.world.use_nodes = True
-    background = scene.world.node_tree.nodes.get("Background") or scene.world.node_tree.nodes.new("ShaderNodeBackground")
-    background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
-    background.inputs[1].default_value = 0.6
+        scene.world.use_nodes = True
+        tree = scene.world.node_tree
+        background = tree.nodes.get("Background") or tree.nodes.new("ShaderNodeBackground")
+        background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
+        background.inputs[1].default_value = 0.6
     reach = 60.0 * job["extent"]
     mesh = bpy.data.meshes.new("ground")
     corners = [(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)]
@@ -125,7 +126,11 @@ def _material(bpy, name, colour, roughness):
     if material is None:
         material = bpy.data.materials.new(name)
         material.use_nodes = True
-        shader = material.node_tree.nodes["Principled BSDF"]
+        # The nodes that a new material starts with depend on the active object (a volume shader beside volumes).
+        tree = material.node_tree
+        tree.nodes.clear()
+        shader, output = tree.nodes.new("ShaderNodeBsdfPrincipled"), tree.nodes.new("ShaderNodeOutputMaterial")
+        tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
         shader.inputs["Base Color"].default_value = (*colour, 1.0)
         shader.inputs["Roughness"].default_value = roughness
     return material

@@ -44,13 +44,14 @@ class Skin:
 
 @dataclass(frozen=True)
 class View:
-    """A perspective camera: eye [m], unit axes right, up and forward, focal length in picture widths."""
+    """A perspective camera: eye [m], unit axes right, up and forward, focal length in picture widths, width over height."""
 
     eye: np.ndarray
     right: np.ndarray
     up: np.ndarray
     forward: np.ndarray
     focal: float
+    aspect: float = 4.0 / 3.0
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Scene:
                 matrix = self.to_metres @ np.array(camera.transform).T
                 axes = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
                 focal = camera.focalLength / camera.horizontalAperture
-                return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal)
+                return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal, camera.aspectRatio)
         return None
 
     def _drawn(self, frame: int) -> Iterable[Any]:

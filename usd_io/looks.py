@@ -74,6 +74,7 @@ def _add_lights(stage: Usd.Stage, name: str) -> None:
     sun = UsdLux.DistantLight.Define(stage, f"/{name}/sun")
     sun.CreateIntensityAttr(3.0)
     sun.CreateAngleAttr(2.0)
+    sun.CreateNormalizeAttr(True)  # else Blender takes the intensity for a radiance, and the sun lights nothing
     turn = Gf.Rotation(Gf.Vec3d(1, 0, 0), -50.0) * Gf.Rotation(Gf.Vec3d(0, 1, 0), 40.0)
     sun.MakeMatrixXform().Set(Gf.Matrix4d(turn, Gf.Vec3d(0)))
     sky = UsdLux.DomeLight.Define(stage, f"/{name}/sky")

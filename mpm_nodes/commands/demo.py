@@ -18,7 +18,7 @@ def add(command: argparse.ArgumentParser) -> None:
     cook.add_cook_options(command)
     command.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="output root (default: demo)")
     command.add_argument(
-        "--engine", choices=("auto", "cycles", "splat"), default="auto", help="who renders the contact sheet"
+        "--engine", choices=("auto", "cycles", "splat"), default="splat", help="who renders the contact sheet"
     )
 
 

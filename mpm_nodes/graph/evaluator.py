@@ -8,6 +8,7 @@ import functools
 import re
 import threading
 import time
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -225,9 +226,14 @@ class Evaluator:
         started = time.perf_counter()
         written = self._files_written()
         try:
-            result = node.call(
-                lambda wire: values[wire[0]][wire[1]], frame, self.graph.settings, self._context(node, frame), previous
-            )
+            with warnings.catch_warnings(record=True) as caught:  # a node without a context warns as any function does
+                warnings.simplefilter("always", UserWarning)
+                result = node.call(
+                    lambda wire: values[wire[0]][wire[1]], frame, self.graph.settings, self._context(node, frame), previous
+                )
+            for warning in caught:
+                if warning.category is UserWarning:
+                    self.events.report("warning", node=node.id, where=node.id, message=str(warning.message))
             self._check_types(node, result)
         except (Cancelled, KeyboardInterrupt):
             raise

@@ -15,7 +15,8 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.level_set import FRICTION, POSE, RULE, Bodies, body_velocity, sample_body
+from mpm_nodes.kernels.level_set import FRICTION, POSE, RULE, Bodies
+from mpm_nodes.kernels.posing import body_velocity, sample_body
 
 STICKY, SLIP, SEPARATE, OPEN, DELETE = range(5)
 

@@ -15,7 +15,8 @@ from numba import prange
 
 from mpm_nodes.kernels.collision import DELETE, OPEN, SEPARATE, respond, to_body, world_normal
 from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.level_set import FRICTION, OWN_SPEED, RULE, Bodies, body_velocity, sample_body
+from mpm_nodes.kernels.level_set import FRICTION, OWN_SPEED, RULE, Bodies
+from mpm_nodes.kernels.posing import body_velocity, sample_body
 
 SKIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
@@ -26,6 +27,8 @@ PUSH = 0.5
 BOUNCES = 4
 """Contacts followed along one path; after the last the particle stays where it touches, carried by the body."""
 
+RUN = 32
+"""Particles that are tried against a body together before each is."""
 LARGEST_SHIFT = 2.0
 """Farthest that a stored position is moved in one substep [cells]."""
 FASTEST = 1.0e24
@@ -42,13 +45,6 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 
 @kernel(fastmath=False)
-def _phi_at(b, s, x0, x1, x2, bodies):
-    """Return g: phi at world point x at time s, and its gradient in the body's frame."""
-    y0, y1, y2 = _moving_frame(b, s, x0, x1, x2, bodies.real)
-    return sample_body(b, s, y0, y1, y2, bodies)
-
-
-@kernel(fastmath=False)
 def _clear_of(b, x0, x1, x2, radius, dt, bodies):
     """Whether nothing inside the ball around x can meet body b during the substep (phi is 1-Lipschitz)."""
     a0, a1, a2 = to_body(b, 0, x0, x1, x2, bodies.real)
@@ -60,7 +56,7 @@ def _clear_of(b, x0, x1, x2, radius, dt, bodies):
 # ---------------------------------------------------------------- particle paths
 @kernel(parallel=True, fastmath=False)
 def collide_particle_paths(
-    offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls, wall_rules, doomed,
+    offset, velocity, stride, block_coord, block_start, unit, h, drift, shift, dt, walls, wall_rules, doomed,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
 ):
     """Follow each particle's path over the substep and end it outside every body and closed wall.
@@ -74,8 +70,9 @@ def collide_particle_paths(
         stride: Length of a row.
         block_coord: Particle blocks, shape (n, 3), int32.
         block_start: First particle of each block, shape (n + 1,), int32.
-        shift_bits: Fixed-point bits S: offset 2^-S is in cells.
+        unit: Fixed-point units per cell.
         h: Grid spacing [m].
+        drift: Largest |offset| in cells.
         shift: Particle origin in the frame of the bodies, shape (3,) [m].
         dt: Substep [s].
         walls: Box corners (2, 3) in the frame of the bodies [m].
@@ -84,78 +81,91 @@ def collide_particle_paths(
         integer ... coarse_velocities: The arrays of `Bodies`.
     """
     bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
+    reach = 3.0**0.5 * h * (drift + 1.0)  # the position update moves a particle by at most a cell along each axis
     for block in prange(block_coord.shape[0]):
-        _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls,
-                                wall_rules, doomed, bodies)
+        _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, h / unit, h, reach, shift, dt,
+                                walls, wall_rules, doomed, bodies)
 
 
 @kernel(fastmath=False)
-def _block_ball(first, last, offset, velocity, stride, dt, unit, h):
-    """Return the centre (relative to the block) and radius of a ball that holds every path of the block [m]."""
+def _run_ball(first, last, offset, velocity, stride, dt, cell):
+    """Return the centre (relative to the block's) and radius of a ball that holds every path of a run of particles [m]."""
     fastest = 0.0
+    low0 = high0 = offset[first]
+    low1 = high1 = offset[stride + first]
+    low2 = high2 = offset[2 * stride + first]
     for p in range(first, last):
         v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
         fastest = max(fastest, v0 * v0 + v1 * v1 + v2 * v2)
-    squared = 0.0
-    centre0 = centre1 = centre2 = 0.0
-    for axis in range(3):
-        low = high = offset[axis * stride + first]
-        for p in range(first + 1, last):
-            low = min(low, offset[axis * stride + p])
-            high = max(high, offset[axis * stride + p])
-        middle, half = 0.5 * unit * h * (float(low) + float(high)), 0.5 * unit * h * (float(high) - float(low))
-        squared += half * half
-        if axis == 0:
-            centre0 = middle
-        elif axis == 1:
-            centre1 = middle
-        else:
-            centre2 = middle
-    return centre0, centre1, centre2, np.sqrt(squared) + dt * np.sqrt(fastest) + 2.0 * SKIN * h
+        low0, high0 = min(low0, offset[p]), max(high0, offset[p])
+        low1, high1 = min(low1, offset[stride + p]), max(high1, offset[stride + p])
+        low2, high2 = min(low2, offset[2 * stride + p]), max(high2, offset[2 * stride + p])
+    half = 0.5 * cell
+    d0, d1, d2 = float(high0) - float(low0), float(high1) - float(low1), float(high2) - float(low2)
+    radius = half * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2) + dt * np.sqrt(fastest)
+    return (half * (float(high0) + float(low0)), half * (float(high1) + float(low1)), half * (float(high2) + float(low2)),
+            radius)
 
 
 @kernel(fastmath=False)
-def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, shift_bits, h, shift, dt, walls,
+def _find_near(x0, x1, x2, radius, dt, candidates, near, bodies):
+    """Write the candidates that may meet the ball into `near` and return how many they are."""
+    count = 0
+    for k in range(candidates.shape[0]):
+        if not _clear_of(candidates[k], x0, x1, x2, radius, dt, bodies):
+            near[count] = candidates[k]
+            count += 1
+    return count
+
+
+@kernel(fastmath=False)
+def _near_wall(x0, x1, x2, radius, walls, wall_rules):
+    """Whether the ball reaches a wall that does anything."""
+    for side in range(6):
+        sign = 1.0 - 2.0 * (side & 1)
+        x = x0 if side < 2 else (x1 if side < 4 else x2)
+        if wall_rules[side] != OPEN and sign * (x - walls[side & 1, side >> 1]) < radius:
+            return True
+    return False
+
+
+@kernel(fastmath=False)
+def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, cell, h, reach, shift, dt, walls,
                             wall_rules, doomed, bodies):
-    first, last = block_start[block], block_start[block + 1]
-    if first == last:
-        return
-    unit = 2.0 ** -float(shift_bits)
+    """Collide one block: what is clear of the whole block is dropped first, then what is clear of each short run."""
     b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
-    c0, c1, c2, radius = _block_ball(first, last, offset, velocity, stride, dt, unit, h)
-    near = np.empty(bodies.real.shape[0], np.int64)
-    count = 0
-    for b in range(bodies.real.shape[0]):
-        if not _clear_of(b, b0 + c0, b1 + c1, b2 + c2, radius, dt, bodies):
-            near[count] = b
-            count += 1
-    walled = False
-    for side in range(6):
-        axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-        centre = b0 + c0 if axis == 0 else (b1 + c1 if axis == 1 else b2 + c2)
-        walled |= wall_rules[side] != OPEN and sign * (centre - walls[side & 1, axis]) < radius
-    if count == 0 and not walled:
+    candidates = np.arange(bodies.real.shape[0])
+    around, near = np.empty_like(candidates), np.empty_like(candidates)
+    count = _find_near(b0, b1, b2, reach, dt, candidates, around, bodies)
+    if count == 0 and not _near_wall(b0, b1, b2, reach, walls, wall_rules):
         return
-    for p in range(first, last):
-        x0 = b0 + h * unit * offset[p]
-        x1 = b1 + h * unit * offset[stride + p]
-        x2 = b2 + h * unit * offset[2 * stride + p]
-        v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
-        if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
-            continue  # diverged: the step that checks velocities reports it
-        met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near[:count], bodies)
-        if walled:
-            met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
-            if gone:
-                doomed[p] = 1
-        if met:
-            scale, most = 1.0 / (h * unit), LARGEST_SHIFT / unit  # offsets must not overflow whatever a body does
-            offset[p] += int(np.rint(min(max((z0 - x0) * scale, -most), most)))
-            offset[stride + p] += int(np.rint(min(max((z1 - x1) * scale, -most), most)))
-            offset[2 * stride + p] += int(np.rint(min(max((z2 - x2) * scale, -most), most)))
-            velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
+    around = around[:count]
+    for first in range(block_start[block], block_start[block + 1], RUN):
+        last = min(first + RUN, block_start[block + 1])
+        c0, c1, c2, radius = _run_ball(first, last, offset, velocity, stride, dt, cell)
+        radius += 2.0 * SKIN * h
+        count = _find_near(b0 + c0, b1 + c1, b2 + c2, radius, dt, around, near, bodies)
+        walled = _near_wall(b0 + c0, b1 + c1, b2 + c2, radius, walls, wall_rules)
+        if count == 0 and not walled:
+            continue
+        for p in range(first, last):
+            x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
+            v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+            if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
+                continue  # diverged: the stage that chooses dt reports it
+            met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near[:count], bodies)
+            if walled:
+                met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
+                if gone:
+                    doomed[p] = 1
+            if met:
+                most = LARGEST_SHIFT * h  # offsets must not overflow whatever a body does
+                offset[p] += int(np.rint(min(max(z0 - x0, -most), most) / cell))
+                offset[stride + p] += int(np.rint(min(max(z1 - x1, -most), most) / cell))
+                offset[2 * stride + p] += int(np.rint(min(max(z2 - x2, -most), most) / cell))
+                velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
 
 
 @kernel(fastmath=False)
@@ -164,35 +174,34 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
     met = False
     s = pushed = 0.0
     p0, p1, p2 = x0, x1, x2
-    last = -1
+    w0 = w1 = w2 = 0.0
+    held = False
     for bounce in range(BOUNCES):
-        hit, at = -1, 2.0
+        hit, at, phi = -1, 2.0, 0.0
+        g0 = g1 = g2 = 0.0
         for k in range(near.shape[0]):
             # what sticks or slides was set down at the skin and is still in contact there
             holds = bounce == 0 and bodies.integer[near[k], RULE] != SEPARATE
             touching = 1.5 * SKIN * h if holds else 0.0
             found = trace(near[k], s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies)
-            if found < at:
-                hit, at = near[k], found
-        if hit < 0:
-            last = -1
+            if found[0] < at:
+                hit = near[k]
+                at, phi, g0, g1, g2 = found
+        held = hit >= 0
+        if not held:
             break
-        met, last = True, hit
+        met = True
         ahead = (at - s) * dt
         p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
         y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
-        phi, g0, g1, g2 = _phi_at(hit, s, p0, p1, p2, bodies)
         n0, n1, n2 = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
         v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], n0, n1, n2, v0, v1, v2, w0, w1, w2)
         out = min(max(SKIN * h - phi, 0.0), PUSH * h - pushed)
         pushed += out
         p0, p1, p2 = p0 + out * n0, p1 + out * n1, p2 + out * n2
-    rest = (1.0 - s) * dt
-    if last >= 0:
-        # still in contact after the last bounce: wait at the touching point, carried by the body
-        y0, y1, y2 = _moving_frame(last, s, p0, p1, p2, bodies.real)
-        w0, w1, w2 = body_velocity(last, dt, y0, y1, y2, bodies)
+    if held:  # still in contact after the last bounce: wait at the touching point, carried by the body
+        rest = (1.0 - s) * dt
         p0, p1, p2 = p0 + rest * (w0 - v0), p1 + rest * (w1 - v1), p2 + rest * (w2 - v2)
     gone = s * dt
     return met, p0 - gone * v0, p1 - gone * v1, p2 - gone * v2, v0, v1, v2
@@ -200,40 +209,39 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
 
 @kernel(fastmath=False)
 def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
-    """Return the time (s..1) at which the path from p first touches body b, or 2: sphere tracing of g with a least step.
+    """Return when the path from p first touches body b (s..1, or 2: never), and phi and its gradient there.
 
-    The returned point lies outside the body (g > 0) unless the path begins inside. A path that begins with g <= touching
-    begins in contact.
+    Sphere tracing of g with a least step, then halving. The point lies outside the body (g > 0) unless the path begins
+    inside; a path that begins with g <= touching begins in contact.
     """
-    g = _phi_at(b, s, p0, p1, p2, bodies)[0]
-    if g <= touching:
-        return s
     rest = (1.0 - s) * dt
-    e0, e1, e2 = p0 + rest * v0, p1 + rest * v1, p2 + rest * v2
     a0, a1, a2 = _moving_frame(b, s, p0, p1, p2, bodies.real)
-    c0, c1, c2 = to_body(b, 1, e0, e1, e2, bodies.real)
+    c0, c1, c2 = to_body(b, 1, p0 + rest * v0, p1 + rest * v1, p2 + rest * v2, bodies.real)
     length = 1.05 * np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) + rest * bodies.real[b, OWN_SPEED]
-    if g > length:
-        return 2.0
-    before, t = 0.0, 0.0  # along the rest of the path, 0..1
-    while before < 1.0:
-        t = min(before + max(g, STEP * h) / max(length, 1e-300), 1.0)
+    outside, inside, t = 0.0, 2.0, 0.0  # along the rest of the path, 0..1
+    phi = d0 = d1 = d2 = 0.0
+    halvings = 0
+    while halvings < 7:
         at, along = s + (1.0 - s) * t, t * rest
-        g = _phi_at(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies)[0]
-        if g <= 0.0:
-            break
-        before = t
-    if before >= 1.0:
-        return 2.0
-    for _ in range(6):
-        middle = 0.5 * (before + t)
-        at, along = s + (1.0 - s) * middle, middle * rest
-        g = _phi_at(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies)[0]
-        if g <= 0.0:
-            t = middle
+        y0, y1, y2 = _moving_frame(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies.real)
+        g, e0, e1, e2 = sample_body(b, at, y0, y1, y2, bodies)
+        if t == 0.0:
+            if g <= touching:
+                return s, g, e0, e1, e2
+            if g > length:
+                return 2.0, g, e0, e1, e2
+        if g > 0.0:
+            outside, phi, d0, d1, d2 = t, g, e0, e1, e2
+            if t >= 1.0:
+                return 2.0, g, e0, e1, e2
         else:
-            before = middle
-    return s + (1.0 - s) * before
+            inside = t
+        if inside <= 1.0:
+            halvings += 1
+            t = 0.5 * (outside + inside)
+        else:
+            t = min(t + max(g, STEP * h) / length, 1.0)
+    return s + (1.0 - s) * outside, phi, d0, d1, d2
 
 
 @kernel(fastmath=False)
@@ -268,13 +276,13 @@ def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
 # ---------------------------------------------------------------- report
 @kernel(fastmath=False)
 def penetration(
-    offset, stride, block_coord, block_start, shift_bits, h, shift,
+    offset, stride, block_coord, block_start, unit, h, shift,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
 ):
     """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
     bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
     found = np.zeros((real.shape[0], 2))
-    cell = h * 2.0 ** -float(shift_bits)
+    cell = h / unit
     for block in range(block_coord.shape[0]):
         b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
         b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)

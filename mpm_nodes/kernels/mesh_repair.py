@@ -105,7 +105,10 @@ def solid_mesh(points: np.ndarray, triangles: np.ndarray, name: str = "mesh") ->
     every = np.concatenate([triangles, fans])
     every_part = np.concatenate([part, fan_part])
     volume, area, capped = _measure(solid.extended(points), every, every_part, parts, len(triangles))
-    empty = (capped > OPEN_SHARE * area) | (np.abs(volume) < 1e-6 * area**1.5)
+    flat = np.abs(volume) < 1e-6 * area**1.5
+    empty = (capped > OPEN_SHARE * area) | flat
+    if empty.any() and not empty.all():
+        empty &= flat | ~_mouth_covered(solid.extended(points), every, every_part, fans, fan_part, volume, empty)
     if empty.all():
         raise InputError(
             f"{name}: the mesh is a sheet, it has no inside ({open_edges} open edges); give it a thickness above 0 m")
@@ -212,6 +215,17 @@ def _measure(points, triangles, part, parts, own) -> tuple[np.ndarray, np.ndarra
     volume = np.bincount(part, (a * cross).sum(axis=1) / 6.0, parts)
     area = np.bincount(part[:own], size[:own], parts)
     return volume, area, np.bincount(part[own:], size[own:], parts)
+
+
+def _mouth_covered(points, triangles, part, fans, fan_part, volume, empty) -> np.ndarray:
+    """Return which parts are open only inside the others, like an eyeball's shell in its socket: closing them is harmless."""
+    outward = np.where((volume < 0.0)[part][:, None], triangles[:, ::-1], triangles)
+    tree = winding_tree(points, outward[~empty[part]])
+    covered = np.zeros(len(volume), bool)
+    for k in np.flatnonzero(empty):
+        mouth = points[fans[fan_part == k]].mean(axis=1)
+        covered[k] = len(mouth) > 0 and (winding_numbers(tree, mouth) > 0.5).mean() > 0.7
+    return covered
 
 
 def _inside_out(points, triangles, part, volume, empty) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ BUDGET = 1 << 30
 """Bytes of level sets kept between frames."""
 
 _kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+_told: dict[Hashable, set[str]] = {}
 
 
 def kept(key: Hashable, build: Callable[[], Any], size: Callable[[Any], int]) -> Any:
@@ -37,6 +38,16 @@ def kept(key: Hashable, build: Callable[[], Any], size: Callable[[Any], int]) ->
     while len(_kept) > 1 and sum(nbytes for _, nbytes in _kept.values()) > BUDGET:
         _kept.popitem(last=False)
     return value
+
+
+def untold(key: Hashable, warnings: Sequence[str], anew: bool) -> tuple[str, ...]:
+    """Return the warnings that were not given for this key before; `anew` (a shot begins) forgets what was."""
+    told = _told.setdefault(key, set())
+    if anew:
+        told.clear()
+    new = tuple(warning for warning in warnings if warning not in told)
+    told.update(new)
+    return new
 
 
 def stamp(path: Path) -> tuple[str, int, int]:
@@ -213,7 +224,7 @@ class MeshBody:
         times: Their times [s].
         motion: Rigid motion of the level sets.
         mesh: The mesh at the end of the frame, or None.
-        warnings: What the user should know.
+        warnings: What the user should know and was not told yet.
     """
 
     level_sets: tuple[Any, ...]
@@ -243,17 +254,17 @@ def usd_body(ctx: FrameContext, path: Path, prim: str, options: MeshOptions, off
     reference, last = code(ctx.settings.start), code(frames[-1])
     topology = meshes.topology(last)
     shown = Mesh(meshes.points(last), topology.counts, topology.indices)
+    key, begins = ("mesh", *file, prim, reference, options), ctx.frame <= ctx.settings.start
     found = _rigid_poses(meshes, code, ctx.settings.start, frames)
     if found is not None:
         frames, motions = found
-        key = ("mesh", *file, prim, reference, options)
         level_set, centre, warnings = kept(key, lambda: _rigid(meshes, reference, options), lambda made: made[0].nbytes)
         poses = Motion(key_times(ctx, frames), np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
                        np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]))
-        return MeshBody((level_set,), np.zeros(1), poses, shown, warnings)
+        return MeshBody((level_set,), np.zeros(1), poses, shown, untold(key, warnings, begins))
     level_sets, times, warnings = _deforming(ctx, meshes, code, options)
     still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
-    return MeshBody(level_sets, times, still, shown, warnings)
+    return MeshBody(level_sets, times, still, shown, untold(key, warnings, begins))
 
 
 def _rigid_poses(meshes: Any, code: Callable[[float], float], start: float, frames: np.ndarray):

@@ -143,6 +143,8 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
                    particles=solver.particles.count)
     solver.time = end
     for name, count, depth in solver.colliders.report(solver.particles):
+        if count:
+            ctx.report("inside_collider", collider=name, particles=count, depth=depth)
         if depth > 0.5 * solver.cell_size:
             ctx.report("warning", where=name, message=f"{count} particles are inside collider '{name}', up to {depth:.3g} m "
                        f"deep; lower choose_time_step.cfl or the cell size if it shows")

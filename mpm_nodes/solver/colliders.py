@@ -139,7 +139,8 @@ class ColliderSet:
         doomed = np.zeros(particles.count if WallRule.DELETE in self.walls.sides else 0, np.uint8)
         collision_paths.collide_particle_paths(
             particles.offset, particles.array("velocity"), particles.stride, particles.block_coord, particles.block_start,
-            particles.shift, particles.h, particles.origin - self.origin, self._dt, self._walls, self._wall_rules, doomed,
+            particles.unit, particles.h, max(particles.drift, 2.0), particles.origin - self.origin, self._dt,
+            self._walls, self._wall_rules, doomed,
             self._integer, self._real, *self._lattices)
         if doomed.any():
             particles.delete(doomed.astype(bool))
@@ -149,7 +150,7 @@ class ColliderSet:
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
         found = collision_paths.penetration(
-            particles.offset, particles.stride, particles.block_coord, particles.block_start, particles.shift,
+            particles.offset, particles.stride, particles.block_coord, particles.block_start, particles.unit,
             particles.h, particles.origin - self.origin, self._integer, self._real, *self._lattices)
         return [(collider.name, int(count), float(depth))
                 for collider, (count, depth) in zip(self.colliders, found, strict=True)]

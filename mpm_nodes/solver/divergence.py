@@ -27,7 +27,7 @@ def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
         cause = f"{int(broken.sum())} velocities are not numbers: a state of material '{law.label}' left its range"
         cure = "lower choose_time_step.elastic_cfl or soften the material"
     elif limit == "dt_min":
-        cause = f"dt was held at dt_min = {step.dt:.3g} s, longer than the stable step"
+        cause = f"dt was held at dt_min = {step.dt_min:.3g} s, longer than the stable step"
         cure = "lower the dt_min of the solve"
     else:
         cause = f"material '{law.label}' or a collider accelerated it within one substep"

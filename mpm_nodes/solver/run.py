@@ -64,6 +64,8 @@ class SubstepSolver:
                  gravity: Any = (0.0, -9.81, 0.0), dt_min: float = 0.0, dt_max: float = 0.01, dtype: Any = np.float32,
                  origin: Any = None, checked: bool = False) -> None:
         self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
+        if not len(particles) and not emitters:
+            raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
         self.streams = tuple(Stream(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
@@ -229,6 +231,4 @@ def _origin(particles: Particles, walls: Walls | None, emitters: Sequence[Emitte
     if walls is not None:
         return np.asarray(walls.low, float)
     parts = [part for part in [particles, *(emitter.template for emitter in emitters)] if len(part)]
-    if not parts:
-        raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
     return np.min([part["position"].min(axis=0) for part in parts], axis=0)

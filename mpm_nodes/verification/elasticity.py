@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError, Particles
+from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.parameters import lame
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, Problem
@@ -23,37 +23,20 @@ def _modulus(youngs_modulus: float, poisson_ratio: float) -> float:
 class ElasticBarPeriod(Problem):
     """A bar between fixed ends swings with the period of its longitudinal wave.
 
-    Scene: a bar of 32 x 2 x 2 cells between sticky walls in x and slip walls in y and z, all on node planes; v_x = v_0 sin(pi x / L)
-        with v_0 = 1e-3 c; neo-Hookean and fixed corotated, float64 (the strain is 3e-4).
-    Exact: period 2 L / c, c = sqrt((lam + 2 mu) / rho); measured from the zero crossings of sum v_x sin(pi x / L) over one period.
-    Tolerance: 3 % at 32 cells with the quadratic kernel: the lumped eigenvalue problem of the same nodes is 2.1 % slow (walls
-        on nodes; walls between nodes would act like two soft cells more).
+    Scene: a bar of 32 (64) x 2 x 2 cells between sticky walls in x and slip walls in y and z, all on node planes;
+        v_x = v_0 sin(pi x / L) with v_0 = 1e-3 c; neo-Hookean and fixed corotated, float64 (the strain is 3e-4).
+    Exact: period 2 L / c, c = sqrt((lam + 2 mu) / rho); measured between the zero crossings of sum v_x sin(pi x / L).
+    Tolerance: 3 % at 32 cells with the quadratic kernel: the lumped eigenvalue problem of the same nodes is 2.1 % slow (a wall on
+        nodes adds a third of a soft cell; one between nodes would add two); 2 % at 64 cells, where that halves.
     """
 
     name = "elastic_bar_period"
     source = "textbook (one-dimensional wave equation)"
 
     def findings(self) -> Iterator[Finding]:
-        """Pluck the bar of both laws."""
-        for law in ("neo_hookean", "fixed_corotated"):
-            yield Finding.relative(1.0, _bar_period(law, 32), 0.03, f"{law}, of 2 L / c")
-
-
-class ElasticBarConvergence(Problem):
-    """The period of the bar converges to the exact one.
-
-    Scene: as elastic_bar_period, 64 cells.
-    Exact: period 2 L / c.
-    Tolerance: 2 %: half the error of 32 cells, since the walls act one-sidedly (first order).
-    """
-
-    name = "elastic_bar_convergence"
-    source = "textbook (one-dimensional wave equation)"
-    slow = True
-
-    def findings(self) -> Iterator[Finding]:
-        """Pluck the finer bar."""
-        yield Finding.relative(1.0, _bar_period("neo_hookean", 64), 0.02, "neo_hookean, of 2 L / c")
+        """Pluck the bar."""
+        for law, cells, tolerance in (("neo_hookean", 32, 0.03), ("fixed_corotated", 32, 0.03), ("neo_hookean", 64, 0.02)):
+            yield Finding.relative(1.0, _bar_period(law, cells), tolerance, f"{law} {cells} cells, of 2 L / c")
 
 
 def _bar_period(law: str, cells: int) -> float:
@@ -86,10 +69,11 @@ def _zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
 class ColumnUnderGravity(Problem):
     """A column settles under its own weight by the closed form.
 
-    Scene: a neo-Hookean column of 20 x 2 x 2 cells on a slip floor between slip side walls, velocities damped until it rests; the
-        strain at the floor is 1 %.
-    Exact: top displacement rho g L^2 / (2 M), M = lam + 2 mu.
-    Tolerance: 3 % at 20 cells: the top row of particles lies a quarter cell inside, the floor node moves half a cell of matter.
+    Scene: a neo-Hookean column of 20 x 2 x 2 cells on a slip floor between slip side walls on node planes, velocities damped until
+        it rests; the strain at the floor is 0.1 %, float64.
+    Exact: displacement rho g (L y - y^2 / 2) / M of the top row of particles (at the top rho g L^2 / (2 M)), M = lam + 2 mu.
+    Tolerance: 3 % at 20 cells: a wall on nodes adds a third of a soft cell to the column (see elastic_bar_period), at the floor's
+        strain of rho g L / M: 2 / 3 h / L = 3.3 %, of which neighbours take a little.
     """
 
     name = "column_under_gravity"
@@ -97,22 +81,19 @@ class ColumnUnderGravity(Problem):
 
     def findings(self) -> Iterator[Finding]:
         """Let it settle."""
-        length, cells, young, poisson, density = 1.0, 20, 1e6, 0.3, 1000.0
+        length, cells, young, poisson, density = 1.0, 20, 1e5, 0.3, 1000.0
         h, m = length / cells, _modulus(young, poisson)
-        g = 0.01 * m / (density * length)
-        c = np.sqrt(m / density)
+        strain, c = 1e-3, np.sqrt(m / density)
         start = block(material("neo_hookean", density, youngs_modulus=young, poisson_ratio=poisson), (0, 0, 0),
                       (2 * h, length, 2 * h), h)
         walls = walled((0, 0, 0), (2 * h, 2 * length, 2 * h), SLIP, SLIP, SLIP, OPEN, SLIP, SLIP)
-        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
-        # the first mode has omega = pi c / (2 L): critical damping of it, for five of its periods' radians
+        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -strain * m / (density * length), 0), dtype=np.float64)
+        # the first mode has omega = pi c / (2 L): damped critically, e^-12 is left
         settle(solver, 8 * length / c, np.pi * c / length)
-        after = solver.snapshot(["position"])["position"]
-        y, sunk = start["position"][:, 1], (start["position"] - after)[:, 1]
+        y, sunk = start["position"][:, 1], (start["position"] - solver.snapshot(["position"])["position"])[:, 1]
         top = y > y.max() - 0.1 * h
-        exact = density * g / m * (length * y[top] - y[top] ** 2 / 2)
-        yield Finding.relative(exact.mean() * m / (density * g * length**2), sunk[top].mean() * m / (density * g * length**2), 0.03,
-                               "top, of rho g L^2 / M")
+        exact = length * y[top] - y[top] ** 2 / 2
+        yield Finding.relative(exact.mean() / length**2, sunk[top].mean() / (strain * length), 0.03, "top, of rho g L^2 / M")
 
 
 class Cantilever(Problem):
@@ -149,43 +130,48 @@ class Cantilever(Problem):
 
 
 class ExplicitStepLimit(Problem):
-    """Explicit steps are stable up to the measured fraction of h / c, and not beyond.
+    """Explicit steps are stable up to the measured fraction of h / c, and not beyond; the default is always stable.
 
     Scene: a bar of 32 x 1 x 1 cells with free ends between slip walls, nu = 0, random v_x of 1e-6 c, uniform over the section, float64,
-        600 steps.
-    Exact: stable at 0.9 and unstable at 1.15 of the limits for free ends: quadratic APIC 1.22 h / c, cubic FLIP 0.95 1.11 h / c.
+        600 steps. Its ends lie midway between nodes, unless said.
+    Exact: stable at 0.9 and unstable at 1.15 of the limits for free ends: 1.22 h / c for APIC quadratic, 1.37 for APIC cubic, 1.11
+        for FLIP 0.95 cubic. With quadratic kernels the limit hangs on where the ends lie in their cells (FLIP: 0.7 to 1.0), so the
+        default of 0.5 is tried with ends on nodes, a quarter and a half cell off.
     Tolerance: stable: the largest velocity stays below 100 times the initial one; unstable: it exceeds that, or the solver reports
         divergence.
     """
 
     name = "explicit_step_limit"
-    source = "symbol analysis of the lumped bar; measured limits of method section 13"
+    source = "symbol analysis and measurement of the lumped bar"
     slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Run below and above the limit."""
-        for transfer, kernel, limit in (("apic", "quadratic", 1.22), ("flip", "cubic", 1.11)):
+        for transfer, kernel, limit in (("apic", "quadratic", 1.22), ("apic", "cubic", 1.37), ("flip", "cubic", 1.11)):
             for fraction, grows in ((0.9, False), (1.15, True)):
-                growth = self._growth(transfer, kernel, fraction * limit)
+                growth = self._growth(transfer, kernel, fraction * limit, 0.5)
                 yield Finding(float(grows), float(growth > 100.0), 0.0, f"{transfer} {kernel} grows at {fraction:g} of the limit")
+        worst = max(self._growth(transfer, "quadratic", 0.5, shift) for transfer in ("apic", "flip") for shift in (0, 0.25, 0.5))
+        yield Finding(0.0, float(worst > 100.0), 0.0, "quadratic grows at 0.5 h / c")
 
     @staticmethod
-    def _growth(transfer: str, kernel: str, courant: float) -> float:
+    def _growth(transfer: str, kernel: str, courant: float, shift: float) -> float:
         """Return the largest velocity over 600 steps, in initial ones; infinite where the solver gives up."""
         h, young, density = 0.1, 1e5, 1000.0
         c = np.sqrt(young / density)
-        start: Particles = block(material("neo_hookean", density, youngs_modulus=young, poisson_ratio=0.0), (0, 0, 0), (32 * h, h, h), h)
+        matter = material("neo_hookean", density, youngs_modulus=young, poisson_ratio=0.0)
+        start = block(matter, (shift * h, 0, 0), ((32 + shift) * h, h, h), h)
         places, row = np.unique(start["position"][:, 0], return_inverse=True)
         velocity = np.zeros((len(start), 3))
         velocity[:, 0] = 1e-6 * c * np.random.default_rng(7).uniform(-1, 1, len(places))[row]
         walls = walled((-4 * h, 0, 0), (40 * h, h, h), OPEN, OPEN, SLIP, SLIP, SLIP, SLIP)
         solver = SubstepSolver(changed(start, velocity=velocity), preset(transfer=transfer, kernel=kernel), cell_size=h, walls=walls,
                                gravity=(0, 0, 0), dt_max=np.inf, dtype=np.float64)
+        largest = 0.0
         for _ in range(600):
             try:
                 solver.step(courant * h / c)
             except MpmNodesError:
                 return np.inf
-            if np.abs(column(solver, "velocity")).max() > 1e-3 * c:
-                break
-        return float(np.abs(column(solver, "velocity")).max() / np.abs(velocity).max())
+            largest = max(largest, np.abs(column(solver, "velocity")).max())
+        return float(largest / np.abs(velocity).max())

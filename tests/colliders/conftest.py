@@ -44,20 +44,6 @@ def flight():
     return Flight
 
 
-def ball(rings: int = 16, radius: float = 1.0, centre=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
-    """Return points and triangles of a ball, wound counter-clockwise seen from outside."""
-    from mpm_nodes.kernels.mesh_repair import triangulate
-    from mpm_nodes.nodes.collider_motion import sphere_mesh
-
-    mesh = sphere_mesh(radius, rings=rings)
-    return mesh.points + np.asarray(centre), triangulate(mesh.counts, mesh.indices)[0]
-
-
-@pytest.fixture
-def ball_mesh():
-    return ball
-
-
 @pytest.fixture
 def write_usd(tmp_path):
     """Write a mesh to a .usda: points per time code, and the matrix (row vectors) per time code of its parent."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, InputError, Mesh
-from mpm_nodes.kernels.level_set import Bodies, body_velocity, sample_body
+from mpm_nodes.kernels.level_set import Bodies
+from mpm_nodes.kernels.posing import body_velocity, sample_body
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere, collide_usd, collide_vdb
 from mpm_nodes.nodes.collider_motion import box_mesh, sphere_mesh
 from mpm_nodes.nodes.seeding import rotation_matrix

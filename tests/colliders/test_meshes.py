@@ -9,7 +9,13 @@ from mpm_nodes.data import InputError
 from mpm_nodes.kernels.mesh_level_set import lost_share, mesh_level_set
 from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate, weld
 from mpm_nodes.kernels.winding import winding_numbers, winding_tree
-from tests.colliders.conftest import ball
+from mpm_nodes.nodes.collider_motion import box_mesh, sphere_mesh
+
+
+def ball(rings: int = 16, radius: float = 1.0, centre=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
+    """Return points and triangles of a ball, wound counter-clockwise seen from outside."""
+    mesh = sphere_mesh(radius, rings=rings)
+    return mesh.points + np.asarray(centre), triangulate(mesh.counts, mesh.indices)[0]
 
 
 def inside_voxels(level_set) -> np.ndarray:
@@ -71,7 +77,8 @@ def test_head_with_open_eyes_flipped_and_overlapping_parts():
     hidden = (np.linalg.norm(inside, axis=1) < 0.9) & (np.linalg.norm(inside - (0, 0, 1.0), axis=1) < 0.28)
     assert hidden.sum() > 20  # the nose inside the head is inside, and no surface is left in there:
     from mpm_nodes.data import Collider, CollisionRule
-    from mpm_nodes.kernels.level_set import LEVEL_SET, Bodies, PosedLevelSets, sample_body
+    from mpm_nodes.kernels.level_set import LEVEL_SET, Bodies, PosedLevelSets
+    from mpm_nodes.kernels.posing import sample_body
     from mpm_nodes.solver.colliders import ColliderSet
 
     shape = PosedLevelSets(LEVEL_SET, level_sets=(level_set,))
@@ -79,6 +86,17 @@ def test_head_with_open_eyes_flipped_and_overlapping_parts():
     colliders.pose(0.0, 1.0)
     bodies = Bodies(colliders._integer, colliders._real, *colliders._lattices)
     assert sample_body(0, 1.0, 0.0, 0.0, 0.72, bodies)[0] < -0.15  # on the buried side of the nose
+
+
+def test_open_shell_in_a_socket_is_kept():
+    """Half an eyeball whose opening is buried in the head is closed and kept; the same half ball in the open is a sheet."""
+    head, faces = ball(16)
+    eye, eye_faces = ball(16, 0.3)
+    front = eye_faces[(eye[eye_faces][:, :, 1] > -0.01).all(axis=1)]
+    buried = solid_mesh(np.concatenate([head, eye + (0, 0.85, 0)]), np.concatenate([faces, front + len(head)]))
+    assert buried.sheets == 0 and len(buried.loops) == 1
+    floating = solid_mesh(np.concatenate([head, eye + (0, 2.0, 0)]), np.concatenate([faces, front + len(head)]))
+    assert floating.sheets == len(front)
 
 
 def test_cavity_stays_hollow():
@@ -137,8 +155,6 @@ def test_empty_and_degenerate_meshes_are_refused():
 
 def test_parts_thinner_than_a_voxel_are_noticed():
     """A plate a quarter of a voxel thick is lost on the lattice, and that is measured."""
-    from mpm_nodes.nodes.collider_motion import box_mesh
-
     box = box_mesh((1.0, 0.3, 1.0))
     triangles, _ = triangulate(box.counts, box.indices)
     thick = mesh_level_set(box.points, triangles, 0.05)

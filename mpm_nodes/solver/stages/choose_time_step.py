@@ -57,7 +57,10 @@ def choose_time_step(
     if dt >= 1.5 * step.time_left:
         step.report["limit"], step.report["limit_material"] = "frame end", ""
     if math.isfinite(step.time_left):
-        dt = step.time_left / math.ceil(step.time_left / dt * (1.0 - 1e-12))
+        count = math.ceil(step.time_left / dt * (1.0 - 1e-12))
+        if step.dt_min > 0:  # an even share of the frame is not to be shorter than dt_min either
+            count = max(1, min(count, math.floor(step.time_left / step.dt_min * (1.0 + 1e-12))))
+        dt = step.time_left / count
     step.dt = dt
 
 
