@@ -10,16 +10,10 @@ from __future__ import annotations
 from numba import get_thread_id, prange
 
 from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lanes import (
-    WIDTH,
-    broadcast,
-    fma,
-    load,
-    load_splat,
-    quarter_sums,
-    store_first,
-)
-from mpm_nodes.kernels.transfer import RECORDS, ROW, SCRATCH, SLICE, TILE
+from mpm_nodes.kernels.lane_memory import load, load_splat, quarter_sums, store_first
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, fma
+from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SLICE, TILE
 from mpm_nodes.kernels.weights import (
     CZ0,
     CZ1,

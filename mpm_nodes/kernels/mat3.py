@@ -14,8 +14,9 @@ functions are pure and branch-free, except that `any_lane` guards slow paths whi
 
 from __future__ import annotations
 
+from mpm_nodes.kernels.exponentials import exp, log
 from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import absolute, any_lane, both, const, either, exp, log, maximum, negate, select
+from mpm_nodes.kernels.lanes import absolute, any_lane, both, const, either, maximum, negate, select
 
 HALVINGS = 8
 """Largest number of halvings in `safe_step`."""

@@ -12,21 +12,9 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lanes import (
-    WIDTH,
-    absolute,
-    broadcast,
-    const,
-    hmax,
-    lane_constant,
-    load,
-    maximum,
-    rint,
-    select,
-    store_first,
-    to_float,
-    to_int,
-)
+from mpm_nodes.kernels.lane_memory import lane_constant, load, store_first, to_float, to_int
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import absolute, broadcast, const, hmax, maximum, rint, select
 
 LANE = lane_constant(range(WIDTH))
 

@@ -14,19 +14,9 @@ that the quadratic stencil stays inside for a drift of one cell either way, the 
 from __future__ import annotations
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lanes import (
-    WIDTH,
-    bit_and,
-    broadcast,
-    const,
-    fma,
-    lane_constant,
-    load,
-    shift_left,
-    shift_right,
-    store,
-    to_float,
-)
+from mpm_nodes.kernels.lane_memory import bit_and, lane_constant, load, shift_left, shift_right, store, to_float
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, const, fma
 
 SHIFT32, SHIFT64 = 28, 56
 DRIFT_LIMIT = {"quadratic": 3.0, "cubic": 2.5}

@@ -84,7 +84,8 @@ from numba import prange
 
 from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lanes import broadcast, const, hmax, lane_constant, load, maximum, select, store, store_first
+from mpm_nodes.kernels.lane_memory import lane_constant, load, store, store_first
+from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, select
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))

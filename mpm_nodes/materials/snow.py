@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from mpm_nodes.kernels import mat3, rotations
 from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import any_lane, both, const, either, exp, maximum, minimum, negate, select
+from mpm_nodes.kernels.exponentials import exp
+from mpm_nodes.kernels.lanes import any_lane, both, const, either, maximum, minimum, negate, select
 from mpm_nodes.materials import fixed_corotated
 from mpm_nodes.materials.parameters import Snow as Params
 from mpm_nodes.materials.parameters import lame

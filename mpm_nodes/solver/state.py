@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Attribute, MpmNodesError
-from mpm_nodes.kernels import binning, transfer, weights
+from mpm_nodes.kernels import binning, tiles, weights
 from mpm_nodes.kernels.jit import thread_count
 
 PAD = 64
@@ -383,7 +383,7 @@ class GridStore:
         self.tile_slot = np.zeros((0, 8), np.int32)
         self.colour_start, self.colour_block = np.zeros(9, np.int64), np.zeros(0, np.int64)
         self._arrays: dict[str, np.ndarray] = {name: aligned(PAD, self.dtype) for name in ("momentum", "force", "velocity")}
-        self.scratch = aligned(transfer.SCRATCH * thread_count(), self.dtype)
+        self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
         self.base = aligned(64 * thread_count(), particles.offset.dtype)
         self.least_mass = 0.0
         self.generation = -1
@@ -440,8 +440,8 @@ class GridStore:
         needed = 256 * self.count + PAD
         if self._arrays["momentum"].size < needed:
             self._arrays = {name: aligned(needed * 5 // 4 // 16 * 16 + PAD, self.dtype) for name in self._arrays}
-        if self.scratch.size < transfer.SCRATCH * thread_count():
-            self.scratch = aligned(transfer.SCRATCH * thread_count(), self.dtype)
+        if self.scratch.size < tiles.SCRATCH * thread_count():
+            self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
             self.base = aligned(64 * thread_count(), particles.offset.dtype)
         mass = particles.array("mass")[: particles.count]
         self.least_mass = 1e-14 * float(mass.mean()) if particles.count else 0.0
@@ -449,7 +449,7 @@ class GridStore:
 
     def clear(self, name: str) -> None:
         """Zero the nodes of "momentum", "force" or "velocity"."""
-        transfer.clear_grid(self._arrays[name], self.count)
+        tiles.clear_grid(self._arrays[name], self.count)
 
     def unpack(self, name: str) -> np.ndarray:
         """Return a copy of "position" [m], "mass", "momentum", "force" or "velocity", shape (64 count, 3 or 1)."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels import mat3, rotations
-from mpm_nodes.kernels.lanes import load, store
+from mpm_nodes.kernels.lane_memory import load, store
 
 RANDOM = np.random.default_rng(7)
 

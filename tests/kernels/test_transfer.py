@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import flip, motion, transfer, weights
+from mpm_nodes.kernels import flip, gather, motion, scatter, weights
 from mpm_nodes.solver.state import GridStore, ParticleStore
 
 H = 0.1
@@ -65,8 +65,8 @@ def test_scatter_momentum_is_the_apic_sum(dtype, kernel):
     """m_i = sum w m and m_i v_i = sum w m (v + C (x_i - x_p)), for particles that drifted out of their block too."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    scatter = getattr(transfer, f"scatter_momentum_{kernel}")
-    scatter(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
+    kernel_function = getattr(scatter, f"scatter_momentum_{kernel}")
+    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
             store.array("mass"), H, 1.0, *common(store, grid), grid.array("momentum"))
     w, _, node, x = stencil(kernel, store, grid)
     m, v, c = store.unpack("mass"), store.unpack("velocity"), store.unpack("affine")
@@ -81,8 +81,8 @@ def test_scatter_force_is_the_stress_divergence(dtype, kernel):
     """f_i = - sum V0 tau grad w; forces sum to zero."""
     store, grid = make(dtype, kernel)
     grid.clear("force")
-    scatter = getattr(transfer, f"scatter_force_{kernel}")
-    scatter(store.offset, store.stride, store.shift, 1 / store.unit, store.array("stress"), store.array("volume"), 1 / H,
+    kernel_function = getattr(scatter, f"scatter_force_{kernel}")
+    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("stress"), store.array("volume"), 1 / H,
             *common(store, grid), grid.array("force"))
     _, gradient, _, _ = stencil(kernel, store, grid)
     xx, xy, xz, yy, yz, zz = store.unpack("stress").T
@@ -99,8 +99,8 @@ def test_gather_gives_velocity_affine_and_gradient(dtype, kernel):
     store, grid = make(dtype, kernel)
     grid.pack("velocity", np.random.default_rng(5).normal(size=(64 * grid.count, 3)))
     inverse_inertia = {"quadratic": 4.0, "cubic": 3.0}[kernel]
-    gather = getattr(transfer, f"gather_{kernel}")
-    gather(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
+    kernel_function = getattr(gather, f"gather_{kernel}")
+    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
            store.array("velocity_gradient"), 0.0, inverse_inertia / H, 1 / H, store.block_start, store.block_count,
            grid.tile_slot, grid.scratch, grid.base, grid.array("velocity"))
     w, gradient, node, x = stencil(kernel, store, grid)
@@ -120,7 +120,7 @@ def test_affine_field_is_reproduced(kernel):
     w = np.random.default_rng(2).normal(size=(3, 3))
     grid.pack("velocity", grid.unpack("position") @ w.T + 1.0)
     inverse_inertia = {"quadratic": 4.0, "cubic": 3.0}[kernel]
-    getattr(transfer, f"gather_{kernel}")(
+    getattr(gather, f"gather_{kernel}")(
         store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
         store.array("velocity_gradient"), 0.0, inverse_inertia / H, 1 / H, store.block_start, store.block_count,
         grid.tile_slot, grid.scratch, grid.base, grid.array("velocity"))
@@ -135,7 +135,7 @@ def test_flip_keeps_the_difference(dtype, kernel):
     """The kept part is a (v_p - sum w v_i) with v_i = momentum / mass."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    getattr(transfer, f"scatter_momentum_{kernel}")(
+    getattr(scatter, f"scatter_momentum_{kernel}")(
         store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
         store.array("mass"), H, 0.0, *common(store, grid), grid.array("momentum"))
     w, _, _, _ = stencil(kernel, store, grid)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from law_samples import PARAMS, random_matrices, random_states
 
-from mpm_nodes.kernels import lanes, mat3, rotations
+from mpm_nodes.kernels import lane_memory, lanes, mat3, rotations
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.material_point import call_law
 
@@ -93,7 +93,7 @@ def test_lanes_equal_the_scalar_twin(law_id):
         state=", ".join(pieces), coeffs=", ".join(f"broadcast(x, coeffs[{k}])" for k in range(len(coeffs))),
         A=", ".join(f"load(A, {16 * k})" for k in range(9)), dA=", ".join(f"load(dA, {16 * k})" for k in range(9)),
         store="; ".join(f"store(out, {16 + 16 * k}, T[{k}]); store(out, {160 + 16 * k}, dT[{k}])" for k in range(9)))
-    scope = {"load": lanes.load, "store": lanes.store, "broadcast": lanes.broadcast, "evaluate": compiled(law_id)}
+    scope = {"load": lane_memory.load, "store": lane_memory.store, "broadcast": lanes.broadcast, "evaluate": compiled(law_id)}
     exec(source, scope)
     out = np.zeros(19 * 16, np.float32)
     flat = [m.reshape(16, 9).T.ravel().copy() for m in (A, dA)]

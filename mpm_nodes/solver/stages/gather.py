@@ -5,7 +5,7 @@ from __future__ import annotations
 from mpm_nodes.data import A, Grid, Kernel, Particles, Range, Reads, Stage, Transfer, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels import flip
-from mpm_nodes.kernels import transfer as kernels
+from mpm_nodes.kernels import gather as kernels
 
 _INVERSE_INERTIA = {Kernel.QUADRATIC: 4.0, Kernel.CUBIC: 3.0}
 """h^2 / D of the B-splines: D = h^2/4 or h^2/3 (Jiang 2015)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import transfer as kernels
+from mpm_nodes.kernels import scatter as kernels
 
 _SCATTER = {Kernel.QUADRATIC: "scatter_force_quadratic", Kernel.CUBIC: "scatter_force_cubic"}
 

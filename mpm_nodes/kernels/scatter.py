@@ -1,16 +1,15 @@
-"""Particle-grid transfers: scatter of momentum and force, gather of velocity and its gradients.
+"""Particles to grid: scatter of momentum and of force.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
 | w, dw | stencil weight, its slope per cell | - | `weights` |
 | C | APIC affine velocity | 1/s | Jiang 2015 |
-| L | velocity gradient sum v (grad w)^T | 1/s | Stomakhin 2013 |
-| tau | Kirchhoff stress, V0 undeformed volume | Pa, m^3 | f = - sum V0 tau grad w |
+| tau, V0 | Kirchhoff stress, undeformed volume | Pa, m^3 | f = - sum V0 tau grad w |
 | node | four values: three components and, on the momentum grid, the mass | | |
 
 One z-row of four nodes is one sixteen-lane value, so the 3^3 stencil is nine lanes (fourth node weightless) and the 4^3 stencil
-sixteen. A block is scattered into a private 8^3 tile; its rows stay in registers while consecutive particles share a cell. Tiles
-are added to the grid in eight colours of blocks, without atomics: sums do not depend on the number of threads.
+sixteen. A block is scattered into a private tile; its rows stay in registers while consecutive particles share a cell. Tiles are
+added to the grid in eight colours of blocks, without atomics: sums do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,19 +17,10 @@ from __future__ import annotations
 from numba import get_thread_id, prange
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lanes import (
-    WIDTH,
-    broadcast,
-    const,
-    fma,
-    load,
-    load_quarter,
-    load_splat,
-    quarter_sums,
-    store,
-    store_first,
-    transpose,
-)
+from mpm_nodes.kernels.lane_memory import load, load_quarter, load_splat, store, transpose
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, const, fma
+from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SLICE, TILE, add_tile, clear_tile
 from mpm_nodes.kernels.weights import (
     CZ0,
     CZ1,
@@ -49,63 +39,6 @@ from mpm_nodes.kernels.weights import (
     cubic_weights,
     quadratic_weights,
 )
-
-TILE = 2176
-"""Tile of 8^3 nodes and a pad: the weightless fourth node of the last row lies outside."""
-RECORDS = TILE + 512
-"""Where the sixteen particles' records start in the scratch of a thread; weights lie before them."""
-SCRATCH = RECORDS + 2 * WIDTH * WIDTH
-SLICE, ROW = 256, 32
-"""Tile strides of x and y, in values."""
-
-
-# ---------------------------------------------------------------- tiles
-@kernel
-def _clear_tile(scratch, at, zero):
-    for i in range(0, TILE, WIDTH):
-        store(scratch, at + i, zero)
-
-
-@kernel
-def _add_tile(scratch, at, grid, tile_slot, q):
-    for corner in range(8):
-        block = tile_slot[q, corner] * 256
-        tile = at + (corner >> 2) * 4 * SLICE + ((corner >> 1) & 1) * 4 * ROW + (corner & 1) * WIDTH
-        for i in range(4):
-            for j in range(4):
-                g = block + i * 64 + j * 16
-                store(grid, g, load(grid, g) + load(scratch, tile + i * SLICE + j * ROW))
-
-
-@kernel
-def _load_tile(scratch, at, grid, tile_slot, q):
-    for corner in range(8):
-        block = tile_slot[q, corner] * 256
-        tile = at + (corner >> 2) * 4 * SLICE + ((corner >> 1) & 1) * 4 * ROW + (corner & 1) * WIDTH
-        for i in range(4):
-            for j in range(4):
-                store(scratch, tile + i * SLICE + j * ROW, load(grid, block + i * 64 + j * 16))
-
-
-@inline
-def _accumulate(scratch, at, rows):
-    store(scratch, at, load(scratch, at) + rows[0])
-    store(scratch, at + ROW, load(scratch, at + ROW) + rows[1])
-    store(scratch, at + 2 * ROW, load(scratch, at + 2 * ROW) + rows[2])
-
-
-@inline
-def _accumulate4(scratch, at, rows):
-    _accumulate(scratch, at, rows)
-    store(scratch, at + 3 * ROW, load(scratch, at + 3 * ROW) + rows[3])
-
-
-@kernel(parallel=True)
-def clear_grid(grid, blocks):
-    """Set the first `blocks` grid blocks to zero."""
-    for g in prange(blocks):
-        for i in range(256 * g, 256 * g + 256):
-            grid[i] = 0
 
 
 # ---------------------------------------------------------------- records of sixteen particles
@@ -139,6 +72,19 @@ def _force_records(stress, volume, stride, p, inverse_cell, scratch, at):
         store(scratch, at + WIDTH * k, records[k])
 
 
+@inline
+def _accumulate(scratch, at, rows):
+    store(scratch, at, load(scratch, at) + rows[0])
+    store(scratch, at + ROW, load(scratch, at + ROW) + rows[1])
+    store(scratch, at + 2 * ROW, load(scratch, at + 2 * ROW) + rows[2])
+
+
+@inline
+def _accumulate4(scratch, at, rows):
+    _accumulate(scratch, at, rows)
+    store(scratch, at + 3 * ROW, load(scratch, at + 3 * ROW) + rows[3])
+
+
 # ---------------------------------------------------------------- lines of nodes along y
 @inline
 def _line(rows, y0, y1, y2, d0, d1, d2, g, h):
@@ -168,7 +114,7 @@ def _slope_line4(rows, y0, y1, y2, y3, s0, s1, s2, s3, g, h):
 @kernel
 def _momentum_block_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch,
                               at, base, base_at, zero):
-    _clear_tile(scratch, at, zero)
+    clear_tile(scratch, at, zero)
     weights, records = at + TILE, at + RECORDS
     first = 3 << shift
     cell = at
@@ -217,13 +163,13 @@ def scatter_momentum_quadratic(offset, stride, shift, unit, velocity, affine, ma
             zero = const(load(scratch, at), 0.0)
             _momentum_block_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share,
                                       block_start[q], block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            _add_tile(scratch, at, grid, tile_slot, q)
+            add_tile(scratch, at, grid, tile_slot, q)
 
 
 @kernel
 def _force_block_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base,
                            base_at, zero):
-    _clear_tile(scratch, at, zero)
+    clear_tile(scratch, at, zero)
     weights, records = at + TILE, at + RECORDS
     first = 3 << shift
     cell = at
@@ -270,14 +216,14 @@ def scatter_force_quadratic(offset, stride, shift, unit, stress, volume, inverse
             zero = const(load(scratch, at), 0.0)
             _force_block_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start[q],
                                    block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            _add_tile(scratch, at, grid, tile_slot, q)
+            add_tile(scratch, at, grid, tile_slot, q)
 
 
 # ---------------------------------------------------------------- scatter, cubic
 @kernel
 def _momentum_block_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch, at,
                           base, base_at, zero):
-    _clear_tile(scratch, at, zero)
+    clear_tile(scratch, at, zero)
     weights, records = at + TILE, at + RECORDS
     first = 5 << (shift - 1)
     cell = at
@@ -331,13 +277,13 @@ def scatter_momentum_cubic(offset, stride, shift, unit, velocity, affine, mass, 
             zero = const(load(scratch, at), 0.0)
             _momentum_block_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, block_start[q],
                                   block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            _add_tile(scratch, at, grid, tile_slot, q)
+            add_tile(scratch, at, grid, tile_slot, q)
 
 
 @kernel
 def _force_block_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base, base_at,
                        zero):
-    _clear_tile(scratch, at, zero)
+    clear_tile(scratch, at, zero)
     weights, records = at + TILE, at + RECORDS
     first = 5 << (shift - 1)
     cell = at
@@ -391,137 +337,4 @@ def scatter_force_cubic(offset, stride, shift, unit, stress, volume, inverse_cel
             zero = const(load(scratch, at), 0.0)
             _force_block_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start[q],
                                block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            _add_tile(scratch, at, grid, tile_slot, q)
-
-
-# ---------------------------------------------------------------- gather
-@kernel
-def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell):
-    """Turn sixteen pairs of records into rows of velocity, C and L."""
-    t = transpose((
-        load(scratch, records), load(scratch, records + 16), load(scratch, records + 32), load(scratch, records + 48),
-        load(scratch, records + 64), load(scratch, records + 80), load(scratch, records + 96),
-        load(scratch, records + 112), load(scratch, records + 128), load(scratch, records + 144),
-        load(scratch, records + 160), load(scratch, records + 176), load(scratch, records + 192),
-        load(scratch, records + 208), load(scratch, records + 224), load(scratch, records + 240),
-    ))
-    s = broadcast(t[0], affine_scale)
-    k = broadcast(t[0], keep)
-    for axis in range(3):
-        row = axis * stride + p
-        store_first(velocity, row, fma(k, load(velocity, row), t[axis]), count)
-    for axis in range(3):
-        for column in range(3):
-            store_first(affine, (3 * axis + column) * stride + p, s * t[4 + 4 * column + axis], count)
-    records += WIDTH * WIDTH
-    t = transpose((
-        load(scratch, records), load(scratch, records + 16), load(scratch, records + 32), load(scratch, records + 48),
-        load(scratch, records + 64), load(scratch, records + 80), load(scratch, records + 96),
-        load(scratch, records + 112), load(scratch, records + 128), load(scratch, records + 144),
-        load(scratch, records + 160), load(scratch, records + 176), load(scratch, records + 192),
-        load(scratch, records + 208), load(scratch, records + 224), load(scratch, records + 240),
-    ))
-    s = broadcast(t[0], inverse_cell)
-    for axis in range(3):
-        for column in range(3):
-            store_first(gradient, (3 * axis + column) * stride + p, s * t[4 * column + axis], count)
-
-
-@kernel
-def _gather_block_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                            begin, end, scratch, at, base, base_at):
-    weights, records = at + TILE, at + RECORDS
-    first = 3 << shift
-    for p in range(begin, end, WIDTH):
-        count = min(WIDTH, end - p)
-        quadratic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        for lane in range(count):
-            o, w = at + base[base_at + lane], weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            half, three_halves = const(f, 0.5), const(f, 1.5)
-            x0, x1, x2 = load_splat(scratch, w + XW), load_splat(scratch, w + XW + 16), load_splat(scratch, w + XW + 32)
-            s0, s1, s2 = load_splat(scratch, w + XD), load_splat(scratch, w + XD + 16), load_splat(scratch, w + XD + 32)
-            e0, e1, e2 = -(x0 * (half + fx)), x1 * (half - fx), x2 * (three_halves - fx)
-            v, vx, vy, gx, gy = const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0)
-            for j in range(3):
-                q0, q1, q2 = load(scratch, o), load(scratch, o + SLICE), load(scratch, o + 2 * SLICE)
-                y, slope = load_splat(scratch, w + YW + WIDTH * j), load_splat(scratch, w + YD + WIDTH * j)
-                t = fma(x2, q2, fma(x1, q1, x0 * q0))
-                yt = y * t
-                v = v + yt
-                vx = fma(y, fma(e2, q2, fma(e1, q1, e0 * q0)), vx)
-                vy = fma(yt, const(f, j - 0.5) - fy, vy)
-                gx = fma(y, fma(s2, q2, fma(s1, q1, s0 * q0)), gx)
-                gy = fma(slope, t, gy)
-                o += ROW
-            wz, sz = fma(f, fma(f, QZ2(f), QZ1(f)), QZ0(f)), fma(f + f, QZ2(f), QZ1(f))
-            zv = wz * v
-            r = records + WIDTH * lane
-            store(scratch, r, quarter_sums(zv, wz * vx, wz * vy, (QZ_OFFSET(f) - f) * zv))
-            store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, zv))
-        _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell)
-
-
-@kernel(parallel=True)
-def gather_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                     block_start, blocks, tile_slot, scratch, base, grid):
-    """Gather v <- keep v + sum w v_i, C = affine_scale sum w v_i (x_i - x_p)^T / h and L = sum v_i (grad w)^T."""
-    for q in prange(blocks):
-        thread = get_thread_id()
-        at = thread * SCRATCH
-        _load_tile(scratch, at, grid, tile_slot, q)
-        _gather_block_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale,
-                                inverse_cell, block_start[q], block_start[q + 1], scratch, at, base, 64 * thread)
-
-
-@kernel
-def _gather_block_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell, begin,
-                        end, scratch, at, base, base_at):
-    weights, records = at + TILE, at + RECORDS
-    first = 5 << (shift - 1)
-    for p in range(begin, end, WIDTH):
-        count = min(WIDTH, end - p)
-        cubic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        for lane in range(count):
-            o, w = at + base[base_at + lane], weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            one, two, three = const(f, 1.0), const(f, 2.0), const(f, 3.0)
-            x0, x1 = load_splat(scratch, w + XW), load_splat(scratch, w + XW + 16)
-            x2, x3 = load_splat(scratch, w + XW + 32), load_splat(scratch, w + XW + 48)
-            s0, s1 = load_splat(scratch, w + XD), load_splat(scratch, w + XD + 16)
-            s2, s3 = load_splat(scratch, w + XD + 32), load_splat(scratch, w + XD + 48)
-            e0, e1, e2, e3 = -(x0 * (one + fx)), -(x1 * fx), x2 * (one - fx), x3 * (two - fx)
-            v, vx, vy, gx, gy = const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0)
-            for j in range(4):
-                q0, q1 = load(scratch, o), load(scratch, o + SLICE)
-                q2, q3 = load(scratch, o + 2 * SLICE), load(scratch, o + 3 * SLICE)
-                y, slope = load_splat(scratch, w + YW + WIDTH * j), load_splat(scratch, w + YD + WIDTH * j)
-                t = fma(x3, q3, fma(x2, q2, fma(x1, q1, x0 * q0)))
-                yt = y * t
-                v = v + yt
-                vx = fma(y, fma(e3, q3, fma(e2, q2, fma(e1, q1, e0 * q0))), vx)
-                vy = fma(yt, const(f, j - 1.0) - fy, vy)
-                gx = fma(y, fma(s3, q3, fma(s2, q2, fma(s1, q1, s0 * q0))), gx)
-                gy = fma(slope, t, gy)
-                o += ROW
-            wz = fma(f, fma(f, fma(f, CZ3(f), CZ2(f)), CZ1(f)), CZ0(f))
-            sz = fma(f, fma(three * f, CZ3(f), two * CZ2(f)), CZ1(f))
-            zv = wz * v
-            r = records + WIDTH * lane
-            store(scratch, r, quarter_sums(zv, wz * vx, wz * vy, (CZ_OFFSET(f) - f) * zv))
-            store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, zv))
-        _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell)
-
-
-@kernel(parallel=True)
-def gather_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell, block_start,
-                 blocks, tile_slot, scratch, base, grid):
-    """As `gather_quadratic`, with cubic B-splines."""
-    for q in prange(blocks):
-        thread = get_thread_id()
-        at = thread * SCRATCH
-        _load_tile(scratch, at, grid, tile_slot, q)
-        _gather_block_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                            block_start[q], block_start[q + 1], scratch, at, base, 64 * thread)
+            add_tile(scratch, at, grid, tile_slot, q)
