@@ -83,7 +83,8 @@ class Problem:
     slow: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        _REGISTERED.append(cls)
+        if "name" in vars(cls):  # classes without a name are bases of others
+            _REGISTERED.append(cls)
 
     def findings(self) -> Iterator[Finding]:
         """Run the scene and yield what was measured."""

@@ -15,12 +15,12 @@ from mpm_nodes.verification.scenes import OPEN, SLIP, block, material, settle, w
 class HydrostaticPool(Problem):
     """A pool at rest carries its own weight.
 
-    Scene: a liquid pool of 16 x 4 x 4 cells (height first), bulk = 20 rho g H, slip walls on node planes, open top, velocities damped
-        until it rests.
-    Exact: p = rho_0 g (H_0 - Y) in reference heights (with current heights and the reference density it would be off by
-        p / (2 bulk)), p = - tau_yy / J ... as a Kirchhoff stress tau = - J p; and p = - bulk (J - 1).
-    Tolerance: 3 % of the pressure at the floor, without the particles within a cell of floor and walls, which read up to 19 %
-        high; speeds below 1e-3 sqrt(g H).
+    Scene: a liquid pool of 8 x 16 x 2 cells (16 high), bulk = 20 rho g H, viscosity 0.1 rho c H, slip walls on node planes, open top,
+        velocities damped until it rests.
+    Exact: p = - bulk (J - 1) = rho_0 g (H_0 - Y) in reference heights (with current heights and the reference density it would
+        be off by p / (2 bulk)), as the mean over each cell layer, which is what carries the weight.
+    Tolerance: 3 % of the pressure at the floor, in all layers but the one at the floor, which reads 16 to 19 % high (its nodes
+        see half-empty stencils); speeds below 1e-3 sqrt(g H).
     """
 
     name = "hydrostatic_pool"
@@ -31,16 +31,17 @@ class HydrostaticPool(Problem):
         h, cells, g, density = 0.05, 16, 9.81, 1000.0
         height = cells * h
         bulk = 20 * density * g * height
-        start = block(material("liquid", density, bulk_modulus=bulk), (0, 0, 0), (4 * h, height, 4 * h), h)
-        walls = walled((0, 0, 0), (4 * h, 2 * height, 4 * h), SLIP, SLIP, SLIP, OPEN, SLIP, SLIP)
-        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
         c = np.sqrt(bulk / density)
-        settle(solver, 8 * height / c, np.pi * c / height)
+        water = material("liquid", density, bulk_modulus=bulk, viscosity=0.1 * density * c * height)
+        start = block(water, (0, 0, 0), (8 * h, height, 2 * h), h)
+        walls = walled((0, 0, 0), (8 * h, 2 * height, 2 * h), SLIP, SLIP, SLIP, OPEN, SLIP, SLIP)
+        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
+        settle(solver, 12 * height / c, np.pi * c / height)
         y = start["position"][solver.particles.unpack("id"), 1]
-        pressure = -bulk * column(solver, "volume_change")
-        exact = density * g * (height - y)
-        inner = y > h
-        yield Finding(0.0, np.abs(pressure - exact)[inner].max() / (density * g * height), 0.03, "pressure error, of the floor's")
+        error = -bulk * column(solver, "volume_change") - density * g * (height - y)
+        layer = np.floor(y / h).astype(int)
+        mean = np.bincount(layer, error) / np.bincount(layer) / (density * g * height)
+        yield Finding(0.0, np.abs(mean[1:]).max(), 0.03, "pressure error, of the floor's")
         yield Finding(0.0, np.abs(column(solver, "velocity")).max() / np.sqrt(g * height), 1e-3, "speed, of sqrt(g H)")
 
 
