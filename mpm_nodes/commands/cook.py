@@ -157,8 +157,10 @@ def cancel_on_interrupt() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def print_written(result: Any, args: argparse.Namespace) -> None:
-    """Print what a cook wrote and what to type next."""
+def print_written(
+    result: Any, args: argparse.Namespace, also: Sequence[Path] = (), after: Sequence[str] = ()
+) -> None:
+    """Print what a cook wrote (`also`: files made from it) and what to type next (`after`: more commands)."""
     if args.events == "jsonl":
         return
     folder = result.revision_folder
@@ -171,10 +173,14 @@ def print_written(result: Any, args: argparse.Namespace) -> None:
         print("nothing was left to cook; raise the last frame with --frames or settings.end")
     for name in whole_shot_files(result.files):
         print(f"  {folder / name}")
+    for path in also:
+        print(f"  {path}")
     for warning in result.warnings:
         print(f"warning: {warning}")
     if result.files:
         print(f"next: mpm-nodes render {folder}")
+        for command in after:
+            print(f"      {command}")
 
 
 def whole_shot_files(files: Sequence[str]) -> list[str]:

@@ -30,12 +30,8 @@ def run(args: argparse.Namespace) -> int:
         resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
         result = cook.cook(graph, args, args.out, resume)
     sheet = contact_sheet(result.revision_folder, args)
-    cook.print_written(result, args)
-    if args.events == "jsonl":
-        return 0
-    if sheet is not None:
-        print(f"  {sheet}")
-    print(f"      mpm-nodes cook {path} --out mine --set settings.cell_size=0.05")
+    again = f"mpm-nodes cook {path} --out mine --set settings.cell_size=0.05"
+    cook.print_written(result, args, also=[sheet] if sheet else [], after=[again])
     return 0
 
 

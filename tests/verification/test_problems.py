@@ -1,0 +1,81 @@
+"""Every verification problem holds: pytest runs the very classes that `mpm-nodes verify` runs."""
+
+import math
+import re
+
+import pytest
+
+from mpm_nodes import verification
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.verification import Finding, Problem, viscosity
+
+PROBLEMS = verification.problems()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if problem.slow else []) for name, problem in PROBLEMS.items()])
+def test_problem_holds(name):
+    """Everything that the problem measures lies within its tolerance."""
+    records = verification.run([name])
+    assert records
+    wrong = [f"{r.name}: expected {r.expected:g}, measured {r.measured}, tolerance {r.tolerance:g}" for r in records if not r.passed]
+    assert not wrong, "; ".join(wrong)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_problem_says_what_it_checks(name):
+    """A problem names its scene, its exact answer, its tolerance and its source."""
+    problem = PROBLEMS[name]
+    assert re.fullmatch("[a-z_]+", name) and problem.source
+    words = problem.__doc__
+    places = [words.index(f"\n    {word}: ") for word in ("Scene", "Exact", "Tolerance")]
+    assert places == sorted(places) and problem.summary().endswith(".")
+
+
+def test_names_choose_problems_and_progress_sees_their_records():
+    """Only the named problem runs, and each record is announced."""
+    seen = []
+    records = verification.run(["seeded_mass"], progress=seen.append)
+    assert seen == records and all(record.name.startswith("seeded_mass ") for record in records)
+
+
+def test_fast_leaves_slow_problems_out():
+    """A slow problem that is named does not run when only fast ones are asked for."""
+    slow = next(name for name, problem in PROBLEMS.items() if problem.slow)
+    assert verification.run([slow], fast=True) == []
+
+
+def test_unknown_name_is_refused_with_near_ones():
+    """A misspelt name says which ones are near."""
+    with pytest.raises(MpmNodesError, match=r"no problem 'free_fal'; choose one of free_fall"):
+        verification.run(["free_fal"])
+
+
+@pytest.mark.parametrize("measured", [1.2, 0.8, math.nan, math.inf])
+def test_finding_outside_its_tolerance_fails(measured):
+    """What lies outside, or is no number, does not pass."""
+    assert not Finding(1.0, measured, 0.1).passed
+    assert Finding(1.0, 1.1, 0.11).passed and Finding.relative(-2.0, -2.1, 0.06).passed
+
+
+def test_wrong_physics_fails(monkeypatch):
+    """A liquid of twice the viscosity that the formula assumes does not pass: the checks can tell."""
+    monkeypatch.setattr(viscosity, "NU", 0.5 * viscosity.NU)
+    assert not any(record.passed for record in verification.run(["decaying_vortices"]))
+
+
+def test_solver_error_is_a_failed_record():
+    """A solve that blows up gives a record with the message, not a traceback."""
+
+    class Broken(Problem):
+        source = "none"
+
+        def findings(self):
+            yield Finding(1.0, 1.0, 0.0, "first")
+            raise MpmNodesError("the solve diverged")
+
+    broken = Broken()
+    broken.name = "broken"
+    first, second = broken.records()
+    assert first.passed and not second.passed and second.measured == "the solve diverged"
+    assert "broken" not in verification.problems()
