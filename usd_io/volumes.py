@@ -101,6 +101,8 @@ def grid_from_level_set(volume: LevelSet) -> Any:
     if volume.kind == "level_set":
         # Beyond the band every voxel must equal +background to be inactive; the flood fill then restores the sign.
         values = np.where(np.abs(values) >= np.float32(background), np.float32(background), values)
+    if not values.flags.writeable:  # OpenVDB's bindings take no read-only array, and published values are
+        values = values.copy()
     for corner, leaf in zip(origins.tolist(), values, strict=True):
         grid.copyFromArray(leaf, tuple(corner))
     if volume.kind == "level_set":

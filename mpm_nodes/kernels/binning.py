@@ -3,7 +3,8 @@
 | symbol | meaning |
 |---|---|
 | block | 4^3 cells; particles of a block are contiguous; its tile is the 2^3 grid blocks at coord + {0,1}^3 |
-| target | where the particles of an old block that moved by (dx, dy, dz) in {-1,0,1}^3 blocks go |
+| move | (dx, dy, dz) in {-2..2}^3 blocks: wherever an offset can represent (eight cells either way) |
+| target | where the particles of an old block with one move go |
 | key | (new block * materials + material) * 64 + cell, the bin of the counting sort |
 
 The sort is stable and its chunks are whole blocks taken in order, so the result does not depend on the number of threads.
@@ -17,9 +18,7 @@ from numba import prange
 
 from mpm_nodes.kernels.jit import inline, kernel
 
-MOVES = 27
-HOME = 13
-"""Index of the move (0, 0, 0)."""
+MOVES = 125
 
 
 @kernel(parallel=True)
@@ -32,7 +31,7 @@ def locate(offset, stride, shift, block_start, block_count, place, moved):
             cx = 2 + (offset[p] >> shift)
             cy = 2 + (offset[stride + p] >> shift)
             cz = 2 + (offset[2 * stride + p] >> shift)
-            move = ((cx >> 2) + 1) * 9 + ((cy >> 2) + 1) * 3 + (cz >> 2) + 1
+            move = ((cx >> 2) + 2) * 25 + ((cy >> 2) + 2) * 5 + (cz >> 2) + 2
             place[p] = move * 64 + (cx & 3) * 16 + (cy & 3) * 4 + (cz & 3)
             moved[q, move] += 1
 
@@ -59,7 +58,7 @@ def list_targets(coord, block_count, moved, packed):
     for q in range(block_count):
         for d in range(MOVES):
             if moved[q, d] > 0:
-                packed[n] = pack_coord(coord[q, 0] + d // 9 - 1, coord[q, 1] + d // 3 % 3 - 1, coord[q, 2] + d % 3 - 1)
+                packed[n] = pack_coord(coord[q, 0] + d // 25 - 2, coord[q, 1] + d // 5 % 5 - 2, coord[q, 2] + d % 5 - 2)
                 n += 1
     return n
 
@@ -130,9 +129,9 @@ def move_offsets(old, old_stride, new, new_stride, source, home, count, block_un
     for chunk in prange((count + 1023) // 1024):
         for i in range(1024 * chunk, min(count, 1024 * chunk + 1024)):
             p, d = source[i], home[i]
-            new[i] = old[p] - (d // 9 - 1) * block_unit
-            new[new_stride + i] = old[old_stride + p] - (d // 3 % 3 - 1) * block_unit
-            new[2 * new_stride + i] = old[2 * old_stride + p] - (d % 3 - 1) * block_unit
+            new[i] = old[p] - (d // 25 - 2) * block_unit
+            new[new_stride + i] = old[old_stride + p] - (d // 5 % 5 - 2) * block_unit
+            new[2 * new_stride + i] = old[2 * old_stride + p] - (d % 5 - 2) * block_unit
 
 
 @kernel

@@ -171,7 +171,7 @@ class SubstepSolver:
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
         particles = self.particles
-        if not particles.sorted or particles.drift > self._drift_limit or particles.sort_age >= SORT_INTERVAL:
+        if not particles.sorted or particles.drift >= self._drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()
 

@@ -186,3 +186,20 @@ def test_a_runaway_velocity_is_reported_as_infinite():
     motion.advance_positions(store.offset, store.stride, store.unit, store.array("velocity"), 1e-3, store.block_start,
                              store.block_count, largest)
     assert np.isinf(largest[0, 1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sort_follows_particles_wherever_an_offset_can_point(dtype):
+    """A particle pushed seven cells out of its block keeps its place through the sort."""
+    store = ParticleStore([], cell_size=H, dtype=dtype)
+    store.append({"position": np.random.default_rng(8).uniform(0, 0.4, (40, 3)), "id": np.arange(40)})
+    store.sort()
+    push = np.random.default_rng(9).uniform(-5.5, 5.5, (3, 40))
+    for axis in range(3):
+        row = store.offset[axis * store.stride : axis * store.stride + 40]
+        row += (push[axis] * store.unit).astype(row.dtype)
+    before = dict(zip(store.unpack("id").tolist(), store.unpack("position"), strict=True))
+    store.sort()
+    assert store.drift <= 2.0 and np.abs(store.offset / store.unit).max() <= 2.0 + 1e-6
+    for i, x in zip(store.unpack("id").tolist(), store.unpack("position"), strict=True):
+        np.testing.assert_allclose(x, before[i], atol=1e-12)

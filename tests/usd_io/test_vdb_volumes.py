@@ -56,6 +56,15 @@ def test_round_trip_of_every_kind(tmp_path, half):
             assert np.abs(stored - leaf).max() <= tolerance * max(1.0, np.abs(leaf).max())
 
 
+def test_published_volumes_can_be_written(tmp_path):
+    """Values on a wire are frozen: volumes whose arrays are read-only are written all the same."""
+    volumes = [sphere((0, 0, 0), 0.2, 0.05), *fog_and_velocity(sphere((0, 0, 0), 0.2, 0.05))]
+    for volume in volumes:
+        volume.values.setflags(write=False)
+    write_volumes(tmp_path / "frozen.vdb", volumes)
+    assert set(read_volumes(tmp_path / "frozen.vdb")) == {volume.name for volume in volumes}
+
+
 def test_inside_of_a_read_level_set_is_negative(tmp_path):
     """The flood fill signs what lies beyond the band: the middle of a ball, far from any leaf written, is inside."""
     ball = sphere((0.0, 0.0, 0.0), 0.6, VOXEL)
