@@ -24,11 +24,12 @@ from mpm_nodes.verification.scenes import ball, block, changed, material, preset
 class SpinningBlob(Problem):
     """A spinning elastic ball in zero gravity keeps momentum and angular momentum, and its energy does not grow.
 
-    Scene: a neo-Hookean ball of radius 3 cells with omega = (6, 9, -4) rad/s and a velocity, 1000 steps at half the elastic limit;
-        the spin stretches it by a few percent, so that it also vibrates.
-    Exact: sum m v and sum x x m v + l_p stay; the total energy sum m v^2/2 + m D C:C/2 + V0 psi never exceeds the initial one.
-    Tolerance: float64: 1e-11 of sum m |v| after 1000 steps; energy growth 0.1 % (symplectic Euler lets it oscillate by (omega dt)^2/8
-        of the vibration, APIC only takes).
+    Scene: a neo-Hookean ball of radius 3 cells with omega = (6, 9, -4) rad/s and a velocity, 1000 steps at half the
+        elastic limit; the spin stretches it by a few percent, so that it also vibrates.
+    Exact: sum m v and sum x x m v + l_p stay; the total energy sum m v^2/2 + m D C:C/2 + V0 psi never exceeds the
+        initial one.
+    Tolerance: float64: 1e-11 of sum m |v| after 1000 steps; energy growth 0.1 %: symplectic Euler keeps an energy that
+        differs from this one by about omega dt / 2 of what vibrates, and APIC only takes.
     """
 
     name = "spinning_blob"
@@ -58,9 +59,10 @@ class SpinningBlob(Problem):
 class TwoBodyCollision(Problem):
     """Two equal elastic balls that meet head-on rebound with most of their energy, and their momenta stay opposite.
 
-    Scene: two neo-Hookean balls of radius 4 cells at -1 and +1 m/s (a tenth of the wave speed), zero gravity, APIC and FLIP 0.95.
-    Exact: total momentum 0 throughout; the balls separate with 50 to 100 % of the kinetic energy of their centres and in all (the
-        rest vibrates or is lost to the contact between the grids).
+    Scene: two neo-Hookean balls of radius 4 cells at -1 and +1 m/s (a tenth of the wave speed), zero gravity, APIC
+        and FLIP 0.95.
+    Exact: total momentum 0 throughout; the balls separate with 50 to 100 % of the kinetic energy of their centres and
+        in all (the rest vibrates or is lost to the contact between the grids).
     Tolerance: momentum 1e-11 of sum m |v| in float64; the energy by its bounds.
     """
 
@@ -89,13 +91,15 @@ class TwoBodyCollision(Problem):
     def _balls(h: float, speed: float, radius: float) -> Particles:
         matter = material("neo_hookean")
         away = radius + 1.5 * h
-        return concatenate([ball(matter, (sign * away, 0.0, 0.0), radius, h, velocity=(-sign * speed, 0.0, 0.0)) for sign in (-1, 1)])
+        return concatenate([ball(matter, (sign * away, 0.0, 0.0), radius, h, velocity=(-sign * speed, 0.0, 0.0))
+                            for sign in (-1, 1)])
 
 
 class SeveralMaterials(Problem):
     """Matter of three laws in one solve exchanges momentum and neither makes nor loses any.
 
-    Scene: a rubber ball and a snow ball run into a liquid ball between them, off-centre, zero gravity, 200 steps in float32.
+    Scene: a rubber ball and a snow ball run into a liquid ball between them, off-centre, zero gravity, 200 steps in
+        float32.
     Exact: sum m v stays; sum m stays.
     Tolerance: float32: 2e-6 of sum m |v|, i.e. 200 steps of rounding at 6e-8 that partly cancel; mass to the bit.
     """
@@ -124,7 +128,8 @@ class EmitterRate(Problem):
     """A stream delivers rho A v, however its substeps fall.
 
     Scene: a liquid nozzle of 4 x 4 cells, 3 cells long, at 0.7 m/s, uneven substeps, float32.
-    Exact: emitted mass = rho A v t after every whole nozzle length; at any time within half a layer of particles of it.
+    Exact: emitted mass = rho A v t after every whole nozzle length; at any time within half a layer of particles of
+        it.
     Tolerance: 1e-6 for the float32 masses; half a layer plus that.
     """
 

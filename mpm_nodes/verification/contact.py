@@ -34,11 +34,12 @@ def collided(rule: CollisionRule, friction: float, n: np.ndarray, v: np.ndarray,
 class CollisionRules(Problem):
     """Grid nodes inside a moving body get the velocity that its rule allows, all others keep theirs.
 
-    Scene: random velocities on the nodes of a particle cloud that an oblique, moving plane cuts in half; the collision stage once per
-        rule, friction 0 and 0.6, float64.
-    Exact: sticky: v = v_b; slip: the normal part of v - v_b goes; separate: it goes when it approaches, and Coulomb friction
-        takes mu |v_n| from the tangential part, at most all of it. The relative speed never grows.
-    Tolerance: 1e-12 m/s at speeds around 1 m/s in float64: the pose's rotation matrix and the displacement over dt are rounded.
+    Scene: random velocities on the nodes of a particle cloud that an oblique, moving plane cuts in half; the
+        collision stage once per rule, friction 0 and 0.6, float64.
+    Exact: sticky: v = v_b; slip: the normal part of v - v_b goes; separate: it goes when it approaches, and Coulomb
+        friction takes mu |v_n| from the tangential part, at most all of it. The relative speed never grows.
+    Tolerance: 1e-12 m/s at speeds around 1 m/s in float64: the pose's rotation matrix and the displacement over dt
+        are rounded.
     """
 
     name = "collision_rules"
@@ -81,11 +82,13 @@ class CollisionRules(Problem):
 class BlockOnRamp(Problem):
     """A block slides down a ramp against Coulomb friction, or stays where friction holds it.
 
-    Scene: an elastic block of 8 x 4 x 4 cells on a plane collider tilted by 30 degrees, friction 0.3 and 0.7; the same on the floor
-        wall of the domain under tilted gravity. Velocities are damped for 0.3 s, so that the block does not hop from the load
-        applied at once; then the acceleration along the slope is fitted to its momentum over 0.4 s.
+    Scene: an elastic block of 8 x 4 x 4 cells on a plane collider tilted by 30 degrees, friction 0.3 and 0.7; the
+        same on the floor wall of the domain under tilted gravity. Velocities are damped for 0.3 s, so that the block
+        does not hop from the load applied at once; then the acceleration along the slope is fitted to its momentum
+        over 0.4 s.
     Exact: g (sin a - mu cos a) = 2.356 m/s^2 for mu = 0.3; 0 for mu = 0.7 > tan 30 = 0.577.
-    Tolerance: 3 % of it; 3 % of g sin a for the block that sticks: across the grid the contact nodes change as it creeps and vibrates.
+    Tolerance: 3 % of it; 3 % of g sin a for the block that sticks: across the grid the contact nodes change as it
+        creeps and vibrates.
     """
 
     name = "block_on_ramp"

@@ -23,11 +23,12 @@ def _modulus(youngs_modulus: float, poisson_ratio: float) -> float:
 class ElasticBarPeriod(Problem):
     """A bar between fixed ends swings with the period of its longitudinal wave.
 
-    Scene: a bar of 32 (64) x 2 x 2 cells between sticky walls in x and slip walls in y and z, all on node planes;
-        v_x = v_0 sin(pi x / L) with v_0 = 1e-3 c; neo-Hookean and fixed corotated, float64 (the strain is 3e-4).
+    Scene: a bar of 32 (64) x 2 x 2 cells between sticky walls in x and slip walls in y and z, all on node planes; v_x
+        = v_0 sin(pi x / L) with v_0 = 1e-3 c; neo-Hookean and fixed corotated, float64 (the strain is 3e-4).
     Exact: period 2 L / c, c = sqrt((lam + 2 mu) / rho); measured between the zero crossings of sum v_x sin(pi x / L).
-    Tolerance: 3 % at 32 cells with the quadratic kernel: the lumped eigenvalue problem of the same nodes is 2.1 % slow (a wall on
-        nodes adds a third of a soft cell; one between nodes would add two); 2 % at 64 cells, where that halves.
+    Tolerance: 3 % at 32 cells with the quadratic kernel: the lumped eigenvalue problem of the same nodes is 2.1 %
+        slow (a wall on nodes adds a third of a soft cell; one between nodes would add two); 2 % at 64 cells, where
+        that halves.
     """
 
     name = "elastic_bar_period"
@@ -69,11 +70,13 @@ def _zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
 class ColumnUnderGravity(Problem):
     """A column settles under its own weight by the closed form.
 
-    Scene: a neo-Hookean column of 20 (40) x 2 x 2 cells on a slip floor between slip side walls on node planes, velocities damped
-        until it rests; the strain at the floor is 1 %, float64.
-    Exact: displacement rho g (L y - y^2 / 2) / M of the top row of particles (at the top rho g L^2 / (2 M)), M = lam + 2 mu.
-    Tolerance: 3 % at 20 cells, 2 % at 40: a wall on nodes adds a third of a soft cell to the column (see elastic_bar_period), strained
-        by rho g L / M, twice the mean: 2 h / (3 L) = 3.3 %, of which the finite strain takes 0.2 %.
+    Scene: a neo-Hookean column of 20 (40) x 2 x 2 cells on a slip floor between slip side walls on node planes,
+        velocities damped until it rests; the strain at the floor is 1 %, float64.
+    Exact: displacement rho g (L y - y^2 / 2) / M of the top row of particles (at the top rho g L^2 / (2 M)), M = lam
+        + 2 mu.
+    Tolerance: 3 % at 20 cells, 2 % at 40: a wall on nodes adds a third of a soft cell to the column (see
+        elastic_bar_period), strained by rho g L / M, twice the mean: 2 h / (3 L) = 3.3 %, of which the finite strain
+        takes 0.2 %.
     """
 
     name = "column_under_gravity"
@@ -106,10 +109,12 @@ class ColumnUnderGravity(Problem):
 class Cantilever(Problem):
     """A clamped beam sags under its own weight like a beam.
 
-    Scene: a neo-Hookean slab of 48 x 8 x 1 cells (slip walls in z: plane strain), clamped at a sticky wall, nu = 0.3, tip deflection
-        2 % of the length, velocities damped until it rests.
-    Exact: tip deflection 1.5 rho g L^4 / (E' H^2), E' = E / (1 - nu^2), plus 2 % for shear at L / H = 6 (not counted).
-    Tolerance: 10 % with 8 cells through the height (bending of quadratic kernels, free surfaces known to a quarter cell).
+    Scene: a neo-Hookean slab of 48 x 8 x 1 cells (slip walls in z: plane strain), clamped at a sticky wall, nu = 0.3,
+        tip deflection 2 % of the length, velocities damped until it rests.
+    Exact: tip deflection 1.5 rho g L^4 / (E' H^2), E' = E / (1 - nu^2), plus 2 % for shear at L / H = 6 (not
+        counted).
+    Tolerance: 10 % with 8 cells through the height (bending of quadratic kernels, free surfaces known to a quarter
+        cell).
     """
 
     name = "cantilever"
@@ -139,18 +144,17 @@ class Cantilever(Problem):
 class ExplicitStepLimit(Problem):
     """Explicit steps are stable up to the measured fraction of h / c, and not beyond; the default is always stable.
 
-    Scene: a bar of 32 x 1 x 1 cells with free ends between slip walls, nu = 0, random v_x of 1e-6 c, uniform over the section, float64,
-        600 steps. Its ends lie midway between nodes, unless said.
-    Exact: stable at 0.9 and unstable at 1.15 of the limits for free ends: 1.22 h / c for APIC quadratic, 1.37 for APIC cubic, 1.11
-        for FLIP 0.95 cubic. With quadratic kernels the limit hangs on where the ends lie in their cells (FLIP: 0.7 to 1.0), so the
-        default of 0.5 is tried with ends on nodes, a quarter and a half cell off.
-    Tolerance: stable: the largest velocity stays below 100 times the initial one; unstable: it exceeds that, or the solver reports
-        divergence.
+    Scene: a bar of 32 x 1 x 1 cells with free ends between slip walls, nu = 0, random v_x of 1e-6 c, uniform over the
+        section, float64, 600 steps. Its ends lie midway between nodes, unless said.
+    Exact: stable at 0.9 and unstable at 1.15 of the limits for free ends: 1.22 h / c for APIC quadratic, 1.37 for
+        APIC cubic, 1.11 for FLIP 0.95 cubic. With quadratic kernels the limit hangs on where the ends lie in their
+        cells (FLIP: 0.7 to 1.0), so the default of 0.5 is tried with ends on nodes, a quarter and a half cell off.
+    Tolerance: stable: the largest velocity stays below 100 times the initial one; unstable: it exceeds that, or the
+        solver reports divergence.
     """
 
     name = "explicit_step_limit"
     source = "symbol analysis and measurement of the lumped bar"
-    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Run below and above the limit."""
@@ -172,8 +176,8 @@ class ExplicitStepLimit(Problem):
         velocity = np.zeros((len(start), 3))
         velocity[:, 0] = 1e-6 * c * np.random.default_rng(7).uniform(-1, 1, len(places))[row]
         walls = walled((-4 * h, 0, 0), (40 * h, h, h), OPEN, OPEN, SLIP, SLIP, SLIP, SLIP)
-        solver = SubstepSolver(changed(start, velocity=velocity), preset(transfer=transfer, kernel=kernel), cell_size=h, walls=walls,
-                               gravity=(0, 0, 0), dt_max=np.inf, dtype=np.float64)
+        solver = SubstepSolver(changed(start, velocity=velocity), preset(transfer=transfer, kernel=kernel), cell_size=h,
+                               walls=walls, gravity=(0, 0, 0), dt_max=np.inf, dtype=np.float64)
         largest = 0.0
         for _ in range(600):
             try:

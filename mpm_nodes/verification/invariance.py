@@ -48,13 +48,13 @@ def turned(start: Particles, rotation: np.ndarray) -> Particles:
 class RotationInvariance(Problem):
     """A scene that is turned gives the turned result.
 
-    Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps, here and turned by 90 degrees about each axis,
-        gravity included; an elastic ball of radius 4 cells in zero gravity, stretched and sheared by its initial velocity for 20 ms,
-        here and turned by 37 degrees about (1, 2, 3).
+    Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps, here and turned by 90 degrees about
+        each axis, gravity included; an elastic ball of radius 4 cells in zero gravity, stretched and sheared by its
+        initial velocity for 20 ms, here and turned by 37 degrees about (1, 2, 3).
     Exact: positions turned back are the same.
-    Tolerance: quarter turns in float64 1e-10 cells: only the order of sums differs, and contact amplifies rounding. The general
-        turn puts other nodes under the same matter: 2 % (rms) of the largest displacement, the size of (h/R)^2 / 4 of a
-        quadratic kernel.
+    Tolerance: quarter turns in float64 1e-10 cells: only the order of sums differs, and contact amplifies rounding.
+        The general turn puts other nodes under the same matter: 2 % (rms) of the largest displacement, the size of
+        (h/R)^2 / 4 of a quadratic kernel.
     """
 
     name = "rotation_invariance"
@@ -99,11 +99,12 @@ def _axis_angle(axis: np.ndarray, angle: float) -> np.ndarray:
 class DistantScene(Problem):
     """A scene 1 km from the origin gives the same result to rounding, in single precision.
 
-    Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps in float32; the same shifted by (1000, -2000, 700) m;
-        and, with all positions representable there, shifted by whole powers of two.
+    Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps in float32; the same shifted by
+        (1000, -2000, 700) m; and, with all positions representable there, shifted by whole powers of two.
     Exact: positions shifted back are the same; velocities too, to the bit where the shift itself rounds nothing.
-    Tolerance: 1e-4 cells: float64 positions 2 km away are known to 5e-12 cells, which may turn the last bit of a 2^-28 cell
-        offset or of a float32 velocity (6e-8), amplified in 120 steps and one contact. None for the exact shift.
+    Tolerance: 1e-4 cells: float64 positions 2 km away are known to 5e-12 cells, which may turn the last bit of a
+        2^-28 cell offset or of a float32 velocity (6e-8), amplified in 120 steps and one contact. None for the exact
+        shift.
     """
 
     name = "distant_scene"
@@ -144,3 +145,29 @@ class RestStaysAtRest(Problem):
                 solver.step(1e-3)
             moved = max(np.abs(column(solver, name)).max() for name in ("velocity", "stress"))
             yield Finding(0.0, moved, 0.0, law)
+
+
+class ThreadCount(Problem):
+    """Results do not depend on the number of threads.
+
+    Scene: a tumbling neo-Hookean block falls on a ball with friction, 60 steps in float32, on one thread and on all.
+    Exact: positions and velocities are the same to the bit: sums run over fixed chunks in a fixed order.
+    Tolerance: none.
+    """
+
+    name = "thread_count"
+    source = "reproducibility"
+
+    def findings(self) -> Iterator[Finding]:
+        """Run it twice."""
+        import numba
+
+        threads, results = numba.get_num_threads(), []
+        try:
+            for count in (1, numba.config.NUMBA_NUM_THREADS):
+                numba.set_num_threads(count)
+                results.append(_run(_solver(_tumbling_block(), (0.0, -9.81, 0.0), _obstacle(), np.float32), 60, 3e-3))
+        finally:
+            numba.set_num_threads(threads)
+        for name in ("position", "velocity"):
+            yield Finding(0.0, np.abs(results[1][name] - results[0][name]).max(), 0.0, name)

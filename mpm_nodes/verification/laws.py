@@ -22,7 +22,7 @@ YOUNG, POISSON = 1e5, 0.3
 def _states(law_id: str, count: int, random: np.random.Generator) -> dict[str, np.ndarray]:
     """Return random states of a law, up to a third away from rest, that it can take."""
     state = law(law_id).rest_state(count)
-    for name, values in state.items():
+    for values in state.values():
         values += random.uniform(-0.3, 0.3, values.shape) / (3.0 if values.ndim == 3 else 1.0)
     return state
 
@@ -30,7 +30,8 @@ def _states(law_id: str, count: int, random: np.random.Generator) -> dict[str, n
 class UniaxialStress(Problem):
     """The elastic laws, as the stress stage evaluates them, have their closed form under uniaxial strain.
 
-    Scene: 16 particles with F = diag(a, 1, 1), a from 0.5 to 2, E = 1e5 Pa, nu = 0.3; one call of the stress stage in float64.
+    Scene: 16 particles with F = diag(a, 1, 1), a from 0.5 to 2, E = 1e5 Pa, nu = 0.3; one call of the stress stage in
+        float64.
     Exact: neo-Hookean sigma_11 = (mu/a)(a^2 - 1) + lam (a - 1); fixed corotated P_11 = (2 mu + lam)(a - 1); Kirchhoff
         tau_11 = a sigma_11 = a P_11.
     Tolerance: 1e-12 of (2 mu + lam) in float64.
@@ -59,7 +60,8 @@ class UniaxialStress(Problem):
 class StressIsEnergyDerivative(Problem):
     """Stress and stiffness of every law are the derivatives of its energy.
 
-    Scene: 200 random states and increments A of each law, moduli of the defaults, a viscosity of 1 Pa s for the liquid.
+    Scene: 200 random states and increments A of each law, moduli of the defaults, a viscosity of 1 Pa s for the
+        liquid.
     Exact: T : dA = d psi / d eps and dT = d T / d eps along random directions, by central differences of step 1e-5.
     Tolerance: 1e-6 for the stress, 1e-5 for its differential, relative to the largest entry: the error of the
         differences is 1e-10 from truncation and 1e-11/1e-5 from rounding.
@@ -88,8 +90,10 @@ class StressIsEnergyDerivative(Problem):
 class GuardedStep(Problem):
     """The guarded deformation step never turns matter inside out and is the plain step where that is safe.
 
-    Scene: 4000 random increments M with entries up to 2.5, through the update stage on particles with F = I in float64.
-    Exact: with the smallest k for which det(I + M/2^k) > 0: F = (I + M/2^k)^(2^k); for k = 0 that is I + M; det F > 0.
+    Scene: 4000 random increments M with entries up to 2.5, through the update stage on particles with F = I in
+        float64.
+    Exact: with the smallest k for which det(I + M/2^k) > 0: F = (I + M/2^k)^(2^k); for k = 0 that is I + M; det F >
+        0.
     Tolerance: 1e-11 of |F| for repeated squaring of up to 2^3 factors; none for the sign of the determinant.
     """
 

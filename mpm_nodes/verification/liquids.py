@@ -15,12 +15,12 @@ from mpm_nodes.verification.scenes import OPEN, SLIP, block, material, settle, w
 class HydrostaticPool(Problem):
     """A pool at rest carries its own weight.
 
-    Scene: a liquid pool of 8 x 16 x 2 cells (16 high), bulk = 20 rho g H, viscosity 0.1 rho c H, slip walls on node planes, open top,
-        velocities damped until it rests.
-    Exact: p = - bulk (J - 1) = rho_0 g (H_0 - Y) in reference heights (with current heights and the reference density it would
-        be off by p / (2 bulk)), as the mean over each cell layer, which is what carries the weight.
-    Tolerance: 3 % of the pressure at the floor, in all layers but the one at the floor, which reads 16 to 19 % high (its nodes
-        see half-empty stencils); speeds below 1e-3 sqrt(g H).
+    Scene: a liquid pool of 8 x 16 x 2 cells (16 high), bulk = 20 rho g H, viscosity 0.1 rho c H, slip walls on node
+        planes, open top, velocities damped until it rests.
+    Exact: p = - bulk (J - 1) = rho_0 g (H_0 - Y) in reference heights (with current heights and the reference density
+        it would be off by p / (2 bulk)), as the mean over each cell layer, which is what carries the weight.
+    Tolerance: 3 % of the pressure at the floor, in all layers but the one at the floor, which reads 16 to 19 % high
+        (its nodes see half-empty stencils); speeds below 1e-3 sqrt(g H).
     """
 
     name = "hydrostatic_pool"
@@ -48,8 +48,10 @@ class HydrostaticPool(Problem):
 class DamBreak(Problem):
     """The front of a breaking dam runs at the speed of shallow water.
 
-    Scene: a liquid column 2 H long and H = 20 cells high, 2 cells deep, on a slip floor before a slip back wall, c = 12 sqrt(g H).
-    Exact: front x <= 2 sqrt(g H) t ahead of the dam always; its speed between 1.4 and 2.0 sqrt(g H) for 1 < t sqrt(g / H) < 3.
+    Scene: a liquid column 2 H long and H = 20 cells high, 2 cells deep, on a slip floor before a slip back wall, c =
+        12 sqrt(g H).
+    Exact: front x <= 2 sqrt(g H) t ahead of the dam always; its speed between 1.4 and 2.0 sqrt(g H) for 1 < t sqrt(g
+        / H) < 3.
     Tolerance: the bounds; the front may lead by two cells while the column still fills its lowest nodes.
     """
 
@@ -62,7 +64,8 @@ class DamBreak(Problem):
         h, g, density = 0.05, 9.81, 1000.0
         height = 20 * h
         unit, speed = np.sqrt(height / g), np.sqrt(g * height)
-        start = block(material("liquid", density, bulk_modulus=density * (12 * speed) ** 2), (0, 0, 0), (2 * height, height, 2 * h), h)
+        water = material("liquid", density, bulk_modulus=density * (12 * speed) ** 2)
+        start = block(water, (0, 0, 0), (2 * height, height, 2 * h), h)
         walls = walled((0, 0, 0), (10 * height, 4 * height, 2 * h), SLIP, OPEN, SLIP, OPEN, SLIP, SLIP)
         solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, -g, 0))
         time, front = [], []

@@ -18,10 +18,12 @@ LOW, HIGH = 1.0 - 2.5e-2, 1.0 + 7.5e-3
 class SnowInvariants(Problem):
     """Snow that hits the floor stays within its yield surface, keeps F_E F_P, and hardens where it was packed.
 
-    Scene: a snow block of 5^3 cells hits a slip floor at 6 m/s and packs, float64; once with hardening, once at constant volume.
-    Exact: singular values of F within [1 - th_c, 1 + th_s]; det F times J_P follows the volume det prod (I + dt L); shear modulus
-        times exp(xi (1 - J_P)); at constant volume J_P = 1 and det F follows the volume alone.
-    Tolerance: float64, 1e-10 after some hundred steps of multiplying determinants; singular values 1e-12; J_P = 1 to the bit.
+    Scene: a snow block of 5^3 cells hits a slip floor at 6 m/s and packs, float64; once with hardening, once at
+        constant volume.
+    Exact: singular values of F within [1 - th_c, 1 + th_s]; det F times J_P follows the volume det prod (I + dt L);
+        shear modulus times exp(xi (1 - J_P)); at constant volume J_P = 1 and det F follows the volume alone.
+    Tolerance: float64, 1e-10 after some hundred steps of multiplying determinants; singular values 1e-12; J_P = 1 to
+        the bit.
     """
 
     name = "snow_invariants"

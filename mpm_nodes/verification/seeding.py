@@ -29,8 +29,9 @@ class PoissonDisc(Problem):
     """Poisson-disc seeding keeps its distance exactly, leaves no holes, and repeats itself.
 
     Scene: a box of 7^3 cells and a ball of radius 4 cells, r = 0.42 cells, 30 tries, seed 3.
-    Exact: no pair closer than r; at most 1 % of random probes further than r from every particle and none further than 2 r;
-        N r^3 / V between 0.55 and 0.70; all particles inside; equal seeds give equal particles, others do not.
+    Exact: no pair closer than r; at most 1 % of random probes further than r from every particle and none further
+        than 2 r; N r^3 / V between 0.55 and 0.70; all particles inside; equal seeds give equal particles, others do
+        not.
     Tolerance: none for the distance; the bounds for the counts.
     """
 

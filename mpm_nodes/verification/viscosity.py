@@ -32,9 +32,10 @@ def _liquid(cell_size: float) -> Material:
 class DecayingVortices(Problem):
     """Vortices in a box with slip walls decay at the rate of the viscosity: the shear wave that fits between walls.
 
-    Scene: a liquid box of 32 (and 16) x 32 x 2 cells, slip walls on node planes, u = U sin(kx) cos(ky), v = -U cos(kx) sin(ky),
-        k = pi / L, U = 1e-3 nu / L, C set to grad v, until nu k^2 t = 0.25.
-    Exact: the flow keeps its shape and decays as exp(-2 nu k^2 t): its shear vanishes on the walls, its divergence everywhere.
+    Scene: a liquid box of 32 (and 16) x 32 x 2 cells, slip walls on node planes, u = U sin(kx) cos(ky), v = -U
+        cos(kx) sin(ky), k = pi / L, U = 1e-3 nu / L, C set to grad v, until nu k^2 t = 0.25.
+    Exact: the flow keeps its shape and decays as exp(-2 nu k^2 t): its shear vanishes on the walls, its divergence
+        everywhere.
     Tolerance: 3 % of the rate at 32 cells; 6 % at 16, since wall nodes see half-empty stencils (first order).
     """
 
@@ -57,8 +58,8 @@ class DecayingVortices(Problem):
         affine[:, 0, 0], affine[:, 0, 1] = speed * k * np.cos(x) * np.cos(y), -speed * k * np.sin(x) * np.sin(y)
         affine[:, 1, 0], affine[:, 1, 1] = -affine[:, 0, 1], -affine[:, 0, 0]
         walls = walled((0, 0, 0), (length, length, 2 * h), SLIP)
-        solver = SubstepSolver(changed(start, velocity=velocity, affine=affine, velocity_gradient=affine), cell_size=h, walls=walls,
-                               gravity=(0, 0, 0))
+        start = changed(start, velocity=velocity, affine=affine, velocity_gradient=affine)
+        solver = SubstepSolver(start, cell_size=h, walls=walls, gravity=(0, 0, 0))
         solver.advance(0.25 / (NU * k * k))
         order = solver.particles.unpack("id")
         amplitude = (velocity[order] * column(solver, "velocity")).sum() / (velocity**2).sum()
@@ -106,9 +107,10 @@ def _driven(y: np.ndarray, time: float, push: float, wave: np.ndarray, share: np
 class Poiseuille(_Channel):
     """Liquid between two plates speeds up to the parabola.
 
-    Scene: 80 x 20 x 2 cells between sticky plates on node planes, free ends, slip side walls, pushed by 1e-4 nu^2 / H^3 from rest
-        until nu t / H^2 = 0.2 (86 % of the steady speed).
-    Exact: u = sum 4 G / (n pi nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = n pi / H, n odd; steady G y (H - y) / (2 nu).
+    Scene: 80 x 20 x 2 cells between sticky plates on node planes, free ends, slip side walls, pushed by 1e-4 nu^2 /
+        H^3 from rest until nu t / H^2 = 0.2 (86 % of the steady speed).
+    Exact: u = sum 4 G / (n pi nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = n pi / H, n odd; steady G y (H - y) / (2
+        nu).
     Tolerance: 3 % of the fastest at 20 cells.
     """
 
@@ -126,9 +128,10 @@ class Poiseuille(_Channel):
 class FilmOnIncline(_Channel):
     """A film runs down an incline with the half parabola of its thickness.
 
-    Scene: 80 x 20 x 2 cells on a sticky floor, free top and ends, slip side walls, pushed along the floor by 1e-4 nu^2 / H^3 from rest
-        until nu t / H^2 = 0.5 (71 % of the steady speed).
-    Exact: u = sum 2 g / (k H nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = (n + 1/2) pi / H; steady g sin a (H y - y^2/2) / nu.
+    Scene: 80 x 20 x 2 cells on a sticky floor, free top and ends, slip side walls, pushed along the floor by 1e-4
+        nu^2 / H^3 from rest until nu t / H^2 = 0.5 (71 % of the steady speed).
+    Exact: u = sum 2 g / (k H nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = (n + 1/2) pi / H; steady g sin a (H y -
+        y^2/2) / nu.
     Tolerance: 3 % of the fastest at 20 cells.
     """
 
@@ -146,14 +149,15 @@ class FilmOnIncline(_Channel):
 class Couette(_Channel):
     """A moving plate drags the liquid below it along.
 
-    Scene: 80 x 20 x 2 cells between a sticky floor and a sticky plane that moves at U = 1e-4 nu / H, free ends, slip side walls, from
-        rest until nu t / H^2 = 0.2.
+    Scene: 80 x 20 x 2 cells between a sticky floor and a sticky plane that moves at U = 1e-4 nu / H, free ends, slip
+        side walls, from rest until nu t / H^2 = 0.2.
     Exact: u = U y / H - sum 2 U / (n pi) (-1)^(n+1) sin(n pi y / H) exp(-n^2 pi^2 nu t / H^2).
     Tolerance: 3 % of U at 20 cells.
     """
 
     name = "couette"
     source = "textbook (start-up of plane Couette flow)"
+    slow = False
     speed = 1e-4 * NU
 
     def lid(self, height: float, end: float) -> list[Collider]:

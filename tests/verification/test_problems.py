@@ -13,12 +13,15 @@ PROBLEMS = verification.problems()
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if problem.slow else []) for name, problem in PROBLEMS.items()])
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if problem.slow else []) for name, problem in PROBLEMS.items()],
+)
 def test_problem_holds(name):
     """Everything that the problem measures lies within its tolerance."""
     records = verification.run([name])
     assert records
-    wrong = [f"{r.name}: expected {r.expected:g}, measured {r.measured}, tolerance {r.tolerance:g}" for r in records if not r.passed]
+    wrong = [f"{record.name}: expected {record.expected:g}, measured {record.measured}, tolerance {record.tolerance:g}"
+             for record in records if not record.passed]
     assert not wrong, "; ".join(wrong)
 
 

@@ -16,7 +16,7 @@ def choose_time_step(
     step: StepContext,
     *,
     cfl: A[float, Unitless, Range(min=0.0, max=0.9, exclusive_min=True)] = 0.5,
-    elastic_cfl: A[float, Unitless, Range(min=0.0, max=1.5, exclusive_min=True)] = 0.5,
+    elastic_cfl: A[float, Unitless, Range(min=0.0, max=1.5, soft_max=0.6, exclusive_min=True)] = 0.5,
     strain_limit: A[float, Unitless, Range(min=0.0, max=1.0, exclusive_min=True)] = 0.5,
 ) -> Stage["particles", "colliders"]:
     """Choose the longest stable dt and report what limits it.
