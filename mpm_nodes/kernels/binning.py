@@ -118,20 +118,29 @@ def permutation(block_start, chunk_block, chunks, place, key, counts, source, ho
 def move_rows(old, old_stride, new, new_stride, rows, source, count):
     """Move the rows of one attribute through the permutation."""
     for chunk in prange((count + 1023) // 1024):
+        begin = np.int64(1024 * chunk)
+        # slices, because an index into one array that may be negative is checked at every access: four times slower
+        places = source[begin : min(np.int64(count), begin + 1024)]
         for r in range(rows):
-            for i in range(1024 * chunk, min(count, 1024 * chunk + 1024)):
-                new[r * new_stride + i] = old[r * old_stride + source[i]]
+            from_row = old[np.int64(r * old_stride) : np.int64((r + 1) * old_stride)]
+            to_row = new[r * new_stride + begin : r * new_stride + begin + places.size]
+            for i in range(to_row.size):
+                to_row[i] = from_row[places[i]]
 
 
 @kernel(parallel=True)
 def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
     """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
     for chunk in prange((count + 1023) // 1024):
-        for i in range(1024 * chunk, min(count, 1024 * chunk + 1024)):
-            p, d = source[i], home[i]
-            new[i] = old[p] - (d // 25 - 2) * block_unit
-            new[new_stride + i] = old[old_stride + p] - (d // 5 % 5 - 2) * block_unit
-            new[2 * new_stride + i] = old[2 * old_stride + p] - (d % 5 - 2) * block_unit
+        begin = np.int64(1024 * chunk)
+        places = source[begin : min(np.int64(count), begin + 1024)]
+        moves = home[begin : begin + places.size]
+        for axis in range(3):
+            digit = 25 if axis == 0 else (5 if axis == 1 else 1)
+            from_row = old[np.int64(axis * old_stride) : np.int64((axis + 1) * old_stride)]
+            to_row = new[axis * new_stride + begin : axis * new_stride + begin + places.size]
+            for i in range(to_row.size):
+                to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
 
 
 @kernel

@@ -23,7 +23,8 @@ class SolverState:
         arrays: Arrays of a restored state.
     """
 
-    def __init__(self, solver: Any = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None) -> None:
+    def __init__(self, solver: Any = None, facts: dict[str, Any] | None = None,
+                 arrays: dict[str, np.ndarray] | None = None) -> None:
         self.solver, self._facts, self._arrays = solver, facts, arrays
 
     @property

@@ -35,5 +35,6 @@ def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
     position = ", ".join(f"{x:.4g}" for x in particles.unpack("position")[worst])
     return SimulationDiverged(
         f"frame {step.frame}, substep {step.substep}, dt {step.dt:.3g} s: particle {int(particles.unpack('id')[worst])} at "
-        f"({position}) m has speed {speed[worst]:.4g} m/s, allowed is one cell of {particles.h:.3g} m a substep; likely cause: {cause}; cure: {cure}"
+        f"({position}) m has speed {speed[worst]:.4g} m/s, allowed is one cell of {particles.h:.3g} m a substep; "
+        f"likely cause: {cause}; cure: {cure}"
     )
