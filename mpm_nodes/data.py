@@ -530,19 +530,21 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
     """Join particles; columns missing in a part take the attribute's rest value, ids are renumbered, materials merged."""
     parts = [part for part in parts if part is not None]
     names: list[str] = list(dict.fromkeys(name for part in parts for name in part.attributes))
+    if any(part.materials for part in parts) and "material" not in names:
+        names.append("material")
     materials, remaps = merge_materials(parts)
     columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
     for part, remap in zip(parts, remaps, strict=True):
         for name in names:
             column = part.attributes.get(name)
-            if column is None:
+            if name == "material":
+                column = remap[np.zeros(len(part), np.int32) if column is None else column]
+            elif column is None:
                 if name not in ATTRIBUTES:
                     like = next(p[name] for p in parts if name in p)
                     column = np.zeros((len(part), *like.shape[1:]), like.dtype)
                 else:
                     column = ATTRIBUTES[name].rest_values(len(part))
-            elif name == "material":
-                column = remap[column]
             columns[name].append(column)
     merged = {name: np.concatenate(column) for name, column in columns.items()} if parts else {"position": np.zeros((0, 3))}
     merged["id"] = np.arange(len(merged["position"]), dtype=np.int64)

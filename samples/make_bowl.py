@@ -1,6 +1,6 @@
 """Make bowl.usda: a bowl turned from a curve, a sheet without thickness, in centimetres as many tools export.
 
-    python samples/make_bowl.py              (needs usd-core: pip install "mpm-nodes[usd]")
+python samples/make_bowl.py              (needs usd-core: pip install "mpm-nodes[usd]")
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ def main(target: Path) -> None:
     """Write the stage."""
     angles = np.radians(np.linspace(0.0, RIM, UP + 1))[1:]
     turns = np.linspace(0.0, 2.0 * np.pi, AROUND, endpoint=False)
-    rings = [(RADIUS * np.sin(a) * np.cos(t), RADIUS * (1.0 - np.cos(a)) + 2.0, RADIUS * np.sin(a) * np.sin(t)) for a in angles for t in turns]
+    rings = [
+        (RADIUS * np.sin(a) * np.cos(t), RADIUS * (1.0 - np.cos(a)) + 2.0, RADIUS * np.sin(a) * np.sin(t))
+        for a in angles
+        for t in turns
+    ]
     points = [(0.0, 2.0, 0.0), *rings]
     counts, indices = [], []
     for k in range(AROUND):

@@ -42,8 +42,13 @@ def main(target: Path) -> None:
         head.keyframe_insert("location", frame=frame)
         head.keyframe_insert("rotation_euler", frame=frame)
     bpy.ops.wm.usd_export(
-        filepath=str(target), selected_objects_only=True, export_animation=True, export_materials=False, export_uvmaps=False,
-        export_normals=False)
+        filepath=str(target),
+        selected_objects_only=True,
+        export_animation=True,
+        export_materials=False,
+        export_uvmaps=False,
+        export_normals=False,
+    )
 
 
 if __name__ == "__main__":

@@ -21,9 +21,7 @@ CELL = 0.1
 MATERIALS = {
     "neo_hookean": Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber"),
     "fixed_corotated": Material("fixed_corotated", {"youngs_modulus": 2e4}, 1000.0, "jelly"),
-    "snow": Material(
-        "snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow"
-    ),
+    "snow": Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow"),
     "liquid": Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup"),
 }
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
@@ -58,8 +56,11 @@ def bodies() -> tuple[Collider, ...]:
     )
     ball = PosedLevelSets(SPHERE, (0.1,), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.4, 0.15, 0.15]]))
     plate = PosedLevelSets(BOX, (0.2, 0.002, 0.2), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.15, 0.15, 0.15]]))
-    return (Collider("slab", CollisionRule.SEPARATE, 0.4, slab), Collider("ball", CollisionRule.STICKY, 0.0, ball),
-            Collider("plate", CollisionRule.SLIP, 0.0, plate))
+    return (
+        Collider("slab", CollisionRule.SEPARATE, 0.4, slab),
+        Collider("ball", CollisionRule.STICKY, 0.0, ball),
+        Collider("plate", CollisionRule.SLIP, 0.0, plate),
+    )
 
 
 WALLS = Walls((-0.05, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.OPEN,) * 4, WallRule.SEPARATE), 0.2)
@@ -94,9 +95,7 @@ def wires(document: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
                 yield name, port, place
 
 
-def with_stage(
-    document: dict[str, Any], wire: tuple[str, str, int], stage: Any, name: str = "inserted"
-) -> dict[str, Any]:
+def with_stage(document: dict[str, Any], wire: tuple[str, str, int], stage: Any, name: str = "inserted") -> dict[str, Any]:
     """Return the document with a stage on a wire; the stage takes only the domain of that wire."""
     changed, (target, port, place) = copy.deepcopy(document), wire
     given = changed["nodes"][target]["inputs"][port]

@@ -34,8 +34,14 @@ def test_the_scene_of_the_sweep_gives_every_stage_something_to_do():
     """Bodies and walls act on it, particles yield, particles meet bodies on their path, and matter moves from cell to cell."""
     laws = ("snow", "liquid")
     document = {**PRESETS["explicit_apic"], "nodes": {**PRESETS["explicit_apic"]["nodes"]}}
-    runs = {name: solver(laws, "explicit_apic", **options) for name, options in
-            {"whole": {}, "no bodies": {"colliders": ()}, "no walls": {"walls": None, "origin": (-0.05, -1.0, -1.0)}}.items()}
+    runs = {
+        name: solver(laws, "explicit_apic", **options)
+        for name, options in {
+            "whole": {},
+            "no bodies": {"colliders": ()},
+            "no walls": {"walls": None, "origin": (-0.05, -1.0, -1.0)},
+        }.items()
+    }
     document["nodes"]["collide_particles"] = {**document["nodes"]["collide_particles"], "bypass": True}
     runs["no paths"] = solver(laws, plan(document, laws))
     start = attributes(runs["whole"])
@@ -155,8 +161,19 @@ def nothing_on_colliders(colliders: A[Colliders, Reads()]) -> Stage["colliders"]
 
 
 NOTHING = {"particles": nothing_on_particles, "grid": nothing_on_grid, "colliders": nothing_on_colliders}
-CARRIED = ("position", "velocity", "affine", "velocity_gradient", "deformation", "plastic_volume_ratio", "volume_change",
-           "stress", "mass", "volume", "stiffness_scale")
+CARRIED = (
+    "position",
+    "velocity",
+    "affine",
+    "velocity_gradient",
+    "deformation",
+    "plastic_volume_ratio",
+    "volume_change",
+    "stress",
+    "mass",
+    "volume",
+    "stiffness_scale",
+)
 
 
 @stage(label="Round Trip")

@@ -23,8 +23,20 @@ def cube(material: Material, low: Any = (0.0, 0.0, 0.0), cells: int = 3, cell_si
     return Particles({"position": position, "material": zero, **wide}, (material,), 0.5 * cell_size)
 
 
-def shot(end: int = 4, *, cell_size: float = 0.1, size: float = 0.3, centre: Any = (0.0, 1.0, 0.0), velocity: Any = (0.0, 0.0, 0.0),
-         material: str = "material_snow", start: int = 1, fps: float = 24.0, colliders: Any = (), knobs: Any = (), **solve: Any) -> Graph:
+def shot(
+    end: int = 4,
+    *,
+    cell_size: float = 0.1,
+    size: float = 0.3,
+    centre: Any = (0.0, 1.0, 0.0),
+    velocity: Any = (0.0, 0.0, 0.0),
+    material: str = "material_snow",
+    start: int = 1,
+    fps: float = 24.0,
+    colliders: Any = (),
+    knobs: Any = (),
+    **solve: Any,
+) -> Graph:
     """Return the graph of one cube of matter in a solve; `knobs` are those of its material."""
     graph = Graph(cell_size=cell_size, fps=fps, start=start, end=end)
     matter = graph.add(material, "matter", **dict(knobs))

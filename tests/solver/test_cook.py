@@ -22,8 +22,15 @@ ROOT = Path(__file__).resolve().parents[2]
 def splash(end: int = 6, start: int = 1, **solve):
     """Return a shot with everything that a checkpoint must hold: two laws, a stream, a moving body, keyed gravity, deletions."""
     solve = {"wall_z_high": "delete", "wall_low": (-2.0, -2.0, -2.0), "wall_high": (2.0, 2.0, 0.16)} | solve
-    graph = shot(end, start=start, centre=(0.0, 0.3, 0.0), velocity=(0.5, -1.0, 0.3), start_frame=start, **solve,
-                 colliders=[("ball", "collide_sphere", {"radius": 0.2, "friction": 0.3})])
+    graph = shot(
+        end,
+        start=start,
+        centre=(0.0, 0.3, 0.0),
+        velocity=(0.5, -1.0, 0.3),
+        start_frame=start,
+        **solve,
+        colliders=[("ball", "collide_sphere", {"radius": 0.2, "friction": 0.3})],
+    )
     for frame, value in ((start, [0.0, 0.0, 0.0]), (start + 5, [0.2, 0.0, 0.0])):
         graph.key("ball.centre", frame, value)
     graph.key("sim.gravity", start, [0.0, -9.81, 0.0])
@@ -34,8 +41,15 @@ def splash(end: int = 6, start: int = 1, **solve):
     graph.nodes["sim"].connect("emitters", [stream])
     skin = graph.add("surface_particles", "skin", particles=graph["sim"]["particles"])
     vel = graph.add("velocity_volume", "vel", particles=graph["sim"]["particles"])
-    graph.add("write_cache", "cache", particles=graph["sim"]["particles"], mesh=skin["mesh"], volumes=[skin["surface"], vel],
-              colliders=[graph["ball"]], attributes=["*"])
+    graph.add(
+        "write_cache",
+        "cache",
+        particles=graph["sim"]["particles"],
+        mesh=skin["mesh"],
+        volumes=[skin["surface"], vel],
+        colliders=[graph["ball"]],
+        attributes=["*"],
+    )
     graph.add("export_points", "points", particles=graph["sim"]["particles"])
     return graph
 
@@ -60,7 +74,13 @@ def whole(tmp_path_factory) -> dict[str, bytes]:
 
 def test_the_shot_holds_what_a_checkpoint_must_hold(whole):
     """All kinds of files are there, the stream brought particles and the wall took some: the comparison below means something."""
-    for name in ("cache.usda", "cache/cache.0006.usdc", "cache/cache.0006.vdb", "points/points.0005.obj", "frames/0006.commit.json"):
+    for name in (
+        "cache.usda",
+        "cache/cache.0006.usdc",
+        "cache/cache.0006.vdb",
+        "points/points.0005.obj",
+        "frames/0006.commit.json",
+    ):
         assert name in whole, (name, sorted(whole))
     points = [whole[f"points/points.{frame:04d}.obj"] for frame in range(1, 7)]
     counts = [text.count(b"\nv ") for text in points]
@@ -78,7 +98,14 @@ def test_a_resumed_cook_has_the_bytes_of_one_that_ran_through(whole, tmp_path, f
 
 def test_a_resumed_cook_of_nothing_left_goes_on(tmp_path):
     """When every particle was deleted the checkpoint holds none, and a resumed cook continues with none."""
-    graph = shot(end=9, centre=(0.0, 0.2, 0.0), velocity=(0.0, -4.0, 0.0), wall_y_low="delete", wall_low=(-5.0, 0.0, -5.0), wall_high=(5.0,) * 3)
+    graph = shot(
+        end=9,
+        centre=(0.0, 0.2, 0.0),
+        velocity=(0.0, -4.0, 0.0),
+        wall_y_low="delete",
+        wall_low=(-5.0, 0.0, -5.0),
+        wall_high=(5.0,) * 3,
+    )
     graph.add("export_points", "points", particles=graph["sim"]["particles"])
     execute(graph, frames=(1, 7), out=tmp_path)
     result = execute(graph, frames=(1, 9), out=tmp_path, resume=True)
@@ -90,14 +117,25 @@ def test_a_resumed_cook_of_nothing_left_goes_on(tmp_path):
 def test_a_checkpoint_of_another_precision_is_refused(tmp_path):
     """A changed solve does not continue an old state: the message says what differs."""
     execute(splash(), frames=(1, 2), out=tmp_path)
-    with pytest.raises(MpmNodesError, match="changed|precision|differ"):
+    with pytest.raises(MpmNodesError, match=r"changed|precision|differ"):
         execute(splash(precision="double"), frames=(1, 3), out=tmp_path, resume=True)
 
 
 def test_a_killed_cook_resumes_to_the_same_bytes(whole, tmp_path):
     """kill -9 in the middle of frames 2 and 4 of a real cook, then --resume on the command line: the same bytes."""
     graph = splash().save(tmp_path / "splash.json")
-    command = [sys.executable, "-m", "mpm_nodes.cli", "cook", str(graph), "--out", str(tmp_path / "out"), "--events", "jsonl", "--resume"]
+    command = [
+        sys.executable,
+        "-m",
+        "mpm_nodes.cli",
+        "cook",
+        str(graph),
+        "--out",
+        str(tmp_path / "out"),
+        "--events",
+        "jsonl",
+        "--resume",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_NUM_THREADS": "2"}
     for frame in (2, 4):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:

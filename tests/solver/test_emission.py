@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
@@ -18,7 +20,7 @@ NOZZLE = cube(LIQUID, (0.0, 0.0, 0.0), cells=2)
 
 def emitted(stream: Stream, times: np.ndarray, end: float) -> dict[str, np.ndarray]:
     """Return all that a stream gave in the spans between `times`, carried on to `end`, in the order of their places."""
-    parts = [stream.between(begin, stop) for begin, stop in zip(times[:-1], times[1:], strict=True)]
+    parts = [stream.between(begin, stop) for begin, stop in itertools.pairwise(times)]
     kept = [(part, stop) for part, stop in zip(parts, times[1:], strict=True) if part is not None]
     position = np.concatenate([part["position"] + (end - stop) * stream.velocity for part, stop in kept])
     position = position[np.lexsort(position.round(9).T)]
@@ -48,7 +50,9 @@ def test_a_stream_has_no_seam():
 
 def test_mass_rate():
     """density * area * speed: 1000 * 0.04 * 2 kg/s, to one layer of particles, in a solve with its own substeps."""
-    solver = SubstepSolver(cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.0, 0.3)], gravity=(0, 0, 0))
+    solver = SubstepSolver(
+        cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.0, 0.3)], gravity=(0, 0, 0)
+    )
     before = float(solver.particles.unpack("mass").sum())
     masses = []
     for _ in range(5):
@@ -63,7 +67,9 @@ def test_mass_rate():
 
 def test_free_stream_in_a_solve_stays_a_lattice():
     """Without gravity and contact a liquid stream leaves the nozzle unstrained: no seam makes pressure, J - 1 stays 0."""
-    solver = SubstepSolver(cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0))], gravity=(0, 0, 0), dtype=np.float64)
+    solver = SubstepSolver(
+        cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0))], gravity=(0, 0, 0), dtype=np.float64
+    )
     solver.advance(0.25)
     out = solver.snapshot()
     stream = out["position"][:, 0] < 3.0
@@ -97,7 +103,9 @@ def test_a_graph_may_begin_with_a_stream_alone():
     assert counts == [0, 0, 32, 64]  # 0.1 m a frame: two layers of 16
 
 
-@pytest.mark.parametrize(("velocity", "says"), [((0.0, 0.0, 0.0), "64 particles at 0 m/s; a stream needs particles and a speed > 0")])
+@pytest.mark.parametrize(
+    ("velocity", "says"), [((0.0, 0.0, 0.0), "64 particles at 0 m/s; a stream needs particles and a speed > 0")]
+)
 def test_a_stream_without_speed_is_refused(velocity, says):
     """A stream that would never come is an error."""
     with pytest.raises(MpmNodesError, match=says):

@@ -21,7 +21,9 @@ def run(threads: int, dtype=np.float32, kernel: str = "quadratic", substeps: int
     ball = PosedLevelSets(SPHERE, (0.15,), np.array([0.0, 1.0]), None, np.array([[0.2, 0.0, 0.2], [0.2, 1.0, 0.2]]))
     bodies = (Collider("ground", CollisionRule.SEPARATE, 0.3, ground), Collider("ball", CollisionRule.STICKY, 0.0, ball))
     walls = Walls((-0.5, -1.0, -0.5), (0.37, 5.0, 5.0), (WallRule.SLIP, WallRule.DELETE, *(WallRule.OPEN,) * 4))
-    matter = concatenate([cube(SNOW, (0.0, 0.05, 0.0), cells=4, velocity=(1.0, -2.0, 0.5)), cube(JELLY, (0.1, 0.5, 0.1), velocity=(1.0, -3.0, 0.0))])
+    matter = concatenate(
+        [cube(SNOW, (0.0, 0.05, 0.0), cells=4, velocity=(1.0, -2.0, 0.5)), cube(JELLY, (0.1, 0.5, 0.1), velocity=(1.0, -3.0, 0.0))]
+    )
     stream = Emitter(cube(LIQUID, (-0.4, 0.5, 0.0), cells=2), (3.0, -1.0, 0.0))
     substep = {"preset": "explicit_apic", "set": {"kernel": kernel, "transfer": "flip"}}
     solver = SubstepSolver(matter, substep, cell_size=0.1, colliders=bodies, walls=walls, emitters=[stream], dtype=dtype)

@@ -41,8 +41,16 @@ def test_substep_length_never_shows_in_time():
 
 def lift(scale: float, **knobs) -> tuple[float, np.ndarray]:
     """Return the height of a plate that rises by 0.3 m in six frames, and the heights of the matter stuck to it."""
-    graph = shot(end=7, centre=(0.0, 0.14, 0.0), size=0.2, time_scale=scale, precision="double", knobs={"youngs_modulus": 1e5},
-                 colliders=[("plate", "collide_box", {"size": (1.0, 0.1, 1.0), "rule": "sticky", "centre": (0.0, -0.01, 0.0)})], **knobs)
+    graph = shot(
+        end=7,
+        centre=(0.0, 0.14, 0.0),
+        size=0.2,
+        time_scale=scale,
+        precision="double",
+        knobs={"youngs_modulus": 1e5},
+        colliders=[("plate", "collide_box", {"size": (1.0, 0.1, 1.0), "rule": "sticky", "centre": (0.0, -0.01, 0.0)})],
+        **knobs,
+    )
     for frame, height in ((1, -0.01), (7, 0.29)):
         graph.key("plate.centre", frame, [0.0, height, 0.0])
     evaluator = Evaluator(graph)
@@ -105,7 +113,10 @@ def test_keyed_knob_of_a_stage_is_sampled_at_every_substep():
     for name, keys in {"flip": [[1, 1.0, "step"]], "keyed": [[1, 1.0, "step"], [3, 0.0, "step"]]}.items():
         graph = shot(end=4, gravity=(0.0, 0.0, 0.0), material="material_neo_hookean")
         graph.nodes["block"].knobs["angular_velocity"] = [0.0, 30.0, 0.0]
-        graph.nodes["sim"].knobs["substeps"] = {"preset": "explicit_apic", "set": {"transfer": "flip", "gather.flip_fraction": {"keys": keys}}}
+        graph.nodes["sim"].knobs["substeps"] = {
+            "preset": "explicit_apic",
+            "set": {"transfer": "flip", "gather.flip_fraction": {"keys": keys}},
+        }
         evaluator = Evaluator(graph)
         kinetic[name] = [float((evaluator.value("sim.particles", f)["velocity"].astype(float) ** 2).sum()) for f in range(1, 5)]
     assert kinetic["keyed"][:3] == kinetic["flip"][:3]
@@ -115,7 +126,14 @@ def test_keyed_knob_of_a_stage_is_sampled_at_every_substep():
 # ---------------------------------------------------------------- walls, materials, precision
 def test_a_deleting_wall_takes_what_passes_it():
     """A block that leaves through a deleting floor: nothing lies below it, fewer are left each frame, in the end none."""
-    graph = shot(end=8, centre=(0.0, 0.2, 0.0), velocity=(0.0, -2.0, 0.0), wall_y_low="delete", wall_low=(-5.0, 0.0, -5.0), wall_high=(5.0, 5.0, 5.0))
+    graph = shot(
+        end=8,
+        centre=(0.0, 0.2, 0.0),
+        velocity=(0.0, -2.0, 0.0),
+        wall_y_low="delete",
+        wall_low=(-5.0, 0.0, -5.0),
+        wall_high=(5.0, 5.0, 5.0),
+    )
     evaluator = Evaluator(graph)
     frames = [evaluator.value("sim.particles", frame) for frame in range(1, 9)]
     counts = [len(particles) for particles in frames]
@@ -129,8 +147,17 @@ def test_sticky_walls_hold_and_separating_ones_let_go():
     """A block thrown at the ceiling hangs on when it is sticky, and falls off when it separates."""
     heights = {}
     for rule in ("sticky", "separate"):
-        graph = shot(end=9, centre=(0.0, 0.84, 0.0), velocity=(0.0, 1.0, 0.0), size=0.2, cell_size=0.05, knobs={"youngs_modulus": 1e5, "critical_stretch": 0.5},
-                     wall_y_high=rule, wall_low=(-1.0, -1.0, -1.0), wall_high=(1.0, 1.0, 1.0))
+        graph = shot(
+            end=9,
+            centre=(0.0, 0.84, 0.0),
+            velocity=(0.0, 1.0, 0.0),
+            size=0.2,
+            cell_size=0.05,
+            knobs={"youngs_modulus": 1e5, "critical_stretch": 0.5},
+            wall_y_high=rule,
+            wall_low=(-1.0, -1.0, -1.0),
+            wall_high=(1.0, 1.0, 1.0),
+        )
         heights[rule] = centre(graph, 9)[0][1]
     assert heights["sticky"] > 0.83 and heights["separate"] < 0.7
 
@@ -154,7 +181,9 @@ def test_several_materials_keep_their_laws():
     liquid = out["material"] == 0
     assert liquid.sum() == 216 and (out["position"][liquid][:, 1] < 2).all() and (out["position"][~liquid][:, 1] > 8).all()
     assert np.array_equal(out["deformation"][liquid], np.broadcast_to(np.eye(3), (216, 3, 3)))  # never touched
-    limits = {(event["limit"], event["limit_material"]) for event in events if event["event"] == "frame_done" and event["frame"] > 1}
+    limits = {
+        (event["limit"], event["limit_material"]) for event in events if event["event"] == "frame_done" and event["frame"] > 1
+    }
     assert limits == {("elastic wave", "jelly")}
 
 
@@ -169,15 +198,29 @@ def test_double_precision_agrees_with_single_to_its_rounding():
 # ---------------------------------------------------------------- what is refused
 def test_a_dt_min_that_is_too_long_diverges_and_says_so():
     """Frame, substep, dt, particle, place, speed, cause, cure and exit code 4; the frame before is kept."""
-    graph = shot(end=9, dt_min=0.02, dt_max=0.03, material="material_neo_hookean", knobs={"youngs_modulus": 1e7},
-                 colliders=[("ground", "collide_plane", {"centre": (0.0, 0.83, 0.0)})])
+    graph = shot(
+        end=9,
+        dt_min=0.02,
+        dt_max=0.03,
+        material="material_neo_hookean",
+        knobs={"youngs_modulus": 1e7},
+        colliders=[("ground", "collide_plane", {"centre": (0.0, 0.83, 0.0)})],
+    )
     frames = []
     with pytest.raises(SimulationDiverged) as caught:
         execute(graph, on_event=lambda e: frames.append(e["frame"]) if e["event"] == "frame_done" else None)
     message = str(caught.value)
     assert caught.value.exit_code == 4 and "\n" not in message
-    for part in ("sim, frame", "substep", "dt 0.0208", "particle ", " m has speed ", "allowed is one cell of 0.1 m",
-                 "likely cause: dt was held at dt_min = 0.02", "cure: lower the dt_min of the solve"):
+    for part in (
+        "sim, frame",
+        "substep",
+        "dt 0.0208",
+        "particle ",
+        " m has speed ",
+        "allowed is one cell of 0.1 m",
+        "likely cause: dt was held at dt_min = 0.02",
+        "cure: lower the dt_min of the solve",
+    ):
         assert part in message, (part, message)
     assert frames and max(frames) < 9
 
@@ -205,7 +248,9 @@ def test_a_ball_too_small_for_any_particle_is_refused():
     graph = shot(end=2)
     ball = graph.add("emit_sphere", "ball", material=graph["matter"], radius=0.001, centre=(0.0, 1.0, 0.0))
     graph.nodes["sim"].connect("sources", [ball])
-    with pytest.raises(MpmNodesError, match=r"no particle fits .* spacing of 0.05 m; make the region larger or settings.cell_size smaller"):
+    with pytest.raises(
+        MpmNodesError, match=r"no particle fits .* spacing of 0.05 m; make the region larger or settings.cell_size smaller"
+    ):
         execute(graph)
 
 

@@ -21,9 +21,14 @@ def columns(ids: np.ndarray, random: np.random.Generator, spread: float = 1.0) -
     """Return columns whose every value tells the id that it belongs to."""
     count = len(ids)
     return {
-        "id": ids, "position": random.uniform(-spread, spread, (count, 3)), "velocity": ids[:, None] * [1.0, 2.0, 3.0],
-        "mass": 1.0 + ids, "material": (ids % 2).astype(np.int32), "deformation": ids[:, None, None] + np.arange(9.0).reshape(3, 3),
-        "heat": np.stack([ids, -ids], 1).astype(float), "label": ids + MARKS,
+        "id": ids,
+        "position": random.uniform(-spread, spread, (count, 3)),
+        "velocity": ids[:, None] * [1.0, 2.0, 3.0],
+        "mass": 1.0 + ids,
+        "material": (ids % 2).astype(np.int32),
+        "deformation": ids[:, None, None] + np.arange(9.0).reshape(3, 3),
+        "heat": np.stack([ids, -ids], 1).astype(float),
+        "label": ids + MARKS,
     }
 
 
@@ -53,8 +58,11 @@ def check(particles: ParticleStore, where: dict[int, np.ndarray]) -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.sampled_from(["append", "delete", "sort", "shift", "scatter"]), min_size=1, max_size=8),
-       st.integers(0, 2**31), st.sampled_from([np.float32, np.float64]))
+@given(
+    st.lists(st.sampled_from(["append", "delete", "sort", "shift", "scatter"]), min_size=1, max_size=8),
+    st.integers(0, 2**31),
+    st.sampled_from([np.float32, np.float64]),
+)
 def test_identity_survives_any_sequence(actions, seed, dtype):
     """Append, delete, sort, small and large moves in any order: ids, user attributes and places stay together."""
     random, particles, where, next_id = np.random.default_rng(seed), store(dtype), {}, 0
@@ -154,8 +162,11 @@ def test_user_columns_travel_through_a_solve_untouched():
     """Columns outside the table (vectors, integers) leave a solve bit for bit, at their particle, deletions included."""
     source = cube(SNOW)
     n = len(source)
-    source = Particles({**source.attributes, "uv": np.random.default_rng(1).random((n, 2), np.float32), "piece": np.arange(n) + MARKS},
-                       source.materials, source.spacing)
+    source = Particles(
+        {**source.attributes, "uv": np.random.default_rng(1).random((n, 2), np.float32), "piece": np.arange(n) + MARKS},
+        source.materials,
+        source.spacing,
+    )
     solver = SubstepSolver(source)
     for _ in range(20):
         solver.step()

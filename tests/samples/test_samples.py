@@ -1,0 +1,130 @@
+"""The samples: each is a valid graph, cooks at any resolution, and shows the numbers that samples/README.md claims."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sample_numbers import MEASURES, SAMPLES, Cooked, claims
+
+from mpm_nodes.cli import main
+from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.executor import execute
+
+FILES = sorted(SAMPLES.glob("*.json"))
+CACHES = {
+    "cheese_on_monkey": "cheese.usda",
+    "two_materials": "bowl.usda",
+    "student_report": "report.usda",
+    "keyed_gravity": "room.usda",
+}
+COARSE = {"cheese_on_monkey": 0.08, "two_materials": 0.04, "student_report": 0.1, "keyed_gravity": 0.08}
+each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def test_every_sample_is_listed_with_its_command_and_numbers():
+    """README.md names each graph, the command that cooks it, and numbers that the slow test knows how to measure."""
+    text, numbers = (SAMPLES / "README.md").read_text(), claims()
+    assert {file.stem for file in FILES} == set(numbers) == set(MEASURES) == set(CACHES)
+    for file in FILES:
+        assert f"mpm-nodes cook samples/{file.name} --out out/{file.stem}" in text
+        assert set(numbers[file.stem]) == set(MEASURES[file.stem])
+    assert "mpm-nodes demo" in text
+
+
+@each
+def test_it_is_valid_and_written_out(file: Path, capsys):
+    """`mpm-nodes validate` finds nothing; every node says its version, and lies somewhere in an editor."""
+    assert main(["validate", str(file)]) == 0, capsys.readouterr()
+    nodes = json.loads(file.read_text())["nodes"]
+    assert all(entry["version"] >= 1 and len(entry["position"]) == 2 for entry in nodes.values())
+    assert len({tuple(entry["position"]) for entry in nodes.values()}) == len(nodes)
+
+
+@each
+def test_it_cooks_coarsely(file: Path, tmp_path: Path):
+    """Three frames at a coarse cell size leave a cache that opens, with finite particles that fall."""
+    graph = load_graph(file)
+    graph.set("settings.cell_size", COARSE[file.stem])
+    if "skin" in graph.nodes:
+        graph.set("skin.voxel_size", 0.0)
+    result = execute(graph, frames=(1, 3), out=tmp_path)
+    cooked = Cooked(result.revision_folder, CACHES[file.stem], result.warnings)
+    first, last = cooked.at(1), cooked.at(3)
+    assert len(first) == len(last) > 50 and np.isfinite(last["position"]).all()
+    assert last["velocity"][:, 1].mean() < -0.1
+    if file.stem == "cheese_on_monkey":
+        assert any("42 open edges around 4 holes" in warning for warning in result.warnings)
+    elif file.stem == "student_report":
+        assert (result.revision_folder / "points/points.0001.obj").is_file()
+
+
+def test_the_stream_of_two_materials_runs(tmp_path: Path):
+    """Coarse and up to frame 12, syrup has come at its rate: 1300 kg/m^3 * (6 cm)^2 * 1.2 m/s * 6/24 s, to one layer."""
+    graph = load_graph(SAMPLES / "two_materials.json")
+    graph.set("settings.cell_size", 0.04)
+    result = execute(graph, frames=(1, 12), out=tmp_path)
+    particles = Cooked(result.revision_folder, CACHES["two_materials"], ()).at(12)
+    syrup = particles["mass"][particles["material"] == 1].sum(dtype=float)
+    assert syrup == pytest.approx(1300 * 0.06**2 * 1.2 * 6 / 24, abs=1.01 * 1300 * 0.06**2 * 0.02)
+
+
+def test_the_bowl_is_what_its_script_makes(tmp_path: Path):
+    """make_bowl.py gives the file of the repository: same points, faces and units."""
+    pytest.importorskip("pxr")
+    from pxr import Usd, UsdGeom
+
+    spec = importlib.util.spec_from_file_location("make_bowl", SAMPLES / "make_bowl.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path / "bowl.usda")
+    made, kept = (Usd.Stage.Open(str(folder / "bowl.usda")) for folder in (tmp_path, SAMPLES))
+    meshes = [UsdGeom.Mesh(stage.GetDefaultPrim()) for stage in (made, kept)]
+    assert np.array_equal(*(np.array(mesh.GetPointsAttr().Get()) for mesh in meshes))
+    assert np.array_equal(*(np.array(mesh.GetFaceVertexIndicesAttr().Get()) for mesh in meshes))
+    assert UsdGeom.GetStageMetersPerUnit(kept) == UsdGeom.GetStageMetersPerUnit(made) == 0.01
+
+
+# ---------------------------------------------------------------- minutes
+@pytest.mark.slow
+@each
+def test_it_shows_its_numbers(file: Path, tmp_path: Path):
+    """The whole shot through the executor: every number of README.md, measured from the files it left."""
+    result = execute(load_graph(file), out=tmp_path)
+    assert result.seconds < 600
+    assert not [warning for warning in result.warnings if "inside collider" in warning]
+    cooked = Cooked(result.revision_folder, CACHES[file.stem], result.warnings)
+    found = {name: float(measure(cooked)) for name, measure in MEASURES[file.stem].items()}
+    wrong = {
+        name: (found[name], value, within)
+        for name, (value, within) in claims()[file.stem].items()
+        if not abs(found[name] - value) <= within + 1e-9
+    }
+    assert wrong == {}, f"measured, claimed, within: {wrong}"
+
+
+@pytest.mark.slow
+def test_blender_makes_the_monkey_of_the_repository(tmp_path: Path):
+    """make_monkey.py, run with Blender in its own process, exports the same mesh and motion as the file in the repository."""
+    pytest.importorskip("pxr")
+    from usd_io.collider_meshes import StageMeshes
+
+    if importlib.util.find_spec("bpy") is None:
+        pytest.skip("Blender (bpy) is not installed")
+    target = tmp_path / "monkey.usdc"
+    done = subprocess.run(
+        [sys.executable, str(SAMPLES / "make_monkey.py"), str(target)], capture_output=True, text=True, timeout=300
+    )
+    if not target.is_file() and "ImportError" in done.stderr:
+        pytest.skip("Blender lacks system libraries here")
+    assert target.is_file(), done.stderr
+    made, kept = StageMeshes(target, ""), StageMeshes(SAMPLES / "monkey.usdc", "")
+    for frame in (1, 15, 24, 36):
+        np.testing.assert_allclose(made.points(frame), kept.points(frame), atol=1e-6)
+        assert np.array_equal(made.topology(frame).indices, kept.topology(frame).indices)
+    assert (SAMPLES / "monkey.usdc").stat().st_size < 1 << 20
