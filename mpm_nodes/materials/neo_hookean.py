@@ -16,8 +16,8 @@
 from __future__ import annotations
 
 from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.exponentials import log
+from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import const, maximum, sqrt
 from mpm_nodes.materials.parameters import NeoHookean as Params
 from mpm_nodes.materials.parameters import lame

@@ -15,8 +15,8 @@ after which singular values may leave the clamp: intended (S14 section 5.1).
 from __future__ import annotations
 
 from mpm_nodes.kernels import mat3, rotations
-from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.exponentials import exp
+from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import any_lane, both, const, either, maximum, minimum, negate, select
 from mpm_nodes.materials import fixed_corotated
 from mpm_nodes.materials.parameters import Snow as Params

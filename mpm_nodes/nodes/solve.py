@@ -150,7 +150,9 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
                        f"deep; lower choose_time_step.cfl or the cell size if it shows")
 
 
-def _memory(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]) -> dict[str, Any]:
+def _memory(
+    knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]
+) -> dict[str, Any]:
     """Estimate the solver's memory from its sources: state, sort buffers and the published snapshot."""
     particles = sum(int(source.get("particles", 0)) for source in inputs.get("sources", ()))
     scale = 1.0 if knobs["precision"] is Precision.SINGLE else 2.0

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.solver.state import GridStore, ParticleStore
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 
 ID = ("particles", "id")
 STRUCTURE = frozenset(("id", "material"))

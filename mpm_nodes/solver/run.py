@@ -28,7 +28,8 @@ from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import Stream
-from mpm_nodes.solver.state import BoundLaw, GridStore, ParticleStore
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import BoundLaw, ParticleStore
 
 SORT_INTERVAL = 32
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels import flip, gather, motion, scatter, weights
-from mpm_nodes.solver.state import GridStore, ParticleStore
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 
 H = 0.1
 KERNELS = ("quadratic", "cubic")

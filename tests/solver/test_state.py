@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from solver_scenes import JELLY, LIQUID, SNOW, cube
 
 from mpm_nodes.data import ATTRIBUTES, Attribute, MpmNodesError, Particles, concatenate
+from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.state import GridStore, ParticleStore
+from mpm_nodes.solver.state import ParticleStore
 
 HEAT = Attribute("heat", "q", (2,), "J", "primvars:heat", "heat", "Carried.")
 LABEL = Attribute("label", "l", (), "", "primvars:label", "label", "Carried.", "int64")

@@ -1,0 +1,122 @@
+"""The sparse background grid of a solve: blocks of 4^3 nodes under and around the particles, and the tables of the transfers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.kernels import binning, tiles
+from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.solver.state import PAD, ParticleStore, aligned
+
+
+class GridStore:
+    """The sparse collocated grid: 4^3-node blocks under and around the particles.
+
+    Attributes:
+        count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
+        coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
+        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8), int32.
+        colour_start: First entry of each of the 8 colours in `colour_block`.
+        least_mass: Nodes lighter than this [kg] count as empty: 1e-14 of the mean particle mass.
+        generation: That of the particles when the tables were built.
+    """
+
+    COMPONENTS: Mapping[str, tuple[str, slice]] = {
+        "mass": ("momentum", slice(3, 4)), "momentum": ("momentum", slice(0, 3)),
+        "force": ("force", slice(0, 3)), "velocity": ("velocity", slice(0, 3)),
+    }
+
+    def __init__(self, particles: ParticleStore) -> None:
+        self.particles = particles
+        self.h, self.origin, self.dtype = particles.h, particles.origin, particles.dtype
+        self.count = 0
+        self.coord = np.zeros((0, 3), np.int32)
+        self.tile_slot = np.zeros((0, 8), np.int32)
+        self.colour_start, self.colour_block = np.zeros(9, np.int64), np.zeros(0, np.int64)
+        self._arrays: dict[str, np.ndarray] = {name: aligned(PAD, self.dtype) for name in ("momentum", "force", "velocity")}
+        self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
+        self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        self.least_mass = 0.0
+        self.generation = -1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated for the grid."""
+        return sum(array.nbytes for array in self._arrays.values()) + self.scratch.nbytes
+
+    def array(self, name: str) -> np.ndarray:
+        """Return the flat nodes of "momentum" (with the mass), "force" or "velocity": four values a node."""
+        return self._arrays[name]
+
+    def real(self, value: float) -> np.floating:
+        """Return a scalar in the solve's float type."""
+        return self.dtype.type(value)
+
+    def check(self) -> None:
+        """Refuse a transfer when particles left their blocks after the grid was laid out under them.
+
+        Raises:
+            MpmNodesError: A stage moved particles too far in the middle of a substep.
+        """
+        if self.generation != self.particles.generation:
+            raise MpmNodesError(
+                f"pack 'position': a stage moved a particle by more than half a cell ({0.5 * self.h:g} m) after the grid was "
+                "filled and before it was read back; wire that stage before rasterize, or make it the last one")
+
+    def scatter_tables(self) -> tuple[np.ndarray, ...]:
+        """Return what scatter kernels need besides the attributes."""
+        self.check()
+        return (self.particles.block_start, self.colour_start, self.colour_block, self.tile_slot, self.scratch, self.base)
+
+    def gather_tables(self) -> tuple[Any, ...]:
+        """Return what gather kernels need besides the attributes."""
+        self.check()
+        return (self.particles.block_start, self.particles.block_count, self.tile_slot, self.scratch, self.base)
+
+    def follow(self) -> None:
+        """Rebuild the block tables after the particles were sorted anew."""
+        particles = self.particles
+        if self.generation == particles.generation:
+            return
+        blocks = particles.block_count
+        packed = np.empty(8 * blocks, np.int64)
+        binning.list_tiles(particles.block_coord, blocks, packed)
+        unique, inverse = np.unique(packed, return_inverse=True)
+        self.tile_slot = inverse.astype(np.int32).reshape(blocks, 8)
+        self.count = len(unique)
+        self.coord = np.empty((self.count, 3), np.int32)
+        binning.unpack_coord(unique, self.coord)
+        self.colour_start, self.colour_block = np.empty(9, np.int64), np.empty(blocks, np.int64)
+        binning.colour_blocks(particles.block_coord, blocks, self.colour_start, self.colour_block)
+        needed = 256 * self.count + PAD
+        if self._arrays["momentum"].size < needed:
+            self._arrays = {name: aligned(needed * 5 // 4 // 16 * 16 + PAD, self.dtype) for name in self._arrays}
+        if self.scratch.size < tiles.SCRATCH * thread_count():
+            self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
+            self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        mass = particles.array("mass")[: particles.count]
+        self.least_mass = 1e-14 * float(mass.mean()) if particles.count else 0.0
+        self.generation = particles.generation
+
+    def clear(self, name: str) -> None:
+        """Zero the nodes of "momentum", "force" or "velocity"."""
+        tiles.clear_grid(self._arrays[name], self.count)
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of "position" [m], "mass", "momentum", "force" or "velocity", shape (64 count, 3 or 1)."""
+        if name == "position":
+            node = np.stack(np.meshgrid(*(np.arange(4),) * 3, indexing="ij"), -1).reshape(1, 64, 3)
+            return (self.origin + self.h * (4.0 * self.coord[:, None, :] + node)).reshape(-1, 3)
+        array, part = self.COMPONENTS[name]
+        values = self._arrays[array][: 256 * self.count].reshape(-1, 4)[:, part].copy()
+        return values[:, 0] if name == "mass" else values
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write "mass", "momentum", "force" or "velocity" from the shape that `unpack` gives."""
+        array, part = self.COMPONENTS[name]
+        nodes = self._arrays[array][: 256 * self.count].reshape(-1, 4)
+        nodes[:, part] = np.asarray(values).reshape(len(nodes), -1)
