@@ -352,6 +352,7 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute("material", "mat", (), "", "primvars:material", "material", "Index into the materials.", "int32"),
         Attribute("mass", "m", (), "kg", "primvars:mass", "mass", "Mass."),
         Attribute("volume", "V0", (), "m^3", "primvars:volume", "vol", "Undeformed volume."),
+        Attribute("density", "rho", (), "kg/m^3", "primvars:density", "density", "Density, as `measure_density` finds it."),
         Attribute("affine", "C", (3, 3), "1/s", "primvars:C", "C", "APIC affine velocity."),
         Attribute("velocity_gradient", "L", (3, 3), "1/s", "primvars:L", "gradv", "Gradient of the grid velocity."),
         Attribute("deformation", "F", (3, 3), "", "primvars:F", "F", "Elastic deformation gradient.", rest="identity"),
