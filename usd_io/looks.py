@@ -72,7 +72,7 @@ def _add_camera(stage: Usd.Stage, path: str, low: np.ndarray, high: np.ndarray) 
 
 def _add_lights(stage: Usd.Stage, name: str) -> None:
     sun = UsdLux.DistantLight.Define(stage, f"/{name}/sun")
-    sun.CreateIntensityAttr(1.2)
+    sun.CreateIntensityAttr(0.9)
     sun.CreateAngleAttr(2.0)
     sun.CreateNormalizeAttr(True)  # else Blender takes the intensity for a radiance, and the sun lights nothing
     turn = Gf.Rotation(Gf.Vec3d(1, 0, 0), -50.0) * Gf.Rotation(Gf.Vec3d(0, 1, 0), 40.0)
