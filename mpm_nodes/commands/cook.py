@@ -86,6 +86,7 @@ def load(path: Path, overrides: Sequence[str]) -> Any:
     """Return the graph of a file with the command line's overrides applied; all their problems are raised at once."""
     from mpm_nodes.graph.document import apply_override, load_graph
     from mpm_nodes.graph.problems import GraphError
+    from mpm_nodes.graph.validate import validate
 
     graph = load_graph(path)
     problems = []
@@ -95,7 +96,7 @@ def load(path: Path, overrides: Sequence[str]) -> Any:
         except GraphError as error:
             problems.extend(error.problems)
     if problems:
-        raise GraphError(problems)
+        raise GraphError([*problems, *validate(graph)])
     return graph
 
 
