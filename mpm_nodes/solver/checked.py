@@ -73,18 +73,11 @@ class _Saved:
         self.generation, self.segments = particles.generation, particles.segments
         self.block_start = particles.block_start.copy()
         self.block_coord = particles.block_coord.copy()
-        self.arrays: dict[tuple[str, str], np.ndarray] = {("particles", "position"): self._offsets().copy()}
-        for name in particles.names:
-            self.arrays["particles", name] = self._rows(name).copy()
+        self.arrays: dict[tuple[str, str], np.ndarray] = {}
+        for name in ("position", *particles.names):
+            self.arrays["particles", name] = particles.rows(name).copy()
         for name in GridStore.COMPONENTS:
             self.arrays["grid", name] = grid.unpack(name)
-
-    def _offsets(self) -> np.ndarray:
-        return self.particles.offset[: 3 * self.particles.stride].reshape(3, -1)[:, : self.particles.count]
-
-    def _rows(self, name: str) -> np.ndarray:
-        rows = self.particles.table[name].rows
-        return self.particles.array(name)[: rows * self.particles.stride].reshape(rows, -1)[:, : self.particles.count]
 
     def rows_in(self, before: _Saved) -> np.ndarray | None:
         """Return where each particle stood in `before`, None when some were not there."""
@@ -105,10 +98,8 @@ class _Saved:
         for (domain, name), values in arrays.items():
             if domain == "grid":
                 self.grid.pack(name, values)
-            elif name == "position":
-                self._offsets()[:] = values
             else:
-                self._rows(name)[:] = values
+                self.particles.rows(name)[:] = values
 
     def fill(self, seed: int, keep: frozenset[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
         """Fill every array outside `keep` with garbage; return what each array now holds."""

@@ -42,8 +42,8 @@ class SolverState:
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
                  "materials": [[m.law, dict(m.params), m.density] for m in solver.materials]}
-        arrays = {f"attribute {name}": rows_of(store, name).copy() for name in store.names if name not in solver.transient}
-        arrays["offset"] = offsets_of(store).copy()
+        arrays = {f"attribute {name}": store.rows(name).copy() for name in store.names if name not in solver.transient}
+        arrays["offset"] = store.rows("position").copy()
         arrays |= {"block_coord": store.block_coord, "block_start": store.block_start, "origin": store.origin}
         return facts, arrays
 
@@ -70,19 +70,8 @@ class SolverState:
         store.count = facts["count"]
         for name in store.names:
             if name not in solver.transient:
-                rows_of(store, name)[:] = arrays[f"attribute {name}"]
-        offsets_of(store)[:] = arrays["offset"]
+                store.rows(name)[:] = arrays[f"attribute {name}"]
+        store.rows("position")[:] = arrays["offset"]
         store.block_coord, store.block_start = arrays["block_coord"].copy(), arrays["block_start"].copy()
         store.sorted = False
         solver.time, solver.next_id, solver.substeps_done = facts["time"], facts["next_id"], facts["substeps"]
-
-
-def rows_of(store: Any, name: str) -> np.ndarray:
-    """Return a view of an attribute's rows, shape (rows, count)."""
-    rows = store.table[name].rows
-    return store.array(name)[: rows * store.stride].reshape(rows, -1)[:, : store.count]
-
-
-def offsets_of(store: Any) -> np.ndarray:
-    """Return a view of the fixed-point offsets, shape (3, count)."""
-    return store.offset[: 3 * store.stride].reshape(3, -1)[:, : store.count]

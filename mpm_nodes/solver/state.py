@@ -115,6 +115,11 @@ class ParticleStore:
                 f"declare it in the stage's Reads or Writes"
             ) from None
 
+    def rows(self, name: str) -> np.ndarray:
+        """Return a view of an attribute, or of the fixed-point offsets for "position": shape (rows, count), in memory order."""
+        array, rows = (self.offset, 3) if name == "position" else (self.array(name), self.table[name].rows)
+        return array[: rows * self.stride].reshape(rows, self.stride)[:, : self.count]
+
     def optional(self, name: str) -> np.ndarray:
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
         return self._arrays.get(name, np.empty(0, self.dtype))
@@ -165,13 +170,9 @@ class ParticleStore:
             per_block = np.diff(self.block_start)
             corner = self.origin + self.h * (4.0 * self.block_coord + 3.5)
             position = np.repeat(corner, per_block, axis=0)
-            for axis in range(3):
-                row = self.offset[axis * self.stride : axis * self.stride + self.count]
-                position[:, axis] += self.h * (row / self.unit)
+            position += self.h * (self.rows("position").T / self.unit)
             return position
-        attribute = self.table[name]
-        rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)[:, : self.count]
-        return np.ascontiguousarray(rows.T).reshape(self.count, *attribute.shape)
+        return np.ascontiguousarray(self.rows(name).T).reshape(self.count, *self.table[name].shape)
 
     def pack(self, name: str, values: np.ndarray) -> None:
         """Write an attribute from shape (count, *shape).
@@ -188,9 +189,7 @@ class ParticleStore:
         if name == "position":
             self._place(values)
             return
-        attribute = self.table[name]
-        rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)
-        rows[:, : self.count] = values.reshape(self.count, attribute.rows).T
+        self.rows(name)[:] = values.reshape(self.count, self.table[name].rows).T
 
     def append(self, columns: Mapping[str, np.ndarray]) -> None:
         """Add particles given by columns; allocated attributes that are missing take their rest value.
@@ -208,10 +207,8 @@ class ParticleStore:
             attribute = self.table[name]
             values = columns.get(name)
             values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)[order]
-            rows = self.array(name)[: attribute.rows * self.stride].reshape(attribute.rows, -1)
-            rows[:, old : self.count] = values.reshape(added, attribute.rows).T
-        for axis in range(3):
-            self.offset[axis * self.stride + old : axis * self.stride + self.count] = offset[:, axis]
+            self.rows(name)[:, old:] = values.reshape(added, attribute.rows).T
+        self.rows("position")[:, old:] = offset.T
         self.block_coord = np.concatenate([self.block_coord, coord])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
         self._retabled()
@@ -221,14 +218,9 @@ class ParticleStore:
         if not dead.any():
             return
         keep = ~dead
-        for name in self.names:
-            values = self.unpack(name)[keep]
-            rows = self.table[name].rows
-            target = self._arrays[name][: rows * self.stride].reshape(rows, -1)
-            target[:, : len(values)] = values.reshape(len(values), rows).T
-        for axis in range(3):
-            row = self.offset[axis * self.stride : axis * self.stride + self.count]
-            row[: keep.sum()] = row[keep]
+        for name in ("position", *self.names):
+            rows = self.rows(name)
+            rows[:, : keep.sum()] = rows[:, keep]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
         runs = [kept_before[segments].astype(np.int64) for segments in self.segments]
@@ -282,16 +274,14 @@ class ParticleStore:
         block = np.repeat(self.block_coord, np.diff(self.block_start), axis=0)
         offset = (np.asarray(position, float) - self.origin) / self.h - 3.5 - 4.0 * block
         largest = float(np.abs(offset).max(initial=0.0))
-        if largest <= max(weights.DRIFT_LIMIT["cubic"], self.drift):  # NaN is not
-            for axis in range(3):
-                self.offset[axis * self.stride : axis * self.stride + self.count] = np.rint(offset[:, axis] * self.unit)
+        if largest < weights.DRIFT_LIMIT["cubic"] or largest <= self.drift:  # NaN is neither
+            self.rows("position")[:] = np.rint(offset * self.unit).T
             self.drift = max(self.drift, largest)
             return
         order, self.block_coord, self.block_start, offset = self._grouped(position)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
-        for axis in range(3):
-            self.offset[axis * self.stride : axis * self.stride + self.count] = offset[:, axis]
+        self.rows("position")[:] = offset.T
         self._retabled()
 
     def _retabled(self) -> None:
