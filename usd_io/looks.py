@@ -11,6 +11,12 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdShade
 __all__ = ["add_looks"]
 
 COLOURS = {"matter": ((0.9, 0.62, 0.2), 0.45), "collider": ((0.32, 0.34, 0.38), 0.7)}
+MATERIAL_COLOURS = np.array(
+    [(0.92, 0.68, 0.22), (0.35, 0.6, 0.85), (0.75, 0.25, 0.22), (0.4, 0.7, 0.35), (0.6, 0.4, 0.75), (0.85, 0.85, 0.82)],
+    np.float32,
+)
+"""Linear colours that tell the materials of one shot apart, by material index, over and over."""
+
 FOCAL_LENGTH, APERTURE, ASPECT = 50.0, 36.0, 16.0 / 9.0  # a full-frame camera [mm], as USD and hosts expect
 VIEW = (0.55, 0.4, 1.0)
 """Direction from the middle of the shot to the camera."""

@@ -20,6 +20,11 @@ def add(command: argparse.ArgumentParser) -> None:
         default="auto",
         help="Blender's Cycles, the built-in point splat, or Cycles where Blender is there",
     )
+    command.add_argument(
+        "--show",
+        choices=("points", "surface"),
+        help="what to draw of a cache that holds both (default: the surface); points show each material in its colour",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
 
     frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
     folder = latest_revision(args.cache)
-    result = render_cache(folder, frames=frames, out=args.out, engine=args.engine, progress=show_progress)
+    result = render_cache(
+        folder, frames=frames, out=args.out, engine=args.engine, show=args.show, progress=show_progress
+    )
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
     for image in result.images:

@@ -84,11 +84,12 @@ def write_cache(
         raise OutputError("write_cache: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
     if particles is None and mesh is None and not volumes and not colliders:
         raise OutputError("write_cache: nothing is wired in; wire particles, mesh, volumes or colliders")
+    particles, chosen = _coloured(particles, _chosen(ctx, particles, attributes))
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
     layer = frame_layer(
         names, number, fps, particles=particles, mesh=mesh, volumes=volumes, colliders=colliders,
-        attributes=_chosen(ctx, particles, attributes), width_scale=point_scale,
+        attributes=chosen, width_scale=point_scale,
     )
     provenance = _provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
@@ -124,6 +125,17 @@ def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[st
         raise OutputError(f"write_cache.attributes: {unknown[0]!r} is no attribute of these particles; they have "
                           f"{', '.join(held)} (\"*\" writes all)")
     return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
+
+
+def _coloured(particles: Particles | None, chosen: list[str]) -> tuple[Particles | None, list[str]]:
+    """Give each of several materials a colour of its own, unless the particles bring colours."""
+    if particles is None or len(particles.materials) < 2 or "displayColor" in particles:
+        return particles, chosen
+    from usd_io.looks import MATERIAL_COLOURS
+
+    colours = MATERIAL_COLOURS[particles["material"] % len(MATERIAL_COLOURS)]
+    columns = {**particles.attributes, "displayColor": colours}
+    return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, "displayColor"]
 
 
 def _provenance(files: Any) -> dict[str, Any]:

@@ -309,3 +309,27 @@ def test_user_column_that_ends_in_a_number_keeps_its_name():
     stage = Usd.Stage.Open(layer)
     found = particles_from_prim(stage.GetPrimAtPath("/a/particles"), 1)
     assert np.array_equal(found["uv_2"], cloud["uv_2"])
+
+
+def test_each_of_several_materials_has_its_colour(tmp_path):
+    """Particles of two materials get two colours, those of one get none, and colours of their own are kept."""
+    water = dataclasses.replace(MATERIAL, label="water", density=1000.0)
+    one = Particles({"position": np.zeros((3, 3)), "material": np.array([0, 1, 0], np.int32)}, (MATERIAL, water))
+    own = Particles({**one.attributes, "displayColor": np.ones((3, 3), np.float32)}, (MATERIAL, water))
+    alone = Particles({"position": np.zeros((3, 3)), "material": np.zeros(3, np.int32)}, (MATERIAL,))
+    revision = Revision.create(tmp_path, manifest())
+    context = FrameContext(1, GraphSettings(), files=revision.begin(1))
+    for name, cloud in (("two", one), ("own", own), ("alone", alone)):
+        write_cache(context, cloud, name=name, attributes=("material", "*") if name == "own" else ("material",))
+    context.files.commit()
+    revision.close()
+
+    def colours(name):
+        stage = open_stage(revision.folder / f"{name}.usda")
+        primvar = UsdGeom.PrimvarsAPI(stage.GetPrimAtPath(f"/{name}/particles")).GetPrimvar("displayColor")
+        return np.asarray(primvar.Get(1)) if primvar and primvar.HasValue() else None
+
+    two = colours("two")
+    assert np.array_equal(two[0], two[2]) and not np.array_equal(two[0], two[1])
+    assert np.array_equal(colours("own"), np.ones((3, 3)))
+    assert colours("alone") is None
