@@ -31,15 +31,21 @@ from mpm_nodes.kernels.weights import (
 
 # ---------------------------------------------------------------- gather
 @kernel
-def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell):
-    """Turn sixteen pairs of records into rows of velocity, C and L."""
-    t = transpose((
+def _load_records(scratch, records):
+    """Return the sixteen components of sixteen records as lanes."""
+    return transpose((
         load(scratch, records), load(scratch, records + 16), load(scratch, records + 32), load(scratch, records + 48),
         load(scratch, records + 64), load(scratch, records + 80), load(scratch, records + 96),
         load(scratch, records + 112), load(scratch, records + 128), load(scratch, records + 144),
         load(scratch, records + 160), load(scratch, records + 176), load(scratch, records + 192),
         load(scratch, records + 208), load(scratch, records + 224), load(scratch, records + 240),
     ))
+
+
+@kernel
+def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell):
+    """Turn sixteen pairs of records into rows of velocity, C and L."""
+    t = _load_records(scratch, records)
     s = broadcast(t[0], affine_scale)
     k = broadcast(t[0], keep)
     for axis in range(3):
@@ -49,13 +55,7 @@ def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, cou
         for column in range(3):
             store_first(affine, (3 * axis + column) * stride + p, s * t[4 + 4 * column + axis], count)
     records += WIDTH * WIDTH
-    t = transpose((
-        load(scratch, records), load(scratch, records + 16), load(scratch, records + 32), load(scratch, records + 48),
-        load(scratch, records + 64), load(scratch, records + 80), load(scratch, records + 96),
-        load(scratch, records + 112), load(scratch, records + 128), load(scratch, records + 144),
-        load(scratch, records + 160), load(scratch, records + 176), load(scratch, records + 192),
-        load(scratch, records + 208), load(scratch, records + 224), load(scratch, records + 240),
-    ))
+    t = _load_records(scratch, records)
     s = broadcast(t[0], inverse_cell)
     for axis in range(3):
         for column in range(3):

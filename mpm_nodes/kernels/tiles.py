@@ -10,10 +10,11 @@ from numba import prange
 from mpm_nodes.kernels.jit import kernel
 from mpm_nodes.kernels.lane_memory import load, store
 from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.weights import WEIGHT_SCRATCH
 
 TILE = 2176
 """Tile of 8^3 nodes and a pad: the weightless fourth node of the last row lies outside."""
-RECORDS = TILE + 512
+RECORDS = TILE + WEIGHT_SCRATCH
 """Where the sixteen particles' records start in the scratch of a thread; weights lie before them."""
 SCRATCH = RECORDS + 2 * WIDTH * WIDTH
 SLICE, ROW = 256, 32
