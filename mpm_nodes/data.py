@@ -61,7 +61,6 @@ class Unit:
 Unitless = Unit("")
 Metres = Unit("m")
 Seconds = Unit("s")
-Kilograms = Unit("kg")
 Pascals = Unit("Pa")
 PascalSeconds = Unit("Pa s")
 MetresPerSecond = Unit("m/s")
@@ -70,8 +69,6 @@ KilogramsPerCubicMetre = Unit("kg/m^3")
 Degrees = Unit("deg")
 RadiansPerSecond = Unit("rad/s")
 Frames = Unit("frames")
-FramesPerSecond = Unit("frames/s")
-Bytes = Unit("bytes")
 
 
 @dataclass(frozen=True)
