@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import mpm_nodes
 from mpm_nodes import cli
+from mpm_nodes.materials.library import LIBRARY
 
 SEE = """
 import json, os, sys
@@ -49,6 +51,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return out / "r001", done.stderr + done.stdout
+
+
+def test_its_cheese_is_the_library_s():
+    """The demo writes out the numbers of the library's melted cheese, so that they can be turned."""
+    sample = json.loads((Path(mpm_nodes.__file__).parent / "samples" / "demo.json").read_text())
+    knobs, entry = sample["nodes"]["cheese"]["knobs"], LIBRARY["melted_cheese"]
+    assert knobs == {"label": entry.label.lower(), "density": entry.density, **entry.params}
 
 
 def test_it_says_what_was_written_and_what_to_type_next(demo):
