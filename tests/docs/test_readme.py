@@ -1,5 +1,7 @@
 """The README is true: its graph, its Python and its node list are those of the package."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -25,6 +27,27 @@ def test_the_graph_shown_is_the_file_and_valid():
 def test_the_python_shown_runs(code):
     """Each example marked as tested runs as it stands."""
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=300, capture_output=True)
+
+
+def test_the_stage_shown_runs_from_a_folder_on_the_path(tmp_path):
+    """The wind of the README, wired into the preset, pushes a falling ball by a t^2 / 2 (to first order in dt)."""
+    (tmp_path / "wind.py").write_text(re.search(r"<!-- stage: tested -->\n```python\n(.*?)```", TEXT, re.S).group(1))
+    substeps = json.loads((ROOT / "mpm_nodes/solver/presets/explicit_apic.json").read_text())
+    substeps["nodes"]["blow"] = {"type": "wind", "knobs": {"push": 30.0}, "inputs": {"grid": "add_stress_forces"}}
+    substeps["nodes"]["update_grid_velocity"]["inputs"]["grid"] = "blow"
+    graph = json.loads((ROOT / "docs/snowball.json").read_text())
+    graph["settings"].update(cell_size=0.08, end=4)
+    graph["nodes"]["fall"]["knobs"]["substeps"] = substeps
+    (tmp_path / "windy.json").write_text(json.dumps(graph))
+    code = ("import sys; from mpm_nodes import load_graph; from mpm_nodes.graph.executor import Evaluator;"
+            "value = Evaluator(load_graph(sys.argv[1])).value;"
+            "print(*(value('fall.particles', frame)['position'][:, 0].mean() for frame in (1, 4)))")
+    command = [sys.executable, "-c", code, str(tmp_path / "windy.json")]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "MPM_NODES_PATH": str(tmp_path)}, capture_output=True, text=True,
+                          timeout=300, check=True)
+    before, after = map(float, done.stdout.split())
+    exact = 0.5 * 30.0 * (3 / 24) ** 2
+    assert exact - 1e-3 < after - before < 1.05 * exact
 
 
 def test_the_node_list_is_generated():
