@@ -114,12 +114,19 @@ class SubstepGraph:
 # ---------------------------------------------------------------- what a stage touches
 @dataclass(frozen=True, init=False)
 class Reads:
-    """Attributes that a stage reads through a port."""
+    """Attributes that a stage reads through a port.
+
+    Attributes:
+        names: Names of the attributes.
+        when: (knob, value): they are read only where the knob has that value; None: always.
+    """
 
     names: tuple[str, ...]
+    when: tuple[str, Any] | None
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names: str, when: tuple[str, Any] | None = None) -> None:
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "when", when)
 
 
 @dataclass(frozen=True, init=False)
@@ -199,6 +206,7 @@ class FrameContext:
         files: The frame's transaction (`graph.transaction.FrameTransaction`) for nodes that write files, else None.
         base: Folder that relative input paths in the graph are resolved against.
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
+        fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
     """
 
     frame: int
@@ -209,6 +217,7 @@ class FrameContext:
     files: Any = None
     base: Any = None
     checked: bool = False
+    fuse: bool = True
 
     @property
     def time(self) -> float:
@@ -235,6 +244,7 @@ class StepContext:
         dt_max: Longest substep that the artist allows [s].
         gravity: Acceleration [m/s^2], sampled at this substep.
         cell_size: Grid spacing h [m].
+        keep: Whether attributes that no later substep reads are to be stored, for those who look at the state afterwards.
         report: dict that stages fill with facts for the progress line (limit, limit_material, ...).
     """
 
@@ -247,6 +257,7 @@ class StepContext:
     dt_max: float = 0.01
     gravity: Vec3 = (0.0, -9.81, 0.0)
     cell_size: float = 0.02
+    keep: bool = True
     report: dict[str, Any] = field(default_factory=dict)
 
 

@@ -1,17 +1,28 @@
-"""Measure what the graph machinery costs: planning, dispatch and events."""
+"""Measure how fast solves run and what the graph machinery costs."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("--overhead", action="store_true", help="time of planning, dispatch and events (the default)")
-    command.add_argument(
-        "--particles", type=int, default=100_000, metavar="N", help="size of the substep to compare with"
-    )
-    command.add_argument("--json", action="store_true", help="print the figures as JSON")
+    from mpm_nodes.bench import rows
+
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="10 thousand particles only: seconds")
+    which.add_argument("--all", action="store_true", help="every combination: the better part of an hour")
+    which.add_argument("--overhead", action="store_true", help="time of planning, dispatch and events instead")
+    which.add_argument("--domain", action="store_true", help="the same drop in a domain 100 times larger instead")
+    for name, values in (("scene", rows.SCENES), ("law", rows.LAWS), ("kernel", rows.KERNELS), ("transfer", rows.TRANSFERS)):
+        command.add_argument(f"--{name}", nargs="+", choices=values, help="rows of these (default: a short selection)")
+    command.add_argument("--particles", nargs="+", type=_count, metavar="N", help="rows of these sizes")
+    command.add_argument("--threads", nargs="+", type=_count, metavar="N", help="rows of these numbers of threads")
+    command.add_argument("--precision", choices=rows.PRECISIONS, default="float32", help="float type (default: float32)")
+    command.add_argument("--no-fuse", action="store_true", help="run every stage of the graph by itself")
+    command.add_argument("--cold", action="store_true", help="time compiling too, each row in a process with an empty cache")
+    command.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON, rows as a list of records")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -19,3 +30,14 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes import bench
 
     return bench.main(args)
+
+
+def _count(text: str) -> int:
+    """Read a positive whole number; underscores may part its digits."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number above 0")
+    return value

@@ -50,12 +50,16 @@ class Output:
 
 @dataclass(frozen=True)
 class Domain:
-    """A stage's port: the domain, the names read and written there, and the user attributes that come with it."""
+    """A stage's port: the domain, the names read and written there, and the user attributes that come with it.
+
+    `conditions` holds (name, knob, value) for names that are read only where the knob has that value.
+    """
 
     name: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     attributes: tuple[Attribute, ...] = ()
+    conditions: tuple[tuple[str, str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class PlannedStage:
         arguments: Positional arguments in order: names of domains, and "step".
         knobs: Keyword arguments as Python values; keyed ones hold their first value until `sample`.
         keyed: Key lists of the keyed knobs.
-        reads: Arrays read, law state expanded.
+        reads: Arrays read with these knobs, law state expanded.
         writes: Arrays written, law state expanded.
     """
 
@@ -39,6 +39,11 @@ class PlannedStage:
     keyed: dict[str, Any]
     reads: frozenset[Array]
     writes: frozenset[Array]
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """What it sets in the step's context."""
+        return self.declaration.sets
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -90,7 +95,7 @@ class SubstepPlan:
     @property
     def sets_dt(self) -> bool:
         """Whether a stage chooses the time step."""
-        return any("dt" in planned.declaration.sets for planned in self.stages)
+        return any("dt" in planned.sets for planned in self.stages)
 
     def bind(self, domains: Mapping[str, Any], step: Any) -> Dispatch:
         """Bind the stages to the state objects of a solver, by domain name, and to its step context."""
@@ -137,4 +142,6 @@ def _planned(name: str, substeps: Substeps, law_states: Sequence[str]) -> Planne
     keyed = {knob.name: raw[knob.name] for knob in declaration.knobs if keys.is_keyed(raw[knob.name])}
     values = {knob.name: knob.sample(raw[knob.name], float("-inf")) for knob in declaration.knobs}
     reads, writes = touched(declaration, law_states)
-    return PlannedStage(name, declaration, declaration.function, declaration.arguments, values, keyed, reads, writes)
+    unread = {(domain.name, array) for domain in declaration.domains for array, knob, value in domain.conditions
+              if knob not in keyed and values[knob] != value}
+    return PlannedStage(name, declaration, declaration.function, declaration.arguments, values, keyed, reads - unread, writes)

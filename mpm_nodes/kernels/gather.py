@@ -1,36 +1,130 @@
-"""Grid to particles: gather of velocity, affine velocity C and velocity gradient L = sum v (grad w)^T (Jiang 2015)."""
+"""Grid to particles: velocity, affine velocity C and velocity gradient L = sum v (grad w)^T (Jiang 2015).
+
+A z-row of four nodes is one sixteen-lane value. While consecutive particles share a cell, the differences of its rows stay in
+registers (see `weights`): per particle there remain polynomials in its position.
+"""
 
 from __future__ import annotations
 
 from numba import get_thread_id, prange
 
-from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lane_memory import load, load_splat, quarter_sums, store, store_first, transpose
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose
 from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import broadcast, const, fma
-from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SLICE, TILE, load_tile
+from mpm_nodes.kernels.lanes import broadcast, fma
+from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SECOND_TILE, SLICE, TILE, load_change_tile, load_tile
 from mpm_nodes.kernels.weights import (
-    CZ0,
-    CZ1,
-    CZ2,
-    CZ3,
-    CZ_OFFSET,
+    EXCESS,
     FRACTION,
-    QZ0,
-    QZ1,
-    QZ2,
-    QZ_OFFSET,
-    XD,
     XW,
-    YD,
     YW,
-    cubic_weights,
-    quadratic_weights,
+    by_width,
+    differences,
+    excess,
+    fractions,
+    slope_at,
+    splat_rows,
+    store_fraction,
+    store_rows,
+    value_at,
+    weights,
+    z_weights,
 )
 
 
-# ---------------------------------------------------------------- gather
-@kernel
+# ---------------------------------------------------------------- lines of a cell
+@inline
+def _cell3(stencil, scratch, at):
+    a = differences((load(scratch, at), load(scratch, at + SLICE), load(scratch, at + 2 * SLICE)))
+    at += ROW
+    b = differences((load(scratch, at), load(scratch, at + SLICE), load(scratch, at + 2 * SLICE)))
+    at += ROW
+    c = differences((load(scratch, at), load(scratch, at + SLICE), load(scratch, at + 2 * SLICE)))
+    return differences((a[0], b[0], c[0])), differences((a[1], b[1], c[1])), differences((a[2], b[2], c[2]))
+
+
+@inline
+def _line4(scratch, at):
+    return differences((load(scratch, at), load(scratch, at + SLICE), load(scratch, at + 2 * SLICE), load(scratch, at + 3 * SLICE)))
+
+
+@inline
+def _cell4(stencil, scratch, at):
+    a, b, c, d = _line4(scratch, at), _line4(scratch, at + ROW), _line4(scratch, at + 2 * ROW), _line4(scratch, at + 3 * ROW)
+    return (differences((a[0], b[0], c[0], d[0])), differences((a[1], b[1], c[1], d[1])),
+            differences((a[2], b[2], c[2], d[2])), differences((a[3], b[3], c[3], d[3])))
+
+
+cell_differences = by_width(_cell3, _cell4)
+"""Return the differences of a cell's rows along x and y: entry [i][j] is the i-th along x, the j-th along y."""
+
+
+@inline
+def _along_y3(cell, y):
+    return value_at(cell[0], y), value_at(cell[1], y), value_at(cell[2], y)
+
+
+@inline
+def _along_y4(cell, y):
+    return value_at(cell[0], y), value_at(cell[1], y), value_at(cell[2], y), value_at(cell[3], y)
+
+
+@inline
+def _slope_along_y3(cell, y):
+    return slope_at(cell[0], y), slope_at(cell[1], y), slope_at(cell[2], y)
+
+
+@inline
+def _slope_along_y4(cell, y):
+    return slope_at(cell[0], y), slope_at(cell[1], y), slope_at(cell[2], y), slope_at(cell[3], y)
+
+
+@inline
+def _top_along_y3(cell):
+    return cell[0][2], cell[1][2], cell[2][2]
+
+
+@inline
+def _top_along_y4(cell):
+    return cell[0][3], cell[1][3], cell[2][3], cell[3][3]
+
+
+_along_y = by_width(_along_y3, _along_y4)
+_slope_along_y = by_width(_slope_along_y3, _slope_along_y4)
+_top_along_y = by_width(_top_along_y3, _top_along_y4)
+
+
+# ---------------------------------------------------------------- sums of the change, for FLIP
+@inline
+def _row_sum3(y, scratch, at):
+    return fma(y[2], load(scratch, at + 2 * ROW), fma(y[1], load(scratch, at + ROW), y[0] * load(scratch, at)))
+
+
+@inline
+def _row_sum4(y, scratch, at):
+    return fma(y[3], load(scratch, at + 3 * ROW), _row_sum3(y, scratch, at))
+
+
+_row_sum = by_width(_row_sum3, _row_sum4)
+
+
+@inline
+def _plane_sum3(x, y, scratch, at):
+    return fma(x[2], _row_sum(y, scratch, at + 2 * SLICE),
+               fma(x[1], _row_sum(y, scratch, at + SLICE), x[0] * _row_sum(y, scratch, at)))
+
+
+@inline
+def _plane_sum4(x, y, scratch, at):
+    return fma(x[3], _row_sum(y, scratch, at + 3 * SLICE), _plane_sum3(x, y, scratch, at))
+
+
+_plane_sum = by_width(_plane_sum3, _plane_sum4)
+"""Return sum w_i w_j of a cell's rows."""
+
+
+# ---------------------------------------------------------------- records
+@inline
 def _load_records(scratch, records):
     """Return the sixteen components of sixteen records as lanes."""
     return transpose((
@@ -42,121 +136,112 @@ def _load_records(scratch, records):
     ))
 
 
-@kernel
-def _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell):
-    """Turn sixteen pairs of records into rows of velocity, C and L."""
-    t = _load_records(scratch, records)
-    s = broadcast(t[0], affine_scale)
-    k = broadcast(t[0], keep)
-    for axis in range(3):
-        row = axis * stride + p
-        store_first(velocity, row, fma(k, load(velocity, row), t[axis]), count)
+@inline
+def _store_matrix(rows, stride, p, t, first, scale, count):
+    """Store columns t[first ..], t[first + 4 ..], t[first + 8 ..] as the nine rows of a matrix."""
     for axis in range(3):
         for column in range(3):
-            store_first(affine, (3 * axis + column) * stride + p, s * t[4 + 4 * column + axis], count)
-    records += WIDTH * WIDTH
-    t = _load_records(scratch, records)
-    s = broadcast(t[0], inverse_cell)
-    for axis in range(3):
-        for column in range(3):
-            store_first(gradient, (3 * axis + column) * stride + p, s * t[4 * column + axis], count)
+            store_first(rows, (3 * axis + column) * stride + p, scale * t[first + 4 * column + axis], count)
 
 
 @kernel
-def _gather_block_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                            begin, end, scratch, at, base, base_at):
-    weights, records = at + TILE, at + RECORDS
-    first = 3 << shift
+def _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell):
+    """Turn sixteen pairs of records [v | C] and [L | change] into rows."""
+    t = _load_records(scratch, records)
+    u = _load_records(scratch, records + WIDTH * WIDTH)
+    scale = broadcast(t[0], inverse_cell)
+    if flip is None:
+        for axis in range(3):
+            store_first(velocity, axis * stride + p, t[axis], count)
+    else:
+        keep = broadcast(t[0], flip)
+        for axis in range(3):
+            row = axis * stride + p
+            store_first(velocity, row, fma(keep, load(velocity, row), u[12 + axis]), count)
+    _store_matrix(affine, stride, p, t, 4, scale, count)
+    _store_matrix(gradient, L_stride, L_shift + p, u, 0, scale, count)
+
+
+# ---------------------------------------------------------------- gather
+@inline
+def _store_position(stencil, scratch, at, fx, fy, fz):
+    store_fraction(scratch, at + FRACTION, fx)
+    store_fraction(scratch, at + FRACTION + 3 * WIDTH, fy)
+    store_fraction(scratch, at + FRACTION + 6 * WIDTH, fz)
+    store(scratch, at + EXCESS, excess(stencil, fx))
+    store(scratch, at + EXCESS + WIDTH, excess(stencil, fy))
+    store(scratch, at + EXCESS + 2 * WIDTH, excess(stencil, fz))
+
+
+@kernel
+def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, L_stride, L_shift, flip, inverse_cell, begin, end,
+               ahead, scratch, at, base, base_at):
+    """Gather for particles begin .. end-1 of the block whose tile is loaded; `flip` is None or the FLIP fraction.
+
+    Row r of L of particle p goes to r * L_stride + L_shift + p.
+    """
+    scratch_weights, records = at + TILE, at + RECORDS
+    here = -1
+    cell = cell_differences(stencil, scratch, at)
     for p in range(begin, end, WIDTH):
         count = min(WIDTH, end - p)
-        quadratic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
+        for row in range(3):
+            prefetch(offset, row * stride + p + ahead)
+            prefetch(velocity, row * stride + p + ahead)
+        for row in range(9):
+            prefetch(affine, row * stride + p + ahead)
+        fx, fy, fz = fractions(stencil, offset, stride, p, shift, unit, base, base_at)
+        _store_position(stencil, scratch, scratch_weights, fx, fy, fz)
+        if flip is not None:
+            store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
+            store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
         for lane in range(count):
-            o, w = at + base[base_at + lane], weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            half, three_halves = const(f, 0.5), const(f, 1.5)
-            x0, x1, x2 = load_splat(scratch, w + XW), load_splat(scratch, w + XW + 16), load_splat(scratch, w + XW + 32)
-            s0, s1, s2 = load_splat(scratch, w + XD), load_splat(scratch, w + XD + 16), load_splat(scratch, w + XD + 32)
-            e0, e1, e2 = -(x0 * (half + fx)), x1 * (half - fx), x2 * (three_halves - fx)
-            v, vx, vy, gx, gy = const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0)
-            for j in range(3):
-                q0, q1, q2 = load(scratch, o), load(scratch, o + SLICE), load(scratch, o + 2 * SLICE)
-                y, slope = load_splat(scratch, w + YW + WIDTH * j), load_splat(scratch, w + YD + WIDTH * j)
-                t = fma(x2, q2, fma(x1, q1, x0 * q0))
-                yt = y * t
-                v = v + yt
-                vx = fma(y, fma(e2, q2, fma(e1, q1, e0 * q0)), vx)
-                vy = fma(yt, const(f, j - 0.5) - fy, vy)
-                gx = fma(y, fma(s2, q2, fma(s1, q1, s0 * q0)), gx)
-                gy = fma(slope, t, gy)
-                o += ROW
-            wz, sz = fma(f, fma(f, QZ2(f), QZ1(f)), QZ0(f)), fma(f + f, QZ2(f), QZ1(f))
+            w, r = scratch_weights + lane, records + WIDTH * lane
+            if base[base_at + lane] != here:
+                here = base[base_at + lane]
+                cell = cell_differences(stencil, scratch, at + here)
+            x = splat_rows((0, 0, 0), scratch, w + FRACTION)
+            y = splat_rows((0, 0, 0), scratch, w + FRACTION + 3 * WIDTH)
+            z = splat_rows((0, 0, 0), scratch, w + FRACTION + 6 * WIDTH)
+            along = _along_y(cell, y)
+            v, gx = value_at(along, x), slope_at(along, x)
+            gy = value_at(_slope_along_y(cell, y), x)
+            cx = fma(load_splat(scratch, w + EXCESS), along[-1], gx)
+            cy = fma(load_splat(scratch, w + EXCESS + WIDTH), value_at(_top_along_y(cell), x), gy)
+            wz, sz, tz = z_weights(stencil, z)
+            ez = fma(load_splat(scratch, w + EXCESS + 2 * WIDTH), tz, sz)
             zv = wz * v
-            r = records + WIDTH * lane
-            store(scratch, r, quarter_sums(zv, wz * vx, wz * vy, (QZ_OFFSET(f) - f) * zv))
-            store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, zv))
-        _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell)
+            store(scratch, r, quarter_sums(zv, wz * cx, wz * cy, ez * v))
+            change = zv
+            if flip is not None:
+                xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+                change = wz * _plane_sum(xw, yw, scratch, at + SECOND_TILE + here)
+            store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, change))
+        _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell)
 
 
 @kernel(parallel=True)
-def gather_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                     block_start, blocks, tile_slot, scratch, base, grid):
-    """Gather v <- keep v + sum w v_i, C = affine_scale sum w v_i (x_i - x_p)^T / h and L = sum v_i (grad w)^T."""
-    for q in prange(blocks):
+def gather(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base, grid):
+    """Gather v = sum w v_i, C = D^-1 sum w v_i (x_i - x_p)^T and L = sum v_i (grad w)^T.
+
+    `ranges` has a row (begin, end, block) for every run of particles of one block.
+    """
+    for k in prange(ranges.shape[0]):
         thread = get_thread_id()
         at = thread * SCRATCH
-        load_tile(scratch, at, grid, tile_slot, q)
-        _gather_block_quadratic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale,
-                                inverse_cell, block_start[q], block_start[q + 1], scratch, at, base, 64 * thread)
-
-
-@kernel
-def _gather_block_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell, begin,
-                        end, scratch, at, base, base_at):
-    weights, records = at + TILE, at + RECORDS
-    first = 5 << (shift - 1)
-    for p in range(begin, end, WIDTH):
-        count = min(WIDTH, end - p)
-        cubic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        for lane in range(count):
-            o, w = at + base[base_at + lane], weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            one, two, three = const(f, 1.0), const(f, 2.0), const(f, 3.0)
-            x0, x1 = load_splat(scratch, w + XW), load_splat(scratch, w + XW + 16)
-            x2, x3 = load_splat(scratch, w + XW + 32), load_splat(scratch, w + XW + 48)
-            s0, s1 = load_splat(scratch, w + XD), load_splat(scratch, w + XD + 16)
-            s2, s3 = load_splat(scratch, w + XD + 32), load_splat(scratch, w + XD + 48)
-            e0, e1, e2, e3 = -(x0 * (one + fx)), -(x1 * fx), x2 * (one - fx), x3 * (two - fx)
-            v, vx, vy, gx, gy = const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0), const(f, 0.0)
-            for j in range(4):
-                q0, q1 = load(scratch, o), load(scratch, o + SLICE)
-                q2, q3 = load(scratch, o + 2 * SLICE), load(scratch, o + 3 * SLICE)
-                y, slope = load_splat(scratch, w + YW + WIDTH * j), load_splat(scratch, w + YD + WIDTH * j)
-                t = fma(x3, q3, fma(x2, q2, fma(x1, q1, x0 * q0)))
-                yt = y * t
-                v = v + yt
-                vx = fma(y, fma(e3, q3, fma(e2, q2, fma(e1, q1, e0 * q0))), vx)
-                vy = fma(yt, const(f, j - 1.0) - fy, vy)
-                gx = fma(y, fma(s3, q3, fma(s2, q2, fma(s1, q1, s0 * q0))), gx)
-                gy = fma(slope, t, gy)
-                o += ROW
-            wz = fma(f, fma(f, fma(f, CZ3(f), CZ2(f)), CZ1(f)), CZ0(f))
-            sz = fma(f, fma(three * f, CZ3(f), two * CZ2(f)), CZ1(f))
-            zv = wz * v
-            r = records + WIDTH * lane
-            store(scratch, r, quarter_sums(zv, wz * vx, wz * vy, (CZ_OFFSET(f) - f) * zv))
-            store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, zv))
-        _store_gathered(scratch, records, velocity, affine, gradient, stride, p, count, keep, affine_scale, inverse_cell)
+        load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
+        gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, None, inverse_cell,
+                   ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
 
 
 @kernel(parallel=True)
-def gather_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell, block_start,
-                 blocks, tile_slot, scratch, base, grid):
-    """As `gather_quadratic`, with cubic B-splines."""
-    for q in prange(blocks):
+def gather_flip(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base,
+                grid, momentum, fraction):
+    """As `gather`, but v_p <- a v_p + sum w (v_i - a momentum_i / m_i): a blend of FLIP (a) and PIC (1 - a)."""
+    for k in prange(ranges.shape[0]):
         thread = get_thread_id()
         at = thread * SCRATCH
-        load_tile(scratch, at, grid, tile_slot, q)
-        _gather_block_cubic(offset, stride, shift, unit, velocity, affine, gradient, keep, affine_scale, inverse_cell,
-                            block_start[q], block_start[q + 1], scratch, at, base, 64 * thread)
+        load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
+        load_change_tile(scratch, at + SECOND_TILE, grid, momentum, fraction, tile_slot, ranges[k, 2])
+        gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, fraction, inverse_cell,
+                   ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)

@@ -170,6 +170,21 @@ def store_first(context, array, i, value, count):
 
 
 
+@intrinsic
+def prefetch(context, array, i):
+    """Ask for the cache line of element `i`, which may lie anywhere: nothing is read."""
+    if not (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1):
+        raise TypingError(f"a contiguous 1-D array is needed, got {array}")
+
+    def generate(context, builder, signature, args):
+        pointer = _pointer(context, builder, signature, args)
+        numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the second-level cache, data
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
+        return context.get_dummy_value()
+
+    return types.void(array, i), generate
+
+
 # ---------------------------------------------------------------- shuffles
 def _transpose_vectors(builder: ir.IRBuilder, rows: list[ir.Value]) -> list[ir.Value]:
     """16 x 16 transpose: in round k, exchange the off-diagonal 2^k blocks of row pairs that lie 2^k apart."""
@@ -195,6 +210,17 @@ def transpose(context, rows):
         return context.make_tuple(builder, signature.return_type, result)
 
     return rows(rows), generate
+
+
+@intrinsic
+def spread_last(context, x):
+    """Repeat the last value of each quarter over its quarter."""
+
+    def generate(context, builder, signature, args):
+        undefined = ir.Constant(vector(x.kind), ir.Undefined)
+        return builder.shuffle_vector(args[0], undefined, indices([4 * q + 3 for q in range(4) for _ in range(4)]))
+
+    return x(x), generate
 
 
 @intrinsic

@@ -11,53 +11,100 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lane_memory import lane_constant, load, store_first, to_float, to_int
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import lane_constant, load, spread_last, store, store_first, to_float, to_int
 from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import absolute, broadcast, const, hmax, maximum, rint, select
+from mpm_nodes.kernels.lanes import absolute, both, broadcast, const, hmax, maximum, rint, select
 
 LANE = lane_constant(range(WIDTH))
+VECTOR_X, VECTOR_Y, VECTOR_Z, NO_MASS = (
+    lane_constant(4 * quarter) for quarter in ([1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1, 1, 1, 0]))
+"""Marks of the components of a node."""
+
+
+@inline
+def _velocity_of(p, dt, gx, gy, gz, least_mass):
+    """Return p / m + dt g of four nodes, zero in the place of the mass and where there is less than `least_mass`."""
+    mass = spread_last(p)
+    g = VECTOR_X(p) * broadcast(p, gx) + VECTOR_Y(p) * broadcast(p, gy) + VECTOR_Z(p) * broadcast(p, gz)
+    v = p / mass + broadcast(p, dt) * g
+    zero = const(p, 0.0)
+    return select(both(mass > broadcast(p, least_mass), NO_MASS(p) > zero), v, zero)
 
 
 @kernel(parallel=True)
 def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
     for b in prange(blocks):
-        for n in range(256 * b, 256 * b + 256, 4):
-            mass = momentum[n + 3]
-            if mass > least_mass:
-                inverse = 1 / mass
-                velocity[n] = (momentum[n] + dt * force[n]) * inverse + dt * gx
-                velocity[n + 1] = (momentum[n + 1] + dt * force[n + 1]) * inverse + dt * gy
-                velocity[n + 2] = (momentum[n + 2] + dt * force[n + 2]) * inverse + dt * gz
-            else:
-                velocity[n] = velocity[n + 1] = velocity[n + 2] = 0 * mass
-            velocity[n + 3] = 0 * dt
+        for n in range(256 * b, 256 * b + 256, WIDTH):
+            p, f = load(momentum, n), load(force, n)
+            p = p + NO_MASS(p) * (broadcast(p, dt) * f)
+            store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
+
+
+@kernel(parallel=True)
+def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
+    """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
+    for b in prange(blocks):
+        for n in range(256 * b, 256 * b + 256, WIDTH):
+            store(velocity, n, _velocity_of(load(momentum, n), dt, gx, gy, gz, least_mass))
+
+
+@kernel(fastmath=False)
+def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, largest, k):
+    """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
+    like = load(velocity, 0)
+    zero, one, infinite = const(like, 0.0), const(like, 1.0), const(like, np.inf)
+    scale, fixed, cells = broadcast(like, cells_per_velocity), broadcast(like, unit), broadcast(like, 1.0 / unit)
+    drift = displacement = speed = zero
+    for p in range(begin, end, WIDTH):
+        count = min(WIDTH, end - p)
+        inside = LANE(like) < broadcast(like, count)
+        square = zero
+        for axis in range(3):
+            row = axis * stride + p
+            v = load(velocity, row)
+            d = v * scale
+            size = absolute(d)
+            finite = select(size <= one, d, zero)  # converting NaN to an integer is undefined
+            o = load(offset, row) + to_int(rint(finite * fixed))
+            store_first(offset, row, o, count)
+            displacement = maximum(displacement, select(inside, select(size == size, size, infinite), zero))
+            drift = maximum(drift, select(inside, absolute(to_float(o) * cells), zero))
+            square = square + v * v
+        speed = maximum(speed, select(inside, select(square == square, square, infinite), zero))
+    largest[k, 0], largest[k, 1], largest[k, 2] = hmax(drift), hmax(displacement), hmax(speed)
 
 
 @kernel(parallel=True, fastmath=False)
-def advance_positions(offset, stride, unit, velocity, cells_per_velocity, block_start, blocks, largest):
-    """Move particles by dt v and write each block's largest drift and displacement, in cells, into `largest` (blocks, 2).
+def move_particles(offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
+    """Move particles by dt v and write what `move_run` tells of every range into `largest`, shape (ranges, 3).
 
     A particle that would move more than a cell stays, so that no offset can leave the tile before the caller has looked at
     `largest`; a NaN counts as infinite.
     """
-    for q in prange(blocks):
-        like = load(velocity, 0)
-        zero, one, infinite = const(like, 0.0), const(like, 1.0), const(like, np.inf)
-        scale, fixed, cells = broadcast(like, cells_per_velocity), broadcast(like, unit), broadcast(like, 1.0 / unit)
-        drift = displacement = zero
-        for p in range(block_start[q], block_start[q + 1], WIDTH):
-            count = min(WIDTH, block_start[q + 1] - p)
-            inside = LANE(like) < broadcast(like, count)
-            for axis in range(3):
-                row = axis * stride + p
-                d = load(velocity, row) * scale
-                size = absolute(d)
-                finite = select(size <= one, d, zero)  # converting NaN to an integer is undefined
-                o = load(offset, row) + to_int(rint(finite * fixed))
-                store_first(offset, row, o, count)
-                displacement = maximum(displacement, select(inside, select(size == size, size, infinite), zero))
-                drift = maximum(drift, select(inside, absolute(to_float(o) * cells), zero))
-        largest[q, 0] = hmax(drift)
-        largest[q, 1] = hmax(displacement)
+    for k in prange(ranges.shape[0]):
+        move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, k)
+
+
+@kernel(parallel=True, fastmath=False)
+def largest_speeds(velocity, stride, ranges, largest):
+    """Write max |v|^2 of every range into `largest`, shape (ranges,); infinity where one is not a number."""
+    for k in prange(ranges.shape[0]):
+        speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, k)
+
+
+@kernel(fastmath=False)
+def speed_run(velocity, stride, begin, end, largest, k):
+    """Write max |v|^2 of particles begin .. end-1 to entry k of `largest`."""
+    like = load(velocity, 0)
+    zero, infinite = const(like, 0.0), const(like, np.inf)
+    speed = zero
+    for p in range(begin, end, WIDTH):
+        square = zero
+        for axis in range(3):
+            v = load(velocity, axis * stride + p)
+            square = square + v * v
+        inside = LANE(like) < broadcast(like, end - p)
+        speed = maximum(speed, select(inside, select(square == square, square, infinite), zero))
+    largest[k] = hmax(speed)

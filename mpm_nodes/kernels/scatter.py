@@ -1,11 +1,18 @@
-"""Particles to grid: scatter of momentum and of force.
+"""Particles to grid: scatter of momentum, of force, and of both at once.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
-| w, dw | stencil weight, its slope per cell | - | `weights` |
+| w, s, t, k, D | stencil weight, its slope, highest difference, its factor, sum w d^2 | | `weights` |
 | C | APIC affine velocity | 1/s | Jiang 2015 |
 | tau, V0 | Kirchhoff stress, undeformed volume | Pa, m^3 | f = - sum V0 tau grad w |
+| G | what a particle gives with weight w: momentum and mass | kg m/s, kg | |
+| U_a | what it gives with the slope along axis a: m D h C_a - V0 tau_a / h | kg m/s or N | |
+| K_a | what it gives with the highest difference along axis a: k_a m D h C_a | kg m/s | |
 | node | four values: three components and, on the momentum grid, the mass | | |
+
+The affine part m C d w is slope and highest difference as well (`weights`), so one sum serves all:
+
+    row (i, j) of nodes = w_i w_j H + (s_i U_x + t_i K_x) w_j + w_i (s_j U_y + t_j K_y),   H = w_z G + s_z U_z + t_z K_z
 
 One z-row of four nodes is one sixteen-lane value, so the 3^3 stencil is nine lanes (fourth node weightless) and the 4^3 stencil
 sixteen. A block is scattered into a private tile; its rows stay in registers while consecutive particles share a cell. Tiles are
@@ -17,324 +24,356 @@ from __future__ import annotations
 from numba import get_thread_id, prange
 
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lane_memory import load, load_quarter, load_splat, store, transpose
+from mpm_nodes.kernels.lane_memory import load, load_quarter, prefetch, store, transpose
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import broadcast, const, fma
 from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SLICE, TILE, add_tile, clear_tile
 from mpm_nodes.kernels.weights import (
-    CZ0,
-    CZ1,
-    CZ2,
-    CZ3,
-    CZ_OFFSET,
     FRACTION,
-    QZ0,
-    QZ1,
-    QZ2,
-    QZ_OFFSET,
-    XD,
+    XS,
     XW,
-    YD,
+    YS,
     YW,
-    cubic_weights,
-    quadratic_weights,
+    by_width,
+    excess,
+    fractions,
+    slopes,
+    splat_rows,
+    store_fraction,
+    store_rows,
+    weights,
+    z_weights,
 )
 
 
+@inline
+def _inertia3(stencil, x):
+    return const(x, 1.0 / 4.0)
+
+
+@inline
+def _inertia4(stencil, x):
+    return const(x, 1.0 / 3.0)
+
+
+_inertia = by_width(_inertia3, _inertia4)
+"""Return D in cells^2."""
+
+
 # ---------------------------------------------------------------- records of sixteen particles
-@kernel
-def _momentum_records(velocity, affine, mass, stride, p, cell_size, affine_share, scratch, at):
-    """Store [m v, m | m C col 0 h | m C col 1 h | m C col 2 h] of particles p .. p+15, one record a particle."""
-    m = load(mass, p)
-    s = m * broadcast(m, cell_size * affine_share)
-    z = const(m, 0.0)
-    records = transpose((
-        m * load(velocity, p), m * load(velocity, stride + p), m * load(velocity, 2 * stride + p), m,
-        s * load(affine, p), s * load(affine, 3 * stride + p), s * load(affine, 6 * stride + p), z,
-        s * load(affine, stride + p), s * load(affine, 4 * stride + p), s * load(affine, 7 * stride + p), z,
-        s * load(affine, 2 * stride + p), s * load(affine, 5 * stride + p), s * load(affine, 8 * stride + p), z,
-    ))
-    for k in range(WIDTH):
-        store(scratch, at + WIDTH * k, records[k])
-
-
-@kernel
-def _force_records(stress, volume, stride, p, inverse_cell, scratch, at):
-    """Store the columns of -V0 tau / h of particles p .. p+15, one record a particle."""
-    v = load(volume, p)
-    s = -(v * broadcast(v, inverse_cell))
-    z = const(v, 0.0)
-    xx, xy, xz = s * load(stress, p), s * load(stress, stride + p), s * load(stress, 2 * stride + p)
-    yy, yz = s * load(stress, 3 * stride + p), s * load(stress, 4 * stride + p)
-    zz = s * load(stress, 5 * stride + p)
-    records = transpose((xx, xy, xz, z, xy, yy, yz, z, xz, yz, zz, z, z, z, z, z))
+@inline
+def _store_records(scratch, at, a, b, c, d):
+    """Store four quarters, each of four lanes over the particles, as one record of sixteen values a particle."""
+    records = transpose((*a, *b, *c, *d))
     for k in range(WIDTH):
         store(scratch, at + WIDTH * k, records[k])
 
 
 @inline
-def _accumulate(scratch, at, rows):
+def _column(rows, stride, p, column, scale, zero):
+    """Return a column of the matrices of particles p .. p+15, scaled, and a zero in the place of the mass."""
+    return (scale * load(rows, column * stride + p), scale * load(rows, (3 + column) * stride + p),
+            scale * load(rows, (6 + column) * stride + p), zero)
+
+
+@inline
+def _scaled(scale, v):
+    return scale * v[0], scale * v[1], scale * v[2], v[3]
+
+
+@inline
+def _plus(a, b):
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3]
+
+
+@inline
+def _stress_columns(stress, tau_stride, p, scale, zero):
+    xx, xy, xz = scale * load(stress, p), scale * load(stress, tau_stride + p), scale * load(stress, 2 * tau_stride + p)
+    yy, yz = scale * load(stress, 3 * tau_stride + p), scale * load(stress, 4 * tau_stride + p)
+    return (xx, xy, xz, zero), (xy, yy, yz, zero), (xz, yz, scale * load(stress, 5 * tau_stride + p), zero)
+
+
+@inline
+def _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, volume, stride, p, cell_size,
+                      force_scale, fx, fy, fz, scratch, at):
+    """Store [G | U_x | U_y | U_z] and, with C, [K_x | K_y | K_z]; what is None is left out of the sums."""
+    zero = const(fx, 0.0)
+    none = (zero, zero, zero, zero)
+    g, ux, uy, uz = none, none, none, none
+    if mass is not None:
+        m = load(mass, p)
+        g = (m * load(velocity, p), m * load(velocity, stride + p), m * load(velocity, 2 * stride + p), m)
+        if affine is not None:
+            scale = m * (_inertia(stencil, m) * broadcast(m, cell_size))
+            ux = _column(affine, stride, p, 0, scale, zero)
+            uy = _column(affine, stride, p, 1, scale, zero)
+            uz = _column(affine, stride, p, 2, scale, zero)
+            _store_records(scratch, at + WIDTH * WIDTH, _scaled(excess(stencil, fx), ux), _scaled(excess(stencil, fy), uy),
+                           _scaled(excess(stencil, fz), uz), none)
+    if stress is not None:
+        v = load(volume, p)
+        x, y, z = _stress_columns(stress, tau_stride, tau_shift + p, v * broadcast(v, force_scale), zero)
+        ux, uy, uz = _plus(ux, x), _plus(uy, y), _plus(uz, z)
+    _store_records(scratch, at, g, ux, uy, uz)
+
+
+# ---------------------------------------------------------------- what a particle gives along one axis
+@inline
+def _profile3(s, u, k):
+    """Return s_i u + t_i k for every node of the stencil; their sum is zero."""
+    first, last = fma(s[0], u, k), fma(s[2], u, k)
+    return first, -(first + last), last
+
+
+@inline
+def _profile4(s, u, k):
+    three = const(u, 3.0) * k
+    first, second, last = fma(s[0], u, -k), fma(s[1], u, three), fma(s[3], u, k)
+    return first, second, -((first + second) + last), last
+
+
+@inline
+def _plain_profile3(s, u):
+    first, last = s[0] * u, s[2] * u
+    return first, -(first + last), last
+
+
+@inline
+def _plain_profile4(s, u):
+    first, second, last = s[0] * u, s[1] * u, s[3] * u
+    return first, second, -((first + second) + last), last
+
+
+@inline
+def _with_weights3(w, h, profile):
+    return fma(w[0], h, profile[0]), fma(w[1], h, profile[1]), fma(w[2], h, profile[2])
+
+
+@inline
+def _with_weights4(w, h, profile):
+    return fma(w[0], h, profile[0]), fma(w[1], h, profile[1]), fma(w[2], h, profile[2]), fma(w[3], h, profile[3])
+
+
+@inline
+def _only_weights3(w, h):
+    return w[0] * h, w[1] * h, w[2] * h
+
+
+@inline
+def _only_weights4(w, h):
+    return w[0] * h, w[1] * h, w[2] * h, w[3] * h
+
+
+_profile, _plain_profile = by_width(_profile3, _profile4), by_width(_plain_profile3, _plain_profile4)
+_with_weights, _only_weights = by_width(_with_weights3, _with_weights4), by_width(_only_weights3, _only_weights4)
+
+
+# ---------------------------------------------------------------- rows in registers
+@inline
+def _line3(rows, w, p, wx, z):
+    """Add w_j p + w_i z_j to the rows of one x-slice."""
+    return fma(wx, z[0], fma(w[0], p, rows[0])), fma(wx, z[1], fma(w[1], p, rows[1])), fma(wx, z[2], fma(w[2], p, rows[2]))
+
+
+@inline
+def _line4(rows, w, p, wx, z):
+    a, b, c = _line3(rows, w, p, wx, z)
+    return a, b, c, fma(wx, z[3], fma(w[3], p, rows[3]))
+
+
+_line = by_width(_line3, _line4)
+
+
+@inline
+def _plain_line3(rows, w, p):
+    return fma(w[0], p, rows[0]), fma(w[1], p, rows[1]), fma(w[2], p, rows[2])
+
+
+@inline
+def _plain_line4(rows, w, p):
+    return fma(w[0], p, rows[0]), fma(w[1], p, rows[1]), fma(w[2], p, rows[2]), fma(w[3], p, rows[3])
+
+
+_plain_line = by_width(_plain_line3, _plain_line4)
+
+
+@inline
+def _add3(rows, w, p, wx, z):
+    return _line(rows[0], w, p[0], wx[0], z), _line(rows[1], w, p[1], wx[1], z), _line(rows[2], w, p[2], wx[2], z)
+
+
+@inline
+def _add4(rows, w, p, wx, z):
+    return (_line(rows[0], w, p[0], wx[0], z), _line(rows[1], w, p[1], wx[1], z), _line(rows[2], w, p[2], wx[2], z),
+            _line(rows[3], w, p[3], wx[3], z))
+
+
+@inline
+def _plain_add3(rows, w, p):
+    return _plain_line(rows[0], w, p[0]), _plain_line(rows[1], w, p[1]), _plain_line(rows[2], w, p[2])
+
+
+@inline
+def _plain_add4(rows, w, p):
+    return (_plain_line(rows[0], w, p[0]), _plain_line(rows[1], w, p[1]), _plain_line(rows[2], w, p[2]),
+            _plain_line(rows[3], w, p[3]))
+
+
+_add, _plain_add = by_width(_add3, _add4), by_width(_plain_add3, _plain_add4)
+
+
+@inline
+def _no_rows3(stencil, zero):
+    z = (zero, zero, zero)
+    return z, z, z
+
+
+@inline
+def _no_rows4(stencil, zero):
+    z = (zero, zero, zero, zero)
+    return z, z, z, z
+
+
+_no_rows = by_width(_no_rows3, _no_rows4)
+
+
+@inline
+def _flush_line3(rows, scratch, at):
     store(scratch, at, load(scratch, at) + rows[0])
     store(scratch, at + ROW, load(scratch, at + ROW) + rows[1])
     store(scratch, at + 2 * ROW, load(scratch, at + 2 * ROW) + rows[2])
 
 
 @inline
-def _accumulate4(scratch, at, rows):
-    _accumulate(scratch, at, rows)
+def _flush_line4(rows, scratch, at):
+    _flush_line3(rows, scratch, at)
     store(scratch, at + 3 * ROW, load(scratch, at + 3 * ROW) + rows[3])
 
 
-# ---------------------------------------------------------------- lines of nodes along y
-@inline
-def _line(rows, y0, y1, y2, d0, d1, d2, g, h):
-    """Add weight y_j times (g + d_j h) to the three rows of one x-slice."""
-    return (fma(y0, fma(d0, h, g), rows[0]), fma(y1, fma(d1, h, g), rows[1]), fma(y2, fma(d2, h, g), rows[2]))
+_flush_line = by_width(_flush_line3, _flush_line4)
 
 
 @inline
-def _line4(rows, y0, y1, y2, y3, d0, d1, d2, d3, g, h):
-    return (fma(y0, fma(d0, h, g), rows[0]), fma(y1, fma(d1, h, g), rows[1]), fma(y2, fma(d2, h, g), rows[2]),
-            fma(y3, fma(d3, h, g), rows[3]))
+def _flush3(rows, scratch, at):
+    """Add rows to the tile."""
+    _flush_line(rows[0], scratch, at)
+    _flush_line(rows[1], scratch, at + SLICE)
+    _flush_line(rows[2], scratch, at + 2 * SLICE)
 
 
 @inline
-def _slope_line(rows, y0, y1, y2, s0, s1, s2, g, h):
-    """Add y_j g + y'_j h to the three rows of one x-slice."""
-    return (fma(y0, g, fma(s0, h, rows[0])), fma(y1, g, fma(s1, h, rows[1])), fma(y2, g, fma(s2, h, rows[2])))
+def _flush4(rows, scratch, at):
+    _flush3(rows, scratch, at)
+    _flush_line(rows[3], scratch, at + 3 * SLICE)
 
 
+_flush = by_width(_flush3, _flush4)
+
+
+# ---------------------------------------------------------------- scatter
 @inline
-def _slope_line4(rows, y0, y1, y2, y3, s0, s1, s2, s3, g, h):
-    return (fma(y0, g, fma(s0, h, rows[0])), fma(y1, g, fma(s1, h, rows[1])), fma(y2, g, fma(s2, h, rows[2])),
-            fma(y3, g, fma(s3, h, rows[3])))
-
-
-# ---------------------------------------------------------------- scatter, quadratic
-@kernel
-def _momentum_block_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch,
-                              at, base, base_at, zero):
-    clear_tile(scratch, at, zero)
-    weights, records = at + TILE, at + RECORDS
-    first = 3 << shift
-    cell = at
-    z3 = (zero, zero, zero)
-    a, b, c = z3, z3, z3
-    half, three_halves = const(zero, 0.5), const(zero, 1.5)
-    for p in range(begin, end, WIDTH):
-        quadratic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        _momentum_records(velocity, affine, mass, stride, p, cell_size, share, scratch, records)
-        for lane in range(min(WIDTH, end - p)):
-            here = at + base[base_at + lane]
-            if here != cell:
-                _accumulate(scratch, cell, a)
-                _accumulate(scratch, cell + SLICE, b)
-                _accumulate(scratch, cell + 2 * SLICE, c)
-                a, b, c = z3, z3, z3
-                cell = here
-            r, w = records + WIDTH * lane, weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            wz = fma(f, fma(f, QZ2(f), QZ1(f)), QZ0(f))
-            g = wz * fma(load_quarter(scratch, r + 12), QZ_OFFSET(f) - f, load_quarter(scratch, r))
-            gx, h = wz * load_quarter(scratch, r + 4), wz * load_quarter(scratch, r + 8)
-            y0, y1, y2 = (load_splat(scratch, w + YW), load_splat(scratch, w + YW + 16), load_splat(scratch, w + YW + 32))
-            d0, d1, d2 = -(half + fy), half - fy, three_halves - fy
-            x = load_splat(scratch, w + XW)
-            a = _line(a, y0, y1, y2, d0, d1, d2, x * fma(-(half + fx), gx, g), x * h)
-            x = load_splat(scratch, w + XW + 16)
-            b = _line(b, y0, y1, y2, d0, d1, d2, x * fma(half - fx, gx, g), x * h)
-            x = load_splat(scratch, w + XW + 32)
-            c = _line(c, y0, y1, y2, d0, d1, d2, x * fma(three_halves - fx, gx, g), x * h)
-    _accumulate(scratch, cell, a)
-    _accumulate(scratch, cell + SLICE, b)
-    _accumulate(scratch, cell + 2 * SLICE, c)
-
-
-@kernel(parallel=True)
-def scatter_momentum_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, block_start,
-                               colour_start, colour_block, tile_slot, scratch, base, grid):
-    """Add mass and momentum of every particle to the grid with quadratic B-splines; `share` of C is carried."""
-    for colour in range(8):
-        first = colour_start[colour]
-        for k in prange(colour_start[colour + 1] - first):
-            q, thread = colour_block[first + k], get_thread_id()
-            at = thread * SCRATCH
-            zero = const(load(scratch, at), 0.0)
-            _momentum_block_quadratic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share,
-                                      block_start[q], block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            add_tile(scratch, at, grid, tile_slot, q)
+def _prefetch_rows(rows, count, stride, p):
+    for row in range(count):
+        prefetch(rows, row * stride + p)
 
 
 @kernel
-def _force_block_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base,
-                           base_at, zero):
+def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, stress, tau_stride, tau_shift, volume, cell_size,
+                force_scale, begin, end, ahead, scratch, at, base, base_at):
+    """Scatter particles begin .. end-1 of one block into a cleared tile.
+
+    `mass` None leaves momentum out, `affine` None its affine part, `stress` None the force. Row r of the stress of particle p is
+    at r * tau_stride + tau_shift + p. The rows of particle p + ahead are fetched into the cache on the way.
+    """
+    zero = const(load(scratch, at), 0.0)
     clear_tile(scratch, at, zero)
-    weights, records = at + TILE, at + RECORDS
-    first = 3 << shift
-    cell = at
-    z3 = (zero, zero, zero)
-    a, b, c = z3, z3, z3
+    scratch_weights, records = at + TILE, at + RECORDS
+    here = at
+    rows = _no_rows(stencil, zero)
     for p in range(begin, end, WIDTH):
-        quadratic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        _force_records(stress, volume, stride, p, inverse_cell, scratch, records)
+        fx, fy, fz = fractions(stencil, offset, stride, p, shift, unit, base, base_at)
+        _prefetch_rows(offset, 3, stride, p + ahead)
+        if mass is not None:
+            _prefetch_rows(velocity, 3, stride, p + ahead)
+            _prefetch_rows(mass, 1, stride, p + ahead)
+        if affine is not None:
+            _prefetch_rows(affine, 9, stride, p + ahead)
+        if stress is not None:
+            _prefetch_rows(volume, 1, stride, p + ahead)
+        store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
+        store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
+        if affine is not None or stress is not None:
+            store_rows(slopes(stencil, fx), scratch, scratch_weights + XS)
+            store_rows(slopes(stencil, fy), scratch, scratch_weights + YS)
+        store_fraction(scratch, scratch_weights + FRACTION, fz)
+        _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, volume, stride, p, cell_size,
+                          force_scale, fx, fy, fz, scratch, records)
         for lane in range(min(WIDTH, end - p)):
-            here = at + base[base_at + lane]
-            if here != cell:
-                _accumulate(scratch, cell, a)
-                _accumulate(scratch, cell + SLICE, b)
-                _accumulate(scratch, cell + 2 * SLICE, c)
-                a, b, c = z3, z3, z3
-                cell = here
-            r, w = records + WIDTH * lane, weights + lane
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            wz = fma(f, fma(f, QZ2(f), QZ1(f)), QZ0(f))
-            tx, ty = wz * load_quarter(scratch, r), wz * load_quarter(scratch, r + 4)
-            tz = fma(f + f, QZ2(f), QZ1(f)) * load_quarter(scratch, r + 8)
-            y0, y1, y2 = (load_splat(scratch, w + YW), load_splat(scratch, w + YW + 16), load_splat(scratch, w + YW + 32))
-            s0, s1, s2 = (load_splat(scratch, w + YD), load_splat(scratch, w + YD + 16), load_splat(scratch, w + YD + 32))
-            x, s = load_splat(scratch, w + XW), load_splat(scratch, w + XD)
-            a = _slope_line(a, y0, y1, y2, s0, s1, s2, fma(s, tx, x * tz), x * ty)
-            x, s = load_splat(scratch, w + XW + 16), load_splat(scratch, w + XD + 16)
-            b = _slope_line(b, y0, y1, y2, s0, s1, s2, fma(s, tx, x * tz), x * ty)
-            x, s = load_splat(scratch, w + XW + 32), load_splat(scratch, w + XD + 32)
-            c = _slope_line(c, y0, y1, y2, s0, s1, s2, fma(s, tx, x * tz), x * ty)
-    _accumulate(scratch, cell, a)
-    _accumulate(scratch, cell + SLICE, b)
-    _accumulate(scratch, cell + 2 * SLICE, c)
+            if at + base[base_at + lane] != here:
+                _flush(rows, scratch, here)
+                rows = _no_rows(stencil, zero)
+                here = at + base[base_at + lane]
+            w, r = scratch_weights + lane, records + WIDTH * lane
+            x, y = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+            wz, sz, tz = z_weights(stencil, splat_rows((0, 0, 0), scratch, w + FRACTION))
+            if affine is None and stress is None:
+                rows = _plain_add(rows, y, _only_weights(x, wz * load_quarter(scratch, r)))
+            else:
+                h = sz * load_quarter(scratch, r + 12)
+                if mass is not None:
+                    h = fma(wz, load_quarter(scratch, r), h)
+                ux, uy = wz * load_quarter(scratch, r + 4), wz * load_quarter(scratch, r + 8)
+                sx, sy = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
+                if affine is None:
+                    rows = _add(rows, y, _with_weights(x, h, _plain_profile(sx, ux)), x, _plain_profile(sy, uy))
+                else:
+                    k = r + WIDTH * WIDTH
+                    h = fma(tz, load_quarter(scratch, k + 8), h)
+                    kx, ky = wz * load_quarter(scratch, k), wz * load_quarter(scratch, k + 4)
+                    rows = _add(rows, y, _with_weights(x, h, _profile(sx, ux, kx)), x, _profile(sy, uy, ky))
+    _flush(rows, scratch, here)
 
 
 @kernel(parallel=True)
-def scatter_force_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start, colour_start,
-                            colour_block, tile_slot, scratch, base, grid):
-    """Add - V0 tau grad w of every particle to the force grid with quadratic B-splines."""
+def scatter_momentum(stencil, offset, stride, shift, unit, velocity, mass, ranges, colour_start, colour_range, tile_slot, scratch,
+                     base, grid):
+    """Add mass and momentum m v of every particle to the grid.
+
+    `ranges` has a row (begin, end, block) for every block, `colour_range` lists them by colour.
+    """
     for colour in range(8):
         first = colour_start[colour]
         for k in prange(colour_start[colour + 1] - first):
-            q, thread = colour_block[first + k], get_thread_id()
+            r, thread = colour_range[first + k], get_thread_id()
             at = thread * SCRATCH
-            zero = const(load(scratch, at), 0.0)
-            _force_block_quadratic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start[q],
-                                   block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            add_tile(scratch, at, grid, tile_slot, q)
-
-
-# ---------------------------------------------------------------- scatter, cubic
-@kernel
-def _momentum_block_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, begin, end, scratch, at,
-                          base, base_at, zero):
-    clear_tile(scratch, at, zero)
-    weights, records = at + TILE, at + RECORDS
-    first = 5 << (shift - 1)
-    cell = at
-    z4 = (zero, zero, zero, zero)
-    a, b, c, d = z4, z4, z4, z4
-    one, two = const(zero, 1.0), const(zero, 2.0)
-    for p in range(begin, end, WIDTH):
-        cubic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        _momentum_records(velocity, affine, mass, stride, p, cell_size, share, scratch, records)
-        for lane in range(min(WIDTH, end - p)):
-            here = at + base[base_at + lane]
-            if here != cell:
-                _accumulate4(scratch, cell, a)
-                _accumulate4(scratch, cell + SLICE, b)
-                _accumulate4(scratch, cell + 2 * SLICE, c)
-                _accumulate4(scratch, cell + 3 * SLICE, d)
-                a, b, c, d = z4, z4, z4, z4
-                cell = here
-            r, w = records + WIDTH * lane, weights + lane
-            fx, fy = load_splat(scratch, w + FRACTION), load_splat(scratch, w + FRACTION + WIDTH)
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            wz = fma(f, fma(f, fma(f, CZ3(f), CZ2(f)), CZ1(f)), CZ0(f))
-            g = wz * fma(load_quarter(scratch, r + 12), CZ_OFFSET(f) - f, load_quarter(scratch, r))
-            gx, h = wz * load_quarter(scratch, r + 4), wz * load_quarter(scratch, r + 8)
-            y0, y1 = load_splat(scratch, w + YW), load_splat(scratch, w + YW + 16)
-            y2, y3 = load_splat(scratch, w + YW + 32), load_splat(scratch, w + YW + 48)
-            d0, d1, d2, d3 = -(one + fy), -fy, one - fy, two - fy
-            x = load_splat(scratch, w + XW)
-            a = _line4(a, y0, y1, y2, y3, d0, d1, d2, d3, x * fma(-(one + fx), gx, g), x * h)
-            x = load_splat(scratch, w + XW + 16)
-            b = _line4(b, y0, y1, y2, y3, d0, d1, d2, d3, x * fma(-fx, gx, g), x * h)
-            x = load_splat(scratch, w + XW + 32)
-            c = _line4(c, y0, y1, y2, y3, d0, d1, d2, d3, x * fma(one - fx, gx, g), x * h)
-            x = load_splat(scratch, w + XW + 48)
-            d = _line4(d, y0, y1, y2, y3, d0, d1, d2, d3, x * fma(two - fx, gx, g), x * h)
-    _accumulate4(scratch, cell, a)
-    _accumulate4(scratch, cell + SLICE, b)
-    _accumulate4(scratch, cell + 2 * SLICE, c)
-    _accumulate4(scratch, cell + 3 * SLICE, d)
+            scatter_run(stencil, offset, stride, shift, unit, velocity, None, mass, None, 0, 0, None, 0.0, 0.0,
+                        ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
 
 
 @kernel(parallel=True)
-def scatter_momentum_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, block_start,
-                           colour_start, colour_block, tile_slot, scratch, base, grid):
-    """Add mass and momentum of every particle to the grid with cubic B-splines; `share` of C is carried."""
+def scatter_affine_momentum(stencil, offset, stride, shift, unit, velocity, affine, mass, cell_size, ranges, colour_start,
+                            colour_range, tile_slot, scratch, base, grid):
+    """Add mass and momentum m (v + C (x_i - x_p)) of every particle to the grid."""
     for colour in range(8):
         first = colour_start[colour]
         for k in prange(colour_start[colour + 1] - first):
-            q, thread = colour_block[first + k], get_thread_id()
+            r, thread = colour_range[first + k], get_thread_id()
             at = thread * SCRATCH
-            zero = const(load(scratch, at), 0.0)
-            _momentum_block_cubic(offset, stride, shift, unit, velocity, affine, mass, cell_size, share, block_start[q],
-                                  block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            add_tile(scratch, at, grid, tile_slot, q)
-
-
-@kernel
-def _force_block_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, begin, end, scratch, at, base, base_at,
-                       zero):
-    clear_tile(scratch, at, zero)
-    weights, records = at + TILE, at + RECORDS
-    first = 5 << (shift - 1)
-    cell = at
-    z4 = (zero, zero, zero, zero)
-    a, b, c, d = z4, z4, z4, z4
-    three, two = const(zero, 3.0), const(zero, 2.0)
-    for p in range(begin, end, WIDTH):
-        cubic_weights(offset, stride, p, first, shift, unit, scratch, weights, base, base_at)
-        _force_records(stress, volume, stride, p, inverse_cell, scratch, records)
-        for lane in range(min(WIDTH, end - p)):
-            here = at + base[base_at + lane]
-            if here != cell:
-                _accumulate4(scratch, cell, a)
-                _accumulate4(scratch, cell + SLICE, b)
-                _accumulate4(scratch, cell + 2 * SLICE, c)
-                _accumulate4(scratch, cell + 3 * SLICE, d)
-                a, b, c, d = z4, z4, z4, z4
-                cell = here
-            r, w = records + WIDTH * lane, weights + lane
-            f = load_splat(scratch, w + FRACTION + 2 * WIDTH)
-            wz = fma(f, fma(f, fma(f, CZ3(f), CZ2(f)), CZ1(f)), CZ0(f))
-            tx, ty = wz * load_quarter(scratch, r), wz * load_quarter(scratch, r + 4)
-            tz = fma(f, fma(three * f, CZ3(f), two * CZ2(f)), CZ1(f)) * load_quarter(scratch, r + 8)
-            y0, y1 = load_splat(scratch, w + YW), load_splat(scratch, w + YW + 16)
-            y2, y3 = load_splat(scratch, w + YW + 32), load_splat(scratch, w + YW + 48)
-            s0, s1 = load_splat(scratch, w + YD), load_splat(scratch, w + YD + 16)
-            s2, s3 = load_splat(scratch, w + YD + 32), load_splat(scratch, w + YD + 48)
-            x, s = load_splat(scratch, w + XW), load_splat(scratch, w + XD)
-            a = _slope_line4(a, y0, y1, y2, y3, s0, s1, s2, s3, fma(s, tx, x * tz), x * ty)
-            x, s = load_splat(scratch, w + XW + 16), load_splat(scratch, w + XD + 16)
-            b = _slope_line4(b, y0, y1, y2, y3, s0, s1, s2, s3, fma(s, tx, x * tz), x * ty)
-            x, s = load_splat(scratch, w + XW + 32), load_splat(scratch, w + XD + 32)
-            c = _slope_line4(c, y0, y1, y2, y3, s0, s1, s2, s3, fma(s, tx, x * tz), x * ty)
-            x, s = load_splat(scratch, w + XW + 48), load_splat(scratch, w + XD + 48)
-            d = _slope_line4(d, y0, y1, y2, y3, s0, s1, s2, s3, fma(s, tx, x * tz), x * ty)
-    _accumulate4(scratch, cell, a)
-    _accumulate4(scratch, cell + SLICE, b)
-    _accumulate4(scratch, cell + 2 * SLICE, c)
-    _accumulate4(scratch, cell + 3 * SLICE, d)
+            scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, None, 0, 0, None, cell_size, 0.0,
+                        ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
 
 
 @kernel(parallel=True)
-def scatter_force_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start, colour_start,
-                        colour_block, tile_slot, scratch, base, grid):
-    """Add - V0 tau grad w of every particle to the force grid with cubic B-splines."""
+def scatter_force(stencil, offset, stride, shift, unit, stress, volume, cell_size, ranges, colour_start, colour_range, tile_slot,
+                  scratch, base, grid):
+    """Add - V0 tau grad w of every particle to the force grid."""
     for colour in range(8):
         first = colour_start[colour]
         for k in prange(colour_start[colour + 1] - first):
-            q, thread = colour_block[first + k], get_thread_id()
+            r, thread = colour_range[first + k], get_thread_id()
             at = thread * SCRATCH
-            zero = const(load(scratch, at), 0.0)
-            _force_block_cubic(offset, stride, shift, unit, stress, volume, inverse_cell, block_start[q],
-                               block_start[q + 1], scratch, at, base, 64 * thread, zero)
-            add_tile(scratch, at, grid, tile_slot, q)
+            scatter_run(stencil, offset, stride, shift, unit, None, None, None, stress, stride, 0, volume, cell_size,
+                        -1.0 / cell_size, ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])

@@ -8,15 +8,18 @@ from __future__ import annotations
 from numba import prange
 
 from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lane_memory import load, store
+from mpm_nodes.kernels.lane_memory import load, prefetch, spread_last, store
 from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import any_lane, broadcast, const, select
 from mpm_nodes.kernels.weights import WEIGHT_SCRATCH
 
 TILE = 2176
 """Tile of 8^3 nodes and a pad: the weightless fourth node of the last row lies outside."""
 RECORDS = TILE + WEIGHT_SCRATCH
 """Where the sixteen particles' records start in the scratch of a thread; weights lie before them."""
-SCRATCH = RECORDS + 2 * WIDTH * WIDTH
+SECOND_TILE = RECORDS + 2 * WIDTH * WIDTH
+"""A second tile, of what FLIP adds."""
+SCRATCH = SECOND_TILE + TILE
 SLICE, ROW = 256, 32
 """Tile strides of x and y, in values."""
 
@@ -29,15 +32,30 @@ def clear_tile(scratch, at, zero):
 
 
 @kernel
+def prefetch_tile(grid, tile_slot, q):
+    """Ask for the cache lines of the grid blocks of particle block q."""
+    for corner in range(8):
+        block = tile_slot[q, corner] * 256
+        for i in range(0, 256, WIDTH):
+            prefetch(grid, block + i)
+
+
+@kernel
 def add_tile(scratch, at, grid, tile_slot, q):
-    """Add a tile to the grid blocks of particle block q."""
+    """Add a tile to the grid blocks of particle block q.
+
+    Rows of zeros are passed over: nearly half of them are, while no particle has drifted out of its block.
+    """
+    zero = const(load(scratch, at), 0.0)
     for corner in range(8):
         block = tile_slot[q, corner] * 256
         tile = at + (corner >> 2) * 4 * SLICE + ((corner >> 1) & 1) * 4 * ROW + (corner & 1) * WIDTH
         for i in range(4):
             for j in range(4):
-                g = block + i * 64 + j * 16
-                store(grid, g, load(grid, g) + load(scratch, tile + i * SLICE + j * ROW))
+                row = load(scratch, tile + i * SLICE + j * ROW)
+                if any_lane(row != zero):
+                    g = block + i * 64 + j * 16
+                    store(grid, g, load(grid, g) + row)
 
 
 @kernel
@@ -49,6 +67,21 @@ def load_tile(scratch, at, grid, tile_slot, q):
         for i in range(4):
             for j in range(4):
                 store(scratch, tile + i * SLICE + j * ROW, load(grid, block + i * 64 + j * 16))
+
+
+@kernel
+def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
+    """Fill a tile with grid - fraction momentum / mass: what a blend of FLIP and PIC adds to a particle's own velocity."""
+    for corner in range(8):
+        block = tile_slot[q, corner] * 256
+        tile = at + (corner >> 2) * 4 * SLICE + ((corner >> 1) & 1) * 4 * ROW + (corner & 1) * WIDTH
+        for i in range(4):
+            for j in range(4):
+                g = block + i * 64 + j * 16
+                p = load(momentum, g)
+                mass, zero = spread_last(p), const(p, 0.0)
+                share = select(mass > zero, broadcast(p, fraction) / mass, zero)
+                store(scratch, tile + i * SLICE + j * ROW, load(grid, g) - share * p)
 
 
 @kernel(parallel=True)

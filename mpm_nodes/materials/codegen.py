@@ -5,9 +5,9 @@ module file, written from templates into the JIT cache folder and imported by pa
 code.
 
 Layout: an attribute of r rows is a flat array, row k at [k * stride : k * stride + count]. A segment is a half-open
-range [start, end) of particles of one material, a row of `segments`, shape (nseg, 2), int64. Lanes beyond the end of a
-segment are computed and thrown away: no value outside is written, but up to 15 elements behind a row's last segment
-are read, so every row needs that much room (stride >= last end + 15).
+range [start, end) of particles of one material in one block, a row (start, end, block) of `segments`, int64. Lanes
+beyond the end of a segment are computed and thrown away: no value outside is written, but up to 15 elements behind a
+row's last segment are read, so every row needs that much room (stride >= last end + 15).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels import jit
 from mpm_nodes.materials.contract import Law, LawError, law
+from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
 
 __all__ = ["LawKernels", "law_kernels"]
 
@@ -40,12 +41,15 @@ class LawKernels:
 
     Attributes:
         law: The law.
-        stress: `(state..., L, scale, tau, stride, segments, nseg, coeffs, dt)`: writes the Kirchhoff stress of explicit
+        stress: `(state..., L, scale, tau, stride, segments, coeffs, dt)`: writes the Kirchhoff stress of explicit
             steps to the 6 rows of `tau` [Pa]; `L` is the stored velocity gradient (read by viscous laws only).
-        advance: `(state..., L, stride, segments, nseg, coeffs, dt)`: state <- trial state for A = dt L.
-        project: `(state..., scale, stride, segments, nseg, coeffs, dt)`: state <- return map, or None.
-        limits: `(state..., velocity, L, scale, stride, segments, nseg, coeffs, out)`: writes max |v|^2, max |L|^2 and
-            the fastest wave [m/s] of each segment to `out`, shape (nseg, 3), float64; infinity for what is not finite.
+        advance: `(state..., L, stride, segments, coeffs, dt)`: state <- trial state for A = dt L.
+        project: `(state..., scale, stride, segments, coeffs, dt)`: state <- return map, or None.
+        scatter_with_forces: stress, then the scatter of m v + dt f; see `fused_loops` for the arguments of this and the next.
+        scatter_apart: stress, then the scatters of momentum and of force; `scatter_apart_flip` without C.
+        gather_and_update: gather, advance, project, limits and, if asked for, the move; `gather_and_update_flip` with FLIP.
+        limits: `(state..., L, scale, stride, segments, coeffs, out)`: writes max |L|^2 and the fastest wave [m/s] of each
+            segment to `out`, shape (segments, 2), float64; infinity for what is not finite.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
     """
@@ -55,6 +59,11 @@ class LawKernels:
     advance: Callable[..., None]
     project: Callable[..., None] | None
     limits: Callable[..., None]
+    scatter_with_forces: Callable[..., None]
+    scatter_apart: Callable[..., None]
+    scatter_apart_flip: Callable[..., None]
+    gather_and_update: Callable[..., None]
+    gather_and_update_flip: Callable[..., None]
 
 
 def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
@@ -71,7 +80,10 @@ def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
 @functools.cache
 def _kernels_of(found: Law) -> LawKernels:
     module = _import_file(_write(found))
-    return LawKernels(found, module.stress, module.advance, getattr(module, "project", None), module.limits)
+    return LawKernels(found, module.stress, module.advance, getattr(module, "project", None),
+                      *(getattr(module, name) for name in (
+                          "limits", "scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update",
+                          "gather_and_update_flip")))
 
 
 # ---------------------------------------------------------------- the source
@@ -80,22 +92,28 @@ _HEAD = '''"""Loops over particles for the law "{id}", written by mpm_nodes.mate
 import sys
 
 import numpy as np
-from numba import prange
+from numba import get_thread_id, prange
 
 from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lane_memory import lane_constant, load, store, store_first
+from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first
 from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, select
+from mpm_nodes.kernels.motion import move_run
+from mpm_nodes.kernels.scatter import scatter_run
+from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))
+ROWS = {rows}
 '''
 
 # numba's array analysis fails on tuples of lanes in a parallel function: the loop over lanes is a function of its own
 _STRESS = '''
 @inline
-def stress_in({state_names}, velocity_gradient, scale, tau, stride, start, end, coeffs, dt):
+def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, ahead, coeffs, dt):
     for i in range(start, end, 16):
+        {prefetch_state}
         {load_state}
         {load_coeffs}
         {stress}
@@ -107,15 +125,16 @@ def stress_in({state_names}, velocity_gradient, scale, tau, stride, start, end, 
 
 
 @kernel(parallel=True)
-def stress({state_names}, velocity_gradient, scale, tau, stride, segments, nseg, coeffs, dt):
-    for k in prange(nseg):
-        stress_in({state_names}, velocity_gradient, scale, tau, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+def stress({state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
+    for k in prange(segments.shape[0]):
+        stress_in({state_names}, velocity_gradient, scale, tau, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
 '''
 
 _ADVANCE = '''
 @inline
-def advance_in({state_names}, velocity_gradient, stride, start, end, coeffs, dt):
+def advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, coeffs, dt):
     for i in range(start, end, 16):
+        {prefetch_state}
         {load_state}
         {load_unscaled_coeffs}
         step = broadcast(x, dt)
@@ -128,9 +147,9 @@ def advance_in({state_names}, velocity_gradient, stride, start, end, coeffs, dt)
 
 
 @kernel(parallel=True)
-def advance({state_names}, velocity_gradient, stride, segments, nseg, coeffs, dt):
-    for k in prange(nseg):
-        advance_in({state_names}, velocity_gradient, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+def advance({state_names}, velocity_gradient, stride, segments, coeffs, dt):
+    for k in prange(segments.shape[0]):
+        advance_in({state_names}, velocity_gradient, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
 '''
 
 _PROJECT = '''
@@ -147,8 +166,8 @@ def project_in({state_names}, scale, stride, start, end, coeffs, dt):
 
 
 @kernel(parallel=True)
-def project({state_names}, scale, stride, segments, nseg, coeffs, dt):
-    for k in prange(nseg):
+def project({state_names}, scale, stride, segments, coeffs, dt):
+    for k in prange(segments.shape[0]):
         project_in({state_names}, scale, stride, segments[k, 0], segments[k, 1], coeffs, dt)
 '''
 
@@ -161,29 +180,26 @@ def seen(value, inside):
 
 
 @inline
-def limits_in({state_names}, velocity, velocity_gradient, scale, stride, start, end, coeffs, out, k):
-    zero = const(load(velocity, start), 0.0)
-    speed, gradient, wave = zero, zero, zero
+def limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, out, k):
+    zero = const(load(velocity_gradient, L_shift + start), 0.0)
+    gradient, wave = zero, zero
     for i in range(start, end, 16):
         {load_state}
         {load_coeffs}
-        v = (load(velocity, i), load(velocity, stride + i), load(velocity, 2 * stride + i))
         L = {load_gradient}
         inside = lane_index(x) < broadcast(x, end - i)
-        speed = maximum(speed, seen(mat3.dot(v, v), inside))
         gradient = maximum(gradient, seen(mat3.double_dot(L, L), inside))
         wave = maximum(wave, seen(law.wave_speed(state, c), inside))
-    out[k, 0], out[k, 1], out[k, 2] = hmax(speed), hmax(gradient), hmax(wave)
-    for j in range(3):
+    out[k, 0], out[k, 1] = hmax(gradient), hmax(wave)
+    for j in range(2):
         if out[k, j] > 2.9e38:
             out[k, j] = np.inf
 
 
 @kernel(parallel=True, fastmath=False)
-def limits({state_names}, velocity, velocity_gradient, scale, stride, segments, nseg, coeffs, out):
-    for k in prange(nseg):
-        limits_in({state_names}, velocity, velocity_gradient, scale, stride, segments[k, 0], segments[k, 1], coeffs,
-                  out, k)
+def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, out):
+    for k in prange(segments.shape[0]):
+        limits_in({state_names}, velocity_gradient, stride, 0, scale, stride, segments[k, 0], segments[k, 1], coeffs, out, k)
 '''
 
 
@@ -195,22 +211,26 @@ def _source(found: Law) -> str:
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
     pieces = {
         "id": found.id,
+        "rows": LOCAL_ROWS,
         "module": found.module.__name__,
         "state_names": ", ".join(found.state),
         "load_state": _lines([f"state = {_tuple(loads)}", f"x = {first}"]),
+        "prefetch_state": _lines(
+            [f"prefetch({name}, {_row(row)} + ahead)" for name in found.state for row in range(ATTRIBUTES[name].rows)]),
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
         "load_coeffs": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
-        "load_gradient": _load("velocity_gradient", 9),
+        "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),
         "stress": _lines(_stress_lines(found)),
     }
     for store, tail in (("store", ""), ("store_first", ", end - i")):
-        pieces[f"{store}_stress"] = _lines(_stores(store, "tau", "p", 6, tail), 12)
+        pieces[f"{store}_stress"] = _lines(
+            [f"{store}(tau, {row} * tau_stride + tau_shift + i, p[{row}]{tail})" for row in range(6)], 12)
         pieces[f"{store}_state"] = _lines(
             [line for index, name in enumerate(found.state)
              for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
     parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
-    return "\n".join(part.format(**pieces) for part in parts)
+    return "\n".join([*(part.format(**pieces) for part in parts), fused_source(found.function("project") is not None, pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:

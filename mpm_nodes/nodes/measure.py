@@ -31,6 +31,7 @@ def measure_density(
         MpmNodesError: The particles have no mass.
     """
     from mpm_nodes.kernels import gather, scatter
+    from mpm_nodes.kernels.weights import STENCIL
     from mpm_nodes.solver.grid import GridStore
     from mpm_nodes.solver.state import ParticleStore
 
@@ -45,13 +46,12 @@ def measure_density(
     grid = GridStore(store)
     grid.follow()
     grid.clear("momentum")
-    rows = store.array("velocity"), store.array("affine")
-    getattr(scatter, f"scatter_momentum_{kernel.value}")(
-        *store.geometry(), *rows, store.array("mass"), h, 0.0, *grid.scatter_tables(), grid.array("momentum"))
+    place = (STENCIL[kernel.value], *store.geometry())
+    scatter.scatter_momentum(*place, store.array("velocity"), store.array("mass"), *grid.scatter_tables(), grid.array("momentum"))
     # the gather takes vectors: the mass goes along as one
     grid.pack("velocity", np.repeat(grid.unpack("mass")[:, None], 3, axis=1))
-    getattr(gather, f"gather_{kernel.value}")(
-        *store.geometry(), *rows, store.array("velocity_gradient"), 0.0, 1.0, 1.0, *grid.gather_tables(), grid.array("velocity"))
+    rows = (store.array(name) for name in ("velocity", "affine", "velocity_gradient"))
+    gather.gather(*place, *rows, 1.0, *grid.gather_tables(), grid.array("velocity"))
     density = np.empty(len(particles))
     density[store.unpack("id")] = store.unpack("velocity")[:, 0] / h**3
     columns = {**particles.attributes, "density": density.astype(np.float32)}

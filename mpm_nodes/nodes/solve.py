@@ -110,7 +110,8 @@ def solve(
     if solver is None:
         solver = SubstepSolver(
             concatenate(sources), substeps, cell_size=settings.cell_size, colliders=(), walls=walls, emitters=emitters,
-            dtype=np.float32 if precision is Precision.SINGLE else np.float64, checked=ctx.checked)
+            dtype=np.float32 if precision is Precision.SINGLE else np.float64, checked=ctx.checked,
+            fuse=ctx.fuse)
         if previous is not None:
             previous.revive(solver)
     if ctx.frame > max(start_frame, settings.start):
@@ -124,7 +125,8 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
     begin, length = solver.time, ctx.frame_duration * time_scale
     end, shot_begin = begin + length, ctx.time - ctx.frame_duration
     solver.set_colliders(colliders, clock=(begin, shot_begin, time_scale))
-    solver.particles.sorted = False  # every frame begins with a sort: a resumed solve then continues with the same bits
+    # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
+    solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
     step.frame, step.substep = ctx.frame, 0
 
@@ -138,7 +140,7 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
     while end - solver.time > 1e-9 * length:
         frame = at(solver.time)
         step.dt_min, step.dt_max = sampled("dt_min", dt_min, frame), sampled("dt_max", dt_max, frame)
-        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=ctx.check_cancel)
+        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=ctx.check_cancel, keep=False)
         ctx.report("substep", dt=dt, limit=step.report.get("limit"), limit_material=step.report.get("limit_material"),
                    particles=solver.particles.count)
     solver.time = end

@@ -10,7 +10,11 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels import binning, tiles
 from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.materials.fused_loops import LOCAL_ROWS
 from mpm_nodes.solver.state import PAD, ParticleStore, aligned
+
+LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
+"""Mass of an empty node over the mean particle mass: below it, the quotient of force and mass outgrows the rounding of a gather."""
 
 
 class GridStore:
@@ -20,8 +24,9 @@ class GridStore:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
         coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
         tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8), int32.
-        colour_start: First entry of each of the 8 colours in `colour_block`.
-        least_mass: Nodes lighter than this [kg] count as empty: 1e-14 of the mean particle mass.
+        colours: Of all blocks, then of each material's runs: first entry of each of the 8 colours, and ranges by colour.
+        local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
+        least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
         generation: That of the particles when the tables were built.
     """
 
@@ -36,17 +41,18 @@ class GridStore:
         self.count = 0
         self.coord = np.zeros((0, 3), np.int32)
         self.tile_slot = np.zeros((0, 8), np.int32)
-        self.colour_start, self.colour_block = np.zeros(9, np.int64), np.zeros(0, np.int64)
+        self.colours: list[tuple[np.ndarray, np.ndarray]] = []
         self._arrays: dict[str, np.ndarray] = {name: aligned(PAD, self.dtype) for name in ("momentum", "force", "velocity")}
         self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
         self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        self.local, self.local_stride = aligned(PAD, self.dtype), 0
         self.least_mass = 0.0
         self.generation = -1
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated for the grid."""
-        return sum(array.nbytes for array in self._arrays.values()) + self.scratch.nbytes
+        return sum(array.nbytes for array in self._arrays.values()) + self.scratch.nbytes + self.local.nbytes
 
     def array(self, name: str) -> np.ndarray:
         """Return the flat nodes of "momentum" (with the mass), "force" or "velocity": four values a node."""
@@ -67,15 +73,19 @@ class GridStore:
                 f"pack 'position': a stage moved a particle by more than half a cell ({0.5 * self.h:g} m) after the grid was "
                 "filled and before it was read back; wire that stage before rasterize, or make it the last one")
 
-    def scatter_tables(self) -> tuple[np.ndarray, ...]:
-        """Return what scatter kernels need besides the attributes."""
+    def scatter_tables(self, material: int | None = None) -> tuple[Any, ...]:
+        """Return what scatter kernels need besides the attributes, for all particles or those of one material."""
         self.check()
-        return (self.particles.block_start, self.colour_start, self.colour_block, self.tile_slot, self.scratch, self.base)
+        place = 0 if material is None else 1 + material
+        return (self._ranges(material), *self.colours[place], self.tile_slot, self.scratch, self.base)
 
-    def gather_tables(self) -> tuple[Any, ...]:
-        """Return what gather kernels need besides the attributes."""
+    def gather_tables(self, material: int | None = None) -> tuple[Any, ...]:
+        """Return what gather kernels need besides the attributes, for all particles or those of one material."""
         self.check()
-        return (self.particles.block_start, self.particles.block_count, self.tile_slot, self.scratch, self.base)
+        return (self._ranges(material), self.tile_slot, self.scratch, self.base)
+
+    def _ranges(self, material: int | None) -> np.ndarray:
+        return self.particles.ranges if material is None else self.particles.segments[material]
 
     def follow(self) -> None:
         """Rebuild the block tables after the particles were sorted anew."""
@@ -90,17 +100,24 @@ class GridStore:
         self.count = len(unique)
         self.coord = np.empty((self.count, 3), np.int32)
         binning.unpack_coord(unique, self.coord)
-        self.colour_start, self.colour_block = np.empty(9, np.int64), np.empty(blocks, np.int64)
-        binning.colour_blocks(particles.block_coord, blocks, self.colour_start, self.colour_block)
+        self.colours = [self._coloured(ranges) for ranges in (particles.ranges, *particles.segments)]
         needed = 256 * self.count + PAD
         if self._arrays["momentum"].size < needed:
             self._arrays = {name: aligned(needed * 5 // 4 // 16 * 16 + PAD, self.dtype) for name in self._arrays}
         if self.scratch.size < tiles.SCRATCH * thread_count():
             self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
             self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        self.local_stride = int(np.diff(particles.block_start).max(initial=0)) // 16 * 16 + 16 + PAD
+        if self.local.size < thread_count() * LOCAL_ROWS * self.local_stride + PAD:
+            self.local = aligned(thread_count() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
         mass = particles.array("mass")[: particles.count]
-        self.least_mass = 1e-14 * float(mass.mean()) if particles.count else 0.0
+        self.least_mass = LEAST_MASS[self.dtype] * float(mass.mean()) if particles.count else 0.0
         self.generation = particles.generation
+
+    def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        colour_start, colour_range = np.empty(9, np.int64), np.empty(len(ranges), np.int64)
+        binning.colour_ranges(self.particles.block_coord, ranges, colour_start, colour_range)
+        return colour_start, colour_range
 
     def clear(self, name: str) -> None:
         """Zero the nodes of "momentum", "force" or "velocity"."""

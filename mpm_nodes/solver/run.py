@@ -18,9 +18,11 @@ from mpm_nodes.data import (
     MpmNodesError,
     Particles,
     StepContext,
+    WallRule,
     Walls,
     merge_materials,
 )
+from mpm_nodes.graph.fusion import fused
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.kernels.weights import DRIFT_LIMIT
 from mpm_nodes.materials.codegen import law_kernels
@@ -28,10 +30,11 @@ from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 
-SORT_INTERVAL = 32
+SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
@@ -55,6 +58,7 @@ class SubstepSolver:
         dtype: numpy.float32 or numpy.float64.
         origin: World position of a grid node [m]; None takes the low corner of the walls, else of the particles.
         checked: Run every stage twice and compare what it declares with what it does (slow).
+        fuse: Let neighbouring stages run as one kernel where the graph allows it; the numbers are the same to rounding.
 
     Raises:
         MpmNodesError: The graph, a material or the particles cannot be used; the message says why.
@@ -63,7 +67,7 @@ class SubstepSolver:
     def __init__(self, particles: Particles, substeps: Any = "explicit_apic", *, cell_size: float | None = None,
                  colliders: Sequence[Collider] = (), walls: Walls | None = None, emitters: Sequence[Emitter] = (),
                  gravity: Any = (0.0, -9.81, 0.0), dt_min: float = 0.0, dt_max: float = 0.01, dtype: Any = np.float32,
-                 origin: Any = None, checked: bool = False) -> None:
+                 origin: Any = None, checked: bool = False, fuse: bool = True) -> None:
         self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
         if not len(particles) and not emitters:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
@@ -75,7 +79,7 @@ class SubstepSolver:
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
         self.dtype = np.dtype(dtype)
-        laws = tuple(_bound(material, self.dtype) for material in self.materials)
+        laws = tuple(_bound(index, material, self.dtype) for index, material in enumerate(self.materials))
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
         self.plan = substeps if isinstance(substeps, SubstepPlan) else plan_substeps(substeps, state_names)
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
@@ -86,21 +90,28 @@ class SubstepSolver:
         self.particles = ParticleStore(
             names, cell_size=self.cell_size, dtype=self.dtype, materials=len(self.materials),
             origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
+        unfused = self.plan
+        self.plan = fused(unfused, FUSIONS) if fuse else unfused
         self.particles.laws = laws
         self.transient = _transient(self.plan) - columns - set(ALWAYS)
         self.grid = GridStore(self.particles)
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
         self.time, self.next_id, self.substeps_done = 0.0, 0, 0
-        self.stage_seconds: dict[str, float] = {planned.id: 0.0 for planned in self.plan.stages}
+        self.stage_seconds: dict[str, float] = {"sort": 0.0, **{planned.id: 0.0 for planned in self.plan.stages}}
         self.colliders: ColliderSet | None = None
         self.set_colliders(colliders)
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(_completed(initial, particles, self.materials))
-        cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in self.plan.stages)
+        cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in unfused.stages)
         self._drift_limit = DRIFT_LIMIT["cubic" if cubic else "quadratic"]
         fills_grid = [any(domain == "grid" for domain, _ in planned.writes) for planned in self.plan.stages]
+        limiting = ("velocity", "velocity_gradient", "stiffness_scale", *state_names)
+        self._limiting = frozenset(("particles", name) for name in limiting)
+        # the velocity gradient must be there when the limits of dt are measured anew, and for stages of the user
+        self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
+            not planned.declaration.is_builtin for planned in unfused.stages)
         self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
 
     # ---------------------------------------------------------------- running
@@ -117,7 +128,7 @@ class SubstepSolver:
             {"particles": self.particles, "grid": self.grid, "colliders": self.colliders}, self.step_context)
 
     def step(self, dt: float | None = None, *, time_left: float = np.inf, frame: float = 0.0,
-             check_cancel: Callable[[], None] = lambda: None) -> float:
+             check_cancel: Callable[[], None] = lambda: None, keep: bool = True) -> float:
         """Run one substep and return its length [s].
 
         Args:
@@ -125,6 +136,8 @@ class SubstepSolver:
             time_left: Longest substep allowed.
             frame: Fractional frame at which keyed knobs are sampled.
             check_cancel: Raises when the user asked to stop; called before every stage.
+            keep: Store attributes that no later substep reads (stress, velocity gradient), for whoever looks at the state after
+                this substep. One that uses up `time_left` stores them always.
 
         Raises:
             SimulationDiverged: The solve left the stable range.
@@ -140,10 +153,13 @@ class SubstepSolver:
         self._dispatch.sample(frame)
         for planned, call, grid_is_empty in zip(
                 self._dispatch.stages, self._dispatch.calls, self._grid_is_empty, strict=True):
-            if dt is not None and planned.declaration.sets:
+            if dt is not None and planned.sets:
                 continue
             check_cancel()
             begin = clock.perf_counter()
+            if self._limiting & planned.writes:
+                self.particles.limits = None
+            step.keep = keep or self.checked or self._lasting or step.dt >= step.time_left * (1.0 - 1e-9)
             if self.checked:
                 run_checked(planned, call, self.particles, self.grid)
             else:
@@ -165,16 +181,17 @@ class SubstepSolver:
         """Run substeps for `duration` seconds and return how many."""
         end, count = self.time + duration, 0
         while end - self.time > 1e-12 * max(1.0, end):
-            self.step(dt, time_left=end - self.time)
+            self.step(dt, time_left=end - self.time, keep=False)
             count += 1
         return count
 
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
-        particles = self.particles
+        particles, begin = self.particles, clock.perf_counter()
         if not particles.sorted or particles.drift >= self._drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()
+        self.stage_seconds["sort"] += clock.perf_counter() - begin
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
@@ -201,10 +218,10 @@ def _transient(plan: SubstepPlan) -> set[str]:
     return {name for name, written_first in found.items() if written_first}
 
 
-def _bound(material: Material, dtype: np.dtype) -> BoundLaw:
+def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     law, coefficients = law_of(material)
     viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
-    return BoundLaw(material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
+    return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
                     law.state)
 
 

@@ -9,6 +9,7 @@ precision does not depend on the distance from the origin and slow creep is not 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,22 +17,36 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Attribute, MpmNodesError
-from mpm_nodes.kernels import binning, weights
+from mpm_nodes.kernels import binning, motion, weights
 from mpm_nodes.kernels.jit import thread_count
 
 PAD = 64
 """Elements behind every array that a sixteen-lane access may touch."""
 
+ROW_SPREAD, ROW_OFFSET = 1024, 208
+"""Strides of large solves are 1024 n + 208: 13 lines past a page in float32, so that 64 rows share none."""
+
 STATE_FORMAT = 1
 """Raised when checkpoints of older versions can no longer be continued."""
 
 
+LINE, PAGE = 64, 4096
+_first_lines = itertools.cycle(range(0, PAGE // LINE, 5))
+
+
 def aligned(count: int, dtype: Any) -> np.ndarray:
-    """Return a zeroed 1-D array whose data starts on a cache line."""
+    """Return a zeroed 1-D array whose data starts on a cache line.
+
+    Large arrays start at different lines of a page, since a kernel reads dozens of rows side by side: those with equal
+    addresses modulo a page would drive each other out of the first-level cache.
+    """
     dtype = np.dtype(dtype)
-    raw = np.zeros(count * dtype.itemsize + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + count * dtype.itemsize].view(dtype)
+    size = count * dtype.itemsize
+    # not np.zeros: NumPy asks for huge pages for np.empty only, and they speed up the sort's scattered reads
+    raw = np.empty(size + PAGE + LINE, np.uint8)
+    raw.fill(0)
+    start = -raw.ctypes.data % LINE + (next(_first_lines) * LINE if size >= 16 * PAGE else 0)
+    return raw[start : start + size].view(dtype)
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,7 @@ class BoundLaw:
     """A material of this solve, ready for kernels.
 
     Attributes:
+        index: Its place among the materials.
         label: What messages call the material.
         kernels: Compiled loops of its law.
         coefficients: Coefficients of the law, float64.
@@ -47,6 +63,7 @@ class BoundLaw:
         names: State attributes, in the law's order.
     """
 
+    index: int
     label: str
     kernels: Any
     coefficients: np.ndarray
@@ -73,7 +90,9 @@ class ParticleStore:
         block_coord: Shape (blocks, 3), int32.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
-        segments: Per material, the (begin, end) of its runs, shape (runs, 2), int64.
+        segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
+        stale: Attributes whose rows hold nothing: a fused stage used and dropped them inside the last substep.
+        limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
         generation: Counts the block tables: what was built for an older one does not fit.
     """
@@ -97,7 +116,11 @@ class ParticleStore:
         self._spare: dict[str, np.ndarray] = {}
         self.block_coord = np.zeros((0, 3), np.int32)
         self.block_start = np.zeros(1, np.int64)
-        self.segments = [np.zeros((0, 2), np.int64) for _ in range(materials)]
+        self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
+        self.stale: set[str] = set()
+        self.limits: list[tuple[float, float, float]] | None = None
+        self._ranges = np.zeros((0, 3), np.int64)
+        self._ranged: np.ndarray | None = None
         self.laws: tuple[BoundLaw, ...] = ()
         self.drift = 0.0
         self.sorted = True
@@ -129,19 +152,33 @@ class ParticleStore:
         return self.offset, self.stride, self.shift, 1.0 / self.unit
 
     def runs(self) -> Iterator[tuple[BoundLaw, np.ndarray]]:
-        """Yield each material that has particles: its law and its (begin, end) runs."""
+        """Yield each material that has particles: its law and its (begin, end, block) runs."""
         for law, segments in zip(self.laws, self.segments, strict=True):
             if len(segments):
                 yield law, segments
 
     def law_limits(self) -> Iterator[tuple[BoundLaw, float, float, float]]:
         """Yield per material its law, largest speed [m/s], largest |grad v| [1/s] and fastest wave [m/s]."""
-        for law, segments in self.runs():
-            out = np.empty((len(segments), 3))
-            law.kernels.limits(*law.state(self), self.array("velocity"), self.array("velocity_gradient"),
-                               self.optional("stiffness_scale"), self.stride, segments, len(segments), law.coefficients, out)
-            speed2, gradient2, wave = out.max(axis=0)
-            yield law, float(np.sqrt(speed2)), float(np.sqrt(gradient2)), float(wave)
+        if self.limits is None:
+            self._refuse_stale("velocity_gradient")
+            self.limits = [self._measured(law, segments) for law, segments in self.runs()]
+        for (law, _), limits in zip(self.runs(), self.limits, strict=True):
+            yield law, *limits
+
+    def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:
+        speed, strain = np.empty(len(segments)), np.empty((len(segments), 2))
+        motion.largest_speeds(self.array("velocity"), self.stride, segments, speed)
+        law.kernels.limits(*law.state(self), self.array("velocity_gradient"), self.optional("stiffness_scale"), self.stride,
+                           segments, law.coefficients, strain)
+        return float(np.sqrt(speed.max())), float(np.sqrt(strain[:, 0].max())), float(strain[:, 1].max())
+
+    @property
+    def ranges(self) -> np.ndarray:
+        """(begin, end, block) of every block, shape (blocks, 3), int64."""
+        if self._ranged is not self.block_start:
+            self._ranges = np.stack([self.block_start[:-1], self.block_start[1:], np.arange(self.block_count)], axis=1)
+            self._ranged = self.block_start
+        return self._ranges
 
     @property
     def block_count(self) -> int:
@@ -165,7 +202,12 @@ class ParticleStore:
 
     # ---------------------------------------------------------------- NumPy in and out
     def unpack(self, name: str) -> np.ndarray:
-        """Return a copy of an attribute, shape (count, *shape), in memory order; `position` is float64 [m]."""
+        """Return a copy of an attribute, shape (count, *shape), in memory order; `position` is float64 [m].
+
+        Raises:
+            MpmNodesError: The attribute is unknown, or lived only inside the last substep.
+        """
+        self._refuse_stale(name)
         if name == "position":
             per_block = np.diff(self.block_start)
             corner = self.origin + self.h * (4.0 * self.block_coord + 3.5)
@@ -173,6 +215,10 @@ class ParticleStore:
             position += self.h * (self.rows("position").T / self.unit)
             return position
         return np.ascontiguousarray(self.rows(name).T).reshape(self.count, *self.table[name].shape)
+
+    def _refuse_stale(self, name: str) -> None:
+        if name in self.stale:
+            raise MpmNodesError(f"attribute '{name}' was not kept by the last substep; run that one with step(keep=True)")
 
     def pack(self, name: str, values: np.ndarray) -> None:
         """Write an attribute from shape (count, *shape).
@@ -184,6 +230,8 @@ class ParticleStore:
         """
         shape = (self.count, *((3,) if name == "position" else self.table[name].shape))
         values = np.asarray(values)
+        self.limits = None
+        self.stale.discard(name)
         if values.shape != shape:
             raise MpmNodesError(f"pack '{name}': shape {values.shape} given, {shape} needed")
         if name == "position":
@@ -223,9 +271,10 @@ class ParticleStore:
             rows[:, : keep.sum()] = rows[:, keep]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
-        runs = [kept_before[segments].astype(np.int64) for segments in self.segments]
-        self.segments = [np.ascontiguousarray(run[run[:, 1] > run[:, 0]]) for run in runs]
+        # a run may become empty but keeps its row: the grid's tables name it
+        self.segments = [np.column_stack([kept_before[runs[:, :2]], runs[:, 2]]).astype(np.int64) for runs in self.segments]
         self.count = int(keep.sum())
+        self.limits = None
         self.sorted = False
 
     def reserve(self, count: int) -> None:
@@ -233,6 +282,8 @@ class ParticleStore:
         if count + PAD <= self.stride:
             return
         stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16
+        if stride >= 16 * ROW_SPREAD:  # rows at different lines of a page, for the reason given in `aligned`
+            stride += -(stride - ROW_OFFSET) % ROW_SPREAD
         self._arrays = {name: self._resized(name, stride) for name in self.names}
         offset = aligned(3 * stride + PAD, self._int)
         for axis in range(3):
@@ -288,9 +339,10 @@ class ParticleStore:
         """Note a new block table: the grid's tables no longer fit, and the runs of each material are found anew."""
         self.sorted = False
         self.generation += 1
+        self.limits = None
         material = self.array("material")[: self.count]
         cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
-        runs = np.stack([cuts[:-1], cuts[1:]], 1)
+        runs = np.stack([cuts[:-1], cuts[1:], np.searchsorted(self.block_start, cuts[:-1], side="right") - 1], 1)
         self.segments = [np.ascontiguousarray(runs[material[runs[:, 0]] == m]) for m in range(self.materials)]
 
     # ---------------------------------------------------------------- sorting
@@ -322,13 +374,15 @@ class ParticleStore:
         binning.unpack_coord(unique, self.block_coord)
         self.block_start = new_start
         begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
-        self.segments = [np.ascontiguousarray(np.stack([b, e], 1)[e > b])
+        self.segments = [np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64)
                          for b, e in zip(begin.T, end.T, strict=True)]
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation += 1
 
     def _move(self, source: np.ndarray, home: np.ndarray) -> None:
         for name in self.names:
+            if name in self.stale:
+                continue
             old = self._arrays[name]
             new = self._take_spare(old)
             binning.move_rows(old, self.stride, new, self.stride, self.table[name].rows, source, self.count)

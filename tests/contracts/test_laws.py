@@ -215,8 +215,7 @@ def test_a_users_law_works_everywhere(spring):
         np.zeros(0, np.float32),
         tau,
         stride,
-        np.array([[0, 20]]),
-        1,
+        np.array([[0, 20, 0]]),
         found.coefficients(),
         1e-3,
     )

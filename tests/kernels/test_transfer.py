@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import flip, gather, motion, scatter, weights
+from mpm_nodes.kernels import gather, motion, scatter, weights
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 
@@ -52,8 +52,13 @@ def make(dtype, kernel, count=150, drift=True):
     return store, grid
 
 
-def common(store, grid):
-    return (store.block_start, grid.colour_start, grid.colour_block, grid.tile_slot, grid.scratch, grid.base)
+def start(store, kernel):
+    return (weights.STENCIL[kernel], *store.geometry())
+
+
+def run_gather(store, grid, kernel):
+    rows = (store.array(name) for name in ("velocity", "affine", "velocity_gradient"))
+    gather.gather(*start(store, kernel), *rows, 1 / H, *grid.gather_tables(), grid.array("velocity"))
 
 
 def tolerance(dtype):
@@ -66,9 +71,8 @@ def test_scatter_momentum_is_the_apic_sum(dtype, kernel):
     """m_i = sum w m and m_i v_i = sum w m (v + C (x_i - x_p)), for particles that drifted out of their block too."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    kernel_function = getattr(scatter, f"scatter_momentum_{kernel}")
-    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
-            store.array("mass"), H, 1.0, *common(store, grid), grid.array("momentum"))
+    scatter.scatter_affine_momentum(*start(store, kernel), store.array("velocity"), store.array("affine"), store.array("mass"), H,
+                                    *grid.scatter_tables(), grid.array("momentum"))
     w, _, node, x = stencil(kernel, store, grid)
     m, v, c = store.unpack("mass"), store.unpack("velocity"), store.unpack("affine")
     local = v[:, None] + np.einsum("pab,pnb->pna", c, node[None] - x[:, None])
@@ -82,9 +86,8 @@ def test_scatter_force_is_the_stress_divergence(dtype, kernel):
     """f_i = - sum V0 tau grad w; forces sum to zero."""
     store, grid = make(dtype, kernel)
     grid.clear("force")
-    kernel_function = getattr(scatter, f"scatter_force_{kernel}")
-    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("stress"), store.array("volume"), 1 / H,
-            *common(store, grid), grid.array("force"))
+    scatter.scatter_force(*start(store, kernel), store.array("stress"), store.array("volume"), H, *grid.scatter_tables(),
+                          grid.array("force"))
     _, gradient, _, _ = stencil(kernel, store, grid)
     xx, xy, xz, yy, yz, zz = store.unpack("stress").T
     tau = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
@@ -100,10 +103,7 @@ def test_gather_gives_velocity_affine_and_gradient(dtype, kernel):
     store, grid = make(dtype, kernel)
     grid.pack("velocity", np.random.default_rng(5).normal(size=(64 * grid.count, 3)))
     inverse_inertia = {"quadratic": 4.0, "cubic": 3.0}[kernel]
-    kernel_function = getattr(gather, f"gather_{kernel}")
-    kernel_function(store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
-           store.array("velocity_gradient"), 0.0, inverse_inertia / H, 1 / H, store.block_start, store.block_count,
-           grid.tile_slot, grid.scratch, grid.base, grid.array("velocity"))
+    run_gather(store, grid, kernel)
     w, gradient, node, x = stencil(kernel, store, grid)
     vi = grid.unpack("velocity").astype(float)
     r = node[None] - x[:, None]
@@ -120,11 +120,7 @@ def test_affine_field_is_reproduced(kernel):
     store, grid = make(np.float64, kernel)
     w = np.random.default_rng(2).normal(size=(3, 3))
     grid.pack("velocity", grid.unpack("position") @ w.T + 1.0)
-    inverse_inertia = {"quadratic": 4.0, "cubic": 3.0}[kernel]
-    getattr(gather, f"gather_{kernel}")(
-        store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
-        store.array("velocity_gradient"), 0.0, inverse_inertia / H, 1 / H, store.block_start, store.block_count,
-        grid.tile_slot, grid.scratch, grid.base, grid.array("velocity"))
+    run_gather(store, grid, kernel)
     np.testing.assert_allclose(store.unpack("velocity"), store.unpack("position") @ w.T + 1.0, atol=1e-12)
     np.testing.assert_allclose(store.unpack("affine"), np.broadcast_to(w, (store.count, 3, 3)), atol=1e-11)
     np.testing.assert_allclose(store.unpack("velocity_gradient"), np.broadcast_to(w, (store.count, 3, 3)), atol=1e-11)
@@ -132,20 +128,26 @@ def test_affine_field_is_reproduced(kernel):
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_flip_keeps_the_difference(dtype, kernel):
-    """The kept part is a (v_p - sum w v_i) with v_i = momentum / mass."""
+def test_flip_adds_the_change_to_the_particles_own_velocity(dtype, kernel):
+    """v_p <- a v_p + sum w (v* - a v_i) with v_i = momentum / mass, zero where there is no mass; C and L are those of v*."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    getattr(scatter, f"scatter_momentum_{kernel}")(
-        store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), store.array("affine"),
-        store.array("mass"), H, 0.0, *common(store, grid), grid.array("momentum"))
+    scatter.scatter_momentum(*start(store, kernel), store.array("velocity"), store.array("mass"), *grid.scatter_tables(),
+                             grid.array("momentum"))
+    grid.pack("velocity", np.random.default_rng(5).normal(size=(64 * grid.count, 3)))
     w, _, _, _ = stencil(kernel, store, grid)
     before, mass = store.unpack("velocity").astype(float), grid.unpack("mass").astype(float)
-    vi = np.where(mass[:, None] > 0, grid.unpack("momentum") / np.where(mass > 0, mass, 1)[:, None], 0)
-    getattr(flip, f"keep_flip_{kernel}")(
-        store.offset, store.stride, store.shift, 1 / store.unit, store.array("velocity"), 0.95, store.block_start,
-        store.block_count, grid.tile_slot, grid.scratch, grid.base, grid.array("momentum"))
-    np.testing.assert_allclose(store.unpack("velocity"), 0.95 * (before - w @ vi), atol=2 * tolerance(dtype))
+    old = np.where(mass[:, None] > 0, grid.unpack("momentum") / np.where(mass > 0, mass, 1)[:, None], 0)
+    new = grid.unpack("velocity").astype(float)
+    rows = [store.array(name) for name in ("velocity", "affine", "velocity_gradient")]
+    run_gather(store, grid, kernel)
+    plain = store.unpack("affine"), store.unpack("velocity_gradient")
+    store.pack("velocity", before)
+    gather.gather_flip(*start(store, kernel), *rows, 1 / H, *grid.gather_tables(), grid.array("velocity"), grid.array("momentum"),
+                       0.95)
+    np.testing.assert_allclose(store.unpack("velocity"), 0.95 * before + w @ (new - 0.95 * old), atol=2 * tolerance(dtype))
+    for name, rows in zip(("affine", "velocity_gradient"), plain, strict=True):
+        np.testing.assert_allclose(store.unpack(name), rows, atol=tolerance(dtype) / H)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -169,12 +171,11 @@ def test_slow_creep_is_not_lost(dtype):
     store = ParticleStore([], cell_size=0.05, origin=(1000.0, 0.0, 0.0), dtype=dtype)
     store.append({"position": np.array([[1000.11, 0.01, 0.02]]), "velocity": np.array([[1e-3, 0.0, 0.0]])})
     store.sort()
-    start, largest = store.unpack("position")[0, 0], np.zeros((1, 2))
+    begin, largest = store.unpack("position")[0, 0], np.zeros((1, 3))
     for _ in range(1000):
-        motion.advance_positions(store.offset, store.stride, store.unit, store.array("velocity"), 1e-5 / 0.05,
-                                 store.block_start, store.block_count, largest)
+        motion.move_particles(store.offset, store.stride, store.unit, store.array("velocity"), 1e-5 / 0.05, store.ranges, largest)
     # each step rounds to the fixed-point unit of the position: at most half of one
-    assert abs(store.unpack("position")[0, 0] - start - 1e-5) < 1000 * 0.5 * 0.05 / store.unit + 1e-12
+    assert abs(store.unpack("position")[0, 0] - begin - 1e-5) < 1000 * 0.5 * 0.05 / store.unit + 1e-12
     assert largest[0, 1] == pytest.approx(1e-3 * 1e-5 / 0.05, rel=1e-5)
 
 
@@ -183,10 +184,9 @@ def test_a_runaway_velocity_is_reported_as_infinite():
     store = ParticleStore([], cell_size=0.05)
     store.append({"position": np.zeros((3, 3)), "velocity": np.array([[0, 0, 0], [np.nan, 0, 0], [1.0, 0, 0]])})
     store.sort()
-    largest = np.zeros((1, 2))
-    motion.advance_positions(store.offset, store.stride, store.unit, store.array("velocity"), 1e-3, store.block_start,
-                             store.block_count, largest)
-    assert np.isinf(largest[0, 1])
+    largest = np.zeros((1, 3))
+    motion.move_particles(store.offset, store.stride, store.unit, store.array("velocity"), 1e-3, store.ranges, largest)
+    assert np.isinf(largest[0, 1]) and np.isinf(largest[0, 2])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -11,15 +11,16 @@ import pytest
 from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 
 from mpm_nodes.data import ATTRIBUTES, OutputError
+from mpm_nodes.kernels import motion
 from mpm_nodes.materials import codegen
 from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import LawError, law, law_ids
 from mpm_nodes.materials.material_point import call_law
 
 COUNT, STRIDE, DT = 100, 128, 1e-3
-SEGMENTS = np.array([(0, 16), (16, 23), (23, 23), (31, 68), (75, 99)], np.int64)
+SEGMENTS = np.array([(0, 16, 0), (16, 23, 1), (23, 23, 1), (31, 68, 2), (75, 99, 3)], np.int64)
 INSIDE = np.zeros(COUNT, bool)
-for _start, _end in SEGMENTS:
+for _start, _end, _block in SEGMENTS:
     INSIDE[_start:_end] = True
 
 
@@ -36,7 +37,7 @@ class Bench:
         self.scale_array = flat(scale, STRIDE, dtype) if scaled else np.zeros(0, dtype)
         self.scale = scale if scaled else np.ones(COUNT, dtype)
         self.coeffs = self.law.coefficients(PARAMS.get(law_id))
-        self.tail = (STRIDE, SEGMENTS, len(SEGMENTS), self.coeffs)
+        self.tail = (STRIDE, SEGMENTS, self.coeffs)
 
     def expected(self, function, **arguments):
         return call_law(self.law.id, function, self.state, params=PARAMS.get(self.law.id), dt=DT, dtype=self.dtype,
@@ -99,30 +100,38 @@ def test_project_kernel(bench):
 
 
 def test_limits_kernel(bench):
-    """Largest |v|^2, |L|^2 and wave speed per segment; particles outside the segments do not count."""
-    bench.v[~INSIDE], bench.L[~INSIDE] = 1e6, np.nan
-    out = np.zeros((len(SEGMENTS), 3))
-    bench.kernels.limits(*bench.arrays, flat(bench.v, STRIDE, bench.dtype), flat(bench.L, STRIDE, bench.dtype),
-                         bench.scale_array, *bench.tail, out)
+    """Largest |L|^2 and wave speed per segment; particles outside the segments do not count."""
+    bench.L[~INSIDE] = np.nan
+    out = np.zeros((len(SEGMENTS), 2))
+    bench.kernels.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
     wave = bench.expected("wave_speed")
-    for (start, end), row in zip(SEGMENTS, out, strict=True):
+    for (start, end, _block), row in zip(SEGMENTS, out, strict=True):
         part = slice(start, end)
-        expected = [0.0, 0.0, 0.0] if start == end else [
-            (bench.v[part] ** 2).sum(1).max(), (bench.L[part] ** 2).sum((1, 2)).max(), wave[part].max()]
+        expected = [0.0, 0.0] if start == end else [(bench.L[part] ** 2).sum((1, 2)).max(), wave[part].max()]
         np.testing.assert_allclose(row, expected, rtol=1e-5 if bench.dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_limits_kernel_sees_what_is_not_finite(bench, bad):
     """NaN and infinity show up as infinity in their own segment and column only."""
-    bench.v[33, 1], bench.L[80, 2, 2] = bad, bad
+    bench.L[80, 2, 2] = bad
     bench.arrays[0][5] = np.nan
-    out = np.zeros((len(SEGMENTS), 3))
-    bench.kernels.limits(*bench.arrays, flat(bench.v, STRIDE, bench.dtype), flat(bench.L, STRIDE, bench.dtype),
-                         bench.scale_array, *bench.tail, out)
-    expected = np.zeros((len(SEGMENTS), 3), bool)
-    expected[3, 0] = expected[4, 1] = expected[0, 2] = True
+    out = np.zeros((len(SEGMENTS), 2))
+    bench.kernels.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
+    expected = np.zeros((len(SEGMENTS), 2), bool)
+    expected[4, 0] = expected[0, 1] = True
     np.testing.assert_array_equal(np.isinf(out), expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_largest_speeds_see_what_is_not_finite(bench, bad):
+    """The largest |v|^2 of each segment; NaN and infinity show up as infinity in their own."""
+    bench.v[~INSIDE], bench.v[33, 1] = 1e6, bad
+    out = np.zeros(len(SEGMENTS))
+    motion.largest_speeds(flat(bench.v, STRIDE, bench.dtype), STRIDE, SEGMENTS, out)
+    expected = [(bench.v[start:end] ** 2).sum(1).max(initial=0.0) for start, end, _block in SEGMENTS]
+    expected[3] = np.inf
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
@@ -144,7 +153,7 @@ import numpy as np
 from mpm_nodes.materials.codegen import law_kernels
 kernels = law_kernels("liquid")
 arrays = [np.zeros(rows * 32, np.float32) for rows in (1, 9, 0, 6)]
-kernels.stress(*arrays, 32, np.array([[0, 5]]), 1, kernels.law.coefficients(), 1e-3)
+kernels.stress(*arrays, 32, np.array([[0, 5, 0]]), kernels.law.coefficients(), 1e-3)
 print(sum(kernels.stress.stats.cache_hits.values()), sum(kernels.stress.stats.cache_misses.values()))
 """
 

@@ -52,7 +52,7 @@ def check(particles: ParticleStore, where: dict[int, np.ndarray]) -> None:
     # runs of equal material cover every particle once
     material, seen = particles.unpack("material"), np.zeros(particles.count, int)
     for m, segments in enumerate(particles.segments):
-        for begin, end in segments:
+        for begin, end, _block in segments:
             assert (material[begin:end] == m).all()
             seen[begin:end] += 1
     assert (seen == 1).all()

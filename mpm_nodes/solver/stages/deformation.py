@@ -18,7 +18,7 @@ def update_deformation(
     """
     for law, segments in particles.runs():
         law.kernels.advance(*law.state(particles), particles.array("velocity_gradient"), particles.stride, segments,
-                            len(segments), law.coefficients, step.dt)
+                            law.coefficients, step.dt)
 
 
 @stage(label="Apply Plasticity")
@@ -34,4 +34,4 @@ def apply_plasticity(
     for law, segments in particles.runs():
         if law.kernels.project is not None:
             law.kernels.project(*law.state(particles), particles.optional("stiffness_scale"), particles.stride, segments,
-                                len(segments), law.coefficients, step.dt)
+                                law.coefficients, step.dt)

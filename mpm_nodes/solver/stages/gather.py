@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from mpm_nodes.data import A, Grid, Kernel, Particles, Range, Reads, Stage, Transfer, Unitless, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import flip
 from mpm_nodes.kernels import gather as kernels
-
-_INVERSE_INERTIA = {Kernel.QUADRATIC: 4.0, Kernel.CUBIC: 3.0}
-"""h^2 / D of the B-splines: D = h^2/4 or h^2/3 (Jiang 2015)."""
+from mpm_nodes.kernels.weights import STENCIL
 
 
 @stage(label="Gather")
 def gather(
-    particles: A[Particles, Reads("position", "velocity"), Writes("velocity", "affine", "velocity_gradient")],
-    grid: A[Grid, Reads("mass", "momentum", "velocity")],
+    particles: A[
+        Particles, Reads("position"), Reads("velocity", when=("transfer", Transfer.FLIP)),
+        Writes("velocity", "affine", "velocity_gradient"),
+    ],
+    grid: A[Grid, Reads("velocity"), Reads("mass", "momentum", when=("transfer", Transfer.FLIP))],
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
@@ -29,12 +29,9 @@ def gather(
         kernel: B-spline of the weights.
         flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC); used with FLIP only.
     """
-    geometry, tables = particles.geometry(), grid.gather_tables()
-    keep = 0.0
+    rows = (particles.array(name) for name in ("velocity", "affine", "velocity_gradient"))
+    given = (STENCIL[kernel.value], *particles.geometry(), *rows, 1.0 / grid.h, *grid.gather_tables(), grid.array("velocity"))
     if transfer is Transfer.FLIP:
-        keep = 1.0
-        getattr(flip, f"keep_flip_{kernel.value}")(
-            *geometry, particles.array("velocity"), flip_fraction, *tables, grid.array("momentum"))
-    getattr(kernels, f"gather_{kernel.value}")(
-        *geometry, particles.array("velocity"), particles.array("affine"), particles.array("velocity_gradient"), keep,
-        _INVERSE_INERTIA[kernel] / grid.h, 1.0 / grid.h, *tables, grid.array("velocity"))
+        kernels.gather_flip(*given, grid.array("momentum"), flip_fraction)
+    else:
+        kernels.gather(*given)

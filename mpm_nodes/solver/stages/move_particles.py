@@ -25,9 +25,14 @@ def move_particles(
     """
     if not particles.count:
         return
-    largest = np.empty((particles.block_count, 2))
-    motion.advance_positions(particles.offset, particles.stride, particles.unit, particles.array("velocity"),
-                             step.dt / particles.h, particles.block_start, particles.block_count, largest)
+    largest = np.empty((particles.block_count, 3))
+    motion.move_particles(particles.offset, particles.stride, particles.unit, particles.array("velocity"),
+                          step.dt / particles.h, particles.ranges, largest)
+    moved(particles, step, largest)
+
+
+def moved(particles: Particles, step: StepContext, largest: np.ndarray) -> None:
+    """Note the drift, or refuse what moved too far; `largest` comes from `motion.move_run`."""
     particles.drift = float(largest[:, 0].max())
     if not largest[:, 1].max() <= 1.0:
         raise diverged(particles, step)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from mpm_nodes.data import A, Grid, Kernel, Particles, Reads, Stage, Transfer, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels import scatter as kernels
-
-_SCATTER = {Kernel.QUADRATIC: "scatter_momentum_quadratic", Kernel.CUBIC: "scatter_momentum_cubic"}
+from mpm_nodes.kernels.weights import STENCIL
 
 
 @stage(label="Rasterize")
 def rasterize(
-    particles: A[Particles, Reads("position", "velocity", "affine", "mass")],
+    particles: A[Particles, Reads("position", "velocity", "mass"), Reads("affine", when=("transfer", Transfer.APIC))],
     grid: A[Grid, Writes("mass", "momentum", "force")],
     *,
     transfer: Transfer = Transfer.APIC,
@@ -29,6 +28,9 @@ def rasterize(
     """
     grid.clear("momentum")
     grid.clear("force")
-    scatter = getattr(kernels, _SCATTER[kernel])
-    scatter(*particles.geometry(), particles.array("velocity"), particles.array("affine"), particles.array("mass"),
-            grid.h, 1.0 if transfer is Transfer.APIC else 0.0, *grid.scatter_tables(), grid.array("momentum"))
+    start = (STENCIL[kernel.value], *particles.geometry(), particles.array("velocity"))
+    end = (*grid.scatter_tables(), grid.array("momentum"))
+    if transfer is Transfer.APIC:
+        kernels.scatter_affine_momentum(*start, particles.array("affine"), particles.array("mass"), grid.h, *end)
+    else:
+        kernels.scatter_momentum(*start, particles.array("mass"), *end)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from mpm_nodes.data import LAW_STATE, A, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels import scatter as kernels
-
-_SCATTER = {Kernel.QUADRATIC: "scatter_force_quadratic", Kernel.CUBIC: "scatter_force_cubic"}
+from mpm_nodes.kernels.weights import STENCIL
 
 
 @stage(label="Compute Stress")
@@ -21,7 +20,7 @@ def compute_stress(
     """
     for law, segments in particles.runs():
         law.kernels.stress(*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
-                           particles.array("stress"), particles.stride, segments, len(segments), law.coefficients, step.dt)
+                           particles.array("stress"), particles.stride, segments, law.coefficients, step.dt)
 
 
 @stage(label="Add Stress Forces")
@@ -38,6 +37,5 @@ def add_stress_forces(
         grid: Grid whose forces are added to.
         kernel: B-spline of the weights.
     """
-    scatter = getattr(kernels, _SCATTER[kernel])
-    scatter(*particles.geometry(), particles.array("stress"), particles.array("volume"), 1.0 / grid.h,
-            *grid.scatter_tables(), grid.array("force"))
+    kernels.scatter_force(STENCIL[kernel.value], *particles.geometry(), particles.array("stress"), particles.array("volume"),
+                          grid.h, *grid.scatter_tables(), grid.array("force"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpm_nodes.bench.table import write
 from mpm_nodes.data import A, Material, Particles, Reads, Stage
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.document import Graph
@@ -39,18 +39,13 @@ def nothing(particles: A[Particles, Reads()]) -> Stage["particles"]:  # noqa: F8
 
 def main(args: argparse.Namespace) -> int:
     """Measure and print; 1 when the machinery costs more than it may."""
-    figures = overhead(args.particles)
+    figures = overhead(*(args.particles or ()))
     if args.json:
-        print(json.dumps(figures, indent=1))
-    else:
-        print(f"planning {STAGES} stages, once a solve:        {figures['planning_us']:9.1f} us")
-        print(
-            f"dispatch and events of {STAGES} empty stages:{figures['dispatch_us']:9.2f} us (allowed: {LONGEST_US:g})"
-        )
-        print(
-            f"a substep of {figures['particles']:,} particles:     {figures['substep_us']:9.1f} us (explicit_apic)"
-        )
-        print(f"share of the machinery:                 {figures['share']:9.3%}    (allowed: {LARGEST_SHARE:.0%})")
+        write(args.json, figures)
+    print(f"planning {STAGES} stages, once a solve:        {figures['planning_us']:9.1f} us")
+    print(f"dispatch and events of {STAGES} empty stages:{figures['dispatch_us']:9.2f} us (allowed: {LONGEST_US:g})")
+    print(f"a substep of {figures['particles']:,} particles:     {figures['substep_us']:9.1f} us (explicit_apic)")
+    print(f"share of the machinery:                 {figures['share']:9.3%}    (allowed: {LARGEST_SHARE:.0%})")
     return 0 if figures["dispatch_us"] <= LONGEST_US and figures["share"] <= LARGEST_SHARE else 1
 
 

@@ -1,0 +1,25 @@
+"""Level set and mesh of points by the node `surface_particles` with its own defaults; velocity carried, normals made."""
+
+import numpy as np
+import surface_of_points
+
+import mpm_nodes
+from mpm_nodes.data import Particles
+from mpm_nodes.nodes.surface import surface_particles
+
+
+def surface(position, velocity, spacing):
+    """Wrap the points; the grid has the spacing's resolution."""
+    made = surface_particles(Particles({"position": position, "velocity": velocity}, spacing=spacing))
+
+    def triangles() -> surface_of_points.Triangles:
+        mesh = made.mesh
+        starts = np.cumsum(mesh.counts) - mesh.counts
+        four = starts[mesh.counts == 4]
+        return mesh.points, mesh.indices[np.concatenate([starts[:, None] + [0, 1, 2], four[:, None] + [0, 2, 3]])]
+
+    return triangles
+
+
+if __name__ == "__main__":
+    surface_of_points.main(surface, mpm_nodes.__version__)

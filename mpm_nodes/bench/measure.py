@@ -1,0 +1,134 @@
+"""Measure one row of the table: whole substeps as wired, sorting included, beside what the machine can do."""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import mpm_nodes
+from mpm_nodes.bench import calibrate, cold, scenes
+from mpm_nodes.bench.rows import Row
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.graph.events import EventStream
+from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
+
+INTERVALS = 2
+"""Sort intervals in a run: the mean over whole intervals holds sorts as often as they happen."""
+WARM_UP = 3
+MOST_RUNS = 40
+
+Record = dict[str, Any]
+
+
+def available_threads() -> int:
+    """Return the most threads that numba was started with."""
+    import numba
+
+    return numba.config.NUMBA_NUM_THREADS
+
+
+def set_threads(threads: int) -> None:
+    """Set the number of threads of all kernels; to be done before a solver is built.
+
+    Raises:
+        MpmNodesError: There are not as many.
+    """
+    import numba
+
+    most = available_threads()
+    if threads > most:
+        raise MpmNodesError(f"bench: --threads {threads}: this machine offers {most}; give at most {most}, "
+                            "or set NUMBA_NUM_THREADS before the start")
+    numba.set_num_threads(threads)
+
+
+def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Record:
+    """Return the record of a row.
+
+    Every run starts from the same state and takes the same number of substeps, so that small and large scenes do the same
+    physics; runs are repeated until `seconds` are measured.
+
+    Args:
+        row: What to measure.
+        seconds: Least measured time [s].
+        fresh_cache: Measure the time of compiling too, in a process with an empty cache.
+    """
+    set_threads(row.threads)
+    start = scenes.scene(row.scene, row.law, row.particles)
+    times: list[float] = []
+    stages: dict[str, float] = {}
+    first = 0.0
+    for run in range(MOST_RUNS):
+        solver, events = scenes.solver(start, row), EventStream(lambda event: None)
+        warm = [_substep(solver, events) for _ in range(WARM_UP)]
+        first = warm[0] if run == 0 else first
+        solver.stage_seconds = dict.fromkeys(solver.stage_seconds, 0.0)
+        times += [_substep(solver, events) for _ in range(INTERVALS * SORT_INTERVAL)]
+        stages = {name: stages.get(name, 0.0) + spent for name, spent in solver.stage_seconds.items()}
+        if sum(times) >= seconds:
+            break
+    total, substeps, particles = sum(times), len(times), solver.particles.count
+    facts = {
+        "particles": particles, "substeps": substeps, "total_seconds": total,
+        "particle_steps_per_second": particles * substeps / total,
+        "median_substep_seconds": statistics.median(times),
+        "stage_seconds": {name: spent / substeps for name, spent in stages.items()},
+        "executor_overhead": (total - sum(stages.values())) / substeps,
+        "bytes_per_particle": solver.particles.nbytes / particles,
+        "beside_bytes": beside_bytes(solver),
+        "particles_per_cell": start.particles_per_cell,
+    }
+    del solver  # the calibration's arrays shall not come on top
+    compiling = cold.compile_seconds(row) if fresh_cache else first
+    return {"scene": row.scene, "law": row.law, "kernel": row.kernel, "transfer": row.transfer, "threads": row.threads,
+            "precision": row.precision, "fused": row.fuse, **facts, "compile_seconds": compiling, "cold": fresh_cache,
+            "calibration": calibrate.calibration(row.threads), "version": mpm_nodes.__version__, **processor()}
+
+
+def beside_bytes(solver: SubstepSolver) -> int:
+    """Return the memory that a solve needs besides its particles: grid, scratch of the threads, tables of the blocks."""
+    held = {id(array): array.nbytes for array in _arrays([vars(solver.grid), vars(solver.particles)])}
+    return sum(held.values()) - solver.particles.nbytes
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """Yield the arrays in nested lists, tuples and dicts."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _arrays(item)
+
+
+def _substep(solver: SubstepSolver, events: EventStream) -> float:
+    """Run one substep with what the solve node does around it, cancel check and progress event, and return its time [s]."""
+    begin = time.perf_counter()
+    dt = solver.step(check_cancel=_never)
+    facts = solver.step_context.report
+    events.report("substep", dt=dt, limit=facts.get("limit"), limit_material=facts.get("limit_material"),
+                  particles=solver.particles.count)
+    return time.perf_counter() - begin
+
+
+def _never() -> None:
+    """Stand for a cancel check that finds nothing."""
+
+
+@functools.cache
+def processor() -> dict[str, str]:
+    """Return the name of the processor that kernels are compiled for, and its widest vectors."""
+    import llvmlite.binding
+    import numba
+
+    flags = numba.config.CPU_FEATURES
+    if flags is None:
+        features = {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
+    else:
+        features = {flag[1:] for flag in flags.split(",") if flag.startswith("+")}
+    level = next((name for name in ("avx512f", "avx2", "avx", "sse4.2", "sse2", "neon") if name in features), "scalar")
+    return {"cpu": numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name(), "cpu_features": level}
