@@ -11,7 +11,7 @@ from usd_io.points import add_primvars, extent_of, set_sample
 __all__ = ["add_mesh"]
 
 
-def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
+def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> Vt.Vec3fArray:
     """Define a Mesh prim at `path` of `layer`, with every value as a time sample at `frame`.
 
     Args:
@@ -19,6 +19,9 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
         path: Prim path.
         mesh: Points [m], faces, and whatever it carries: normals, velocities [m/s], point attributes as primvars.
         frame: Time code of the samples.
+
+    Returns:
+        Vt.Vec3fArray: Extent of the points.
 
     Raises:
         OutputError: Counts and indices that do not fit together (readers crash on them), or non-finite values.
@@ -33,7 +36,8 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
     set_sample(prim, "points", Sdf.ValueTypeNames.Point3fArray, Vt.Vec3fArray.FromNumpy(points), frame)
     set_sample(prim, "faceVertexCounts", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(counts), frame)
     set_sample(prim, "faceVertexIndices", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(indices), frame)
-    set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent_of(points), frame)
+    extent = extent_of(points)
+    set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, frame)
     vectors = (("normals", Sdf.ValueTypeNames.Normal3fArray, mesh.normals, "vertex"),
                ("velocities", Sdf.ValueTypeNames.Vector3fArray, mesh.velocities, ""))
     for name, usd_type, values, interpolation in vectors:
@@ -44,6 +48,7 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> None:
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
         add_primvars(prim, name, _one_a_point(path, name, column, points), frame)
+    return extent
 
 
 def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> None:

@@ -24,7 +24,7 @@ from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
-from usd_io.points import add_points, extent_of, particle_widths, set_sample
+from usd_io.points import add_points, extent_of, set_sample
 from usd_io.units import stage_to_si
 
 __all__ = [
@@ -102,11 +102,9 @@ def frame_layer(
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
     bounds, taken = [], {"particles", "mesh", "volume", "looks", "camera", "sun", "sky"}
     if particles is not None:
-        add_points(layer, f"{root}/particles", particles, number, attributes, width_scale)
-        bounds.append(extent_of(np.asarray(particles["position"], np.float32), particle_widths(particles)))
+        bounds.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale))
     if mesh is not None:
-        add_mesh(layer, f"{root}/mesh", mesh, number)
-        bounds.append(extent_of(np.asarray(mesh.points, np.float32).reshape(-1, 3)))
+        bounds.append(add_mesh(layer, f"{root}/mesh", mesh, number))
     if volumes:
         extent = _add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken)
         bounds = bounds or [extent]  # whole leaves: too wide to frame a shot that has anything else

@@ -10,7 +10,6 @@ Layout (OpenVDB io/Archive.cc, file versions 220 and later), little-endian:
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,13 +122,14 @@ def _grid_table(cursor: _Cursor) -> tuple[GridEntry, ...]:
 
 
 def stamp_digest(path: str | Path) -> str:
-    """Overwrite the random UUID of a .vdb file with a digest of its other bytes: equal grids then give equal files."""
+    """Overwrite the random UUID of a .vdb file with a digest of its other bytes: equal grids then give equal files.
+
+    The file is not synced: whoever gives it its final name does that.
+    """
     digest = _digest(Path(path))
     with open(path, "r+b") as stream:
         stream.seek(UUID_START)
         stream.write(digest.encode("ascii"))
-        stream.flush()
-        os.fsync(stream.fileno())
     return digest
 
 

@@ -23,7 +23,7 @@ def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Runni
         held = solver.snapshot(("velocity", "deformation"))
         return held["position"], held["velocity"], held["deformation"]
 
-    return scene.Running(lambda: solver.step(scene.TIME_STEP), lambda: None, state, mpm_nodes.__version__, SORT_INTERVAL)
+    return scene.Running(lambda: solver.step(scene.TIME_STEP, keep=False), lambda: None, state, mpm_nodes.__version__, SORT_INTERVAL)
 
 
 if __name__ == "__main__":

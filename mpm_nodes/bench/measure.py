@@ -108,7 +108,7 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
 def _substep(solver: SubstepSolver, events: EventStream) -> float:
     """Run one substep with what the solve node does around it, cancel check and progress event, and return its time [s]."""
     begin = time.perf_counter()
-    dt = solver.step(check_cancel=_never)
+    dt = solver.step(check_cancel=_never, keep=False)  # as a frame steps, but for its last substep
     facts = solver.step_context.report
     events.report("substep", dt=dt, limit=facts.get("limit"), limit_material=facts.get("limit_material"),
                   particles=solver.particles.count)

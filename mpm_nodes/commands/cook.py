@@ -52,6 +52,10 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         "--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)"
     )
     command.add_argument(
+        "--no-fuse", dest="fuse", action="store_false",
+        help="run the substeps stage by stage (slow); fused stages give the same numbers to rounding",
+    )
+    command.add_argument(
         "--events",
         choices=("console", "jsonl", "none"),
         default="console",
@@ -119,6 +123,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str) -
                 cancel=cancel,
                 memory_limit=None if args.memory is None else int(args.memory * 1e9),
                 checked=args.checked,
+                fuse=args.fuse,
                 threads=args.threads,
                 overrides=args.overrides,
                 disk=None if args.cache is None else DiskStore(args.cache),

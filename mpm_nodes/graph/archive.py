@@ -13,12 +13,15 @@ The header names no class: who reads the file knows from the graph which class i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
+import mmap
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -28,48 +31,119 @@ __all__ = ["read_archive", "write_archive"]
 
 MAGIC = b"mpm_nodes arrays 1\n"
 _ALIGN = 64
+_PIECE = 1 << 20
 _KINDS = "biuf"
 _DIGEST_BYTES = 32
 _LARGEST_HEADER = 64 << 20
 
 
-class _HashedWriter:
-    """Pass bytes on to a file and into a digest."""
+class _HashedFile:
+    """A new file whose bytes are digested on their way: every byte is copied, hashed and written once.
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
+    Writing past the page cache takes a buffer that starts on a page and pieces of whole pages. It saves a copy and,
+    where memory is handed out page by page (a virtual machine), most of the time; file systems that do not know it get
+    ordinary writes.
+    """
+
+    def __init__(self, path: Path, cached: bool) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        self._direct = 0 if cached else getattr(os, "O_DIRECT", 0)
+        try:
+            self._handle = os.open(path, flags | self._direct, 0o666)
+        except OSError as error:
+            if not self._direct or error.errno != errno.EINVAL:
+                raise
+            self._direct = 0
+            self._handle = os.open(path, flags, 0o666)
         self.digest = hashlib.sha256()
         self.position = 0
+        self._buffer = mmap.mmap(-1, _PIECE)  # starts on a page
+        self._view = np.frombuffer(self._buffer, np.uint8)
+        self._held = 0
 
-    def write(self, data: bytes | memoryview) -> None:
-        self.stream.write(data)
-        self.digest.update(data)
+    def write(self, data: np.ndarray) -> None:
+        """Append bytes, shape (n,), uint8."""
+        done = 0
+        while done < len(data):
+            piece = data[done : done + _PIECE - self._held]
+            self._view[self._held : self._held + len(piece)] = piece
+            self._held += len(piece)
+            done += len(piece)
+            if self._held == _PIECE:
+                self._flush()
         self.position += len(data)
 
     def pad(self) -> None:
-        self.write(b"\0" * (-self.position % _ALIGN))
+        """Append zeros up to the next multiple of the alignment."""
+        self.write(np.zeros(-self.position % _ALIGN, np.uint8))
+
+    def finish(self) -> str:
+        """Append the digest of all before, and return the digest of the whole file."""
+        self._flush()
+        self.write(np.frombuffer(self.digest.digest(), np.uint8))
+        self._flush()
+        return self.digest.hexdigest()
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def _flush(self) -> None:
+        held, self._held = self._view[: self._held], 0
+        self.digest.update(held)
+        if len(held) % mmap.PAGESIZE:
+            self._leave_direct()
+        while len(held):
+            try:
+                held = held[os.write(self._handle, held) :]
+            except OSError as error:
+                if not self._direct or error.errno != errno.EINVAL:
+                    raise
+                self._leave_direct()
+
+    def _leave_direct(self) -> None:
+        if self._direct:
+            import fcntl
+
+            fcntl.fcntl(self._handle, fcntl.F_SETFL, fcntl.fcntl(self._handle, fcntl.F_GETFL) & ~self._direct)
+            self._direct = 0
 
 
-def write_archive(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """Write `facts` and `arrays` to `path`; return its SHA-256 as hex. Arrays hold numbers or booleans."""
+def write_archive(path: Path, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, cached: bool = True) -> str:
+    """Write `facts` and `arrays` to `path`; return the SHA-256 of the file as hex.
+
+    Args:
+        path: File to write, replaced when it exists.
+        facts: JSON-able facts.
+        arrays: Numbers or booleans, of any shape; rows that lie apart in memory are not copied together first.
+        cached: Whether the file will soon be read again; else it goes past the operating system's cache where it can.
+    """
     columns: dict[str, np.ndarray] = {}
     table = []
     for name, array in arrays.items():
         array = np.asarray(array)
         if array.dtype.kind not in _KINDS:
             raise TypeError(f"array {name!r} has dtype {array.dtype}; only booleans and numbers can be stored")
-        columns[name] = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+        columns[name] = array.astype(array.dtype.newbyteorder("<"), copy=False)
         table.append({"name": name, "dtype": columns[name].dtype.str, "shape": list(array.shape)})
     header = json.dumps({"facts": facts, "arrays": table}, sort_keys=True, allow_nan=True).encode()
-    with open(path, "wb") as stream:
-        out = _HashedWriter(stream)
-        out.write(MAGIC + len(header).to_bytes(8, "little") + header)
+    out = _HashedFile(path, cached)
+    try:
+        out.write(np.frombuffer(MAGIC + len(header).to_bytes(8, "little") + header, np.uint8))
         for column in columns.values():
             out.pad()
-            if column.size:
-                out.write(memoryview(column.reshape(-1).view(np.uint8)))
-        stream.write(out.digest.digest())
-    return out.digest.hexdigest()
+            for part in _contiguous_parts(column):
+                out.write(part.reshape(-1).view(np.uint8))
+        return out.finish()
+    finally:
+        out.close()
+
+
+def _contiguous_parts(array: np.ndarray) -> list[np.ndarray]:
+    """Return the array as pieces that lie together in memory: itself, its rows where those are long, else a copy."""
+    if array.flags.c_contiguous or not array.size:
+        return [array]
+    rows_are_long = array.ndim > 1 and array[0].flags.c_contiguous and array[0].nbytes >= mmap.PAGESIZE
+    return list(array) if rows_are_long else [np.ascontiguousarray(array)]
 
 
 def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

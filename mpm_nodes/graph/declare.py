@@ -291,9 +291,9 @@ class _Reader:
                     + ("; describe your own with an Attribute in A[...]" if name == "particles" else "")
                 )
         conditions = tuple((n, *item.when) for item in metadata if isinstance(item, Reads) and item.when for n in item.names)
-        for _, knob, _value in conditions:
+        for array, knob, _value in conditions:
             if knob not in [parameter.name for parameter in self.parameters]:
-                self.fail(f"reads {name} depending on {knob}, which is none of its knobs")
+                self.fail(f"reads {name}.{array} depending on {knob}, which is none of its knobs")
         return Domain(name, reads, writes, own, conditions)
 
     def stage_outputs(self, domains: tuple[Domain, ...]) -> tuple[str, ...]:

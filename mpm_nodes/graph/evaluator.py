@@ -66,6 +66,7 @@ class Evaluator:
         events: Where progress goes.
         cancel: When set, evaluation stops with `Cancelled`.
         checked: Run stages in checked mode.
+        fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Evaluator:
         events: EventStream | None = None,
         cancel: threading.Event | None = None,
         checked: bool = False,
+        fuse: bool = True,
     ) -> None:
         self.plan = plan_graph(graph)
         self.graph = graph
@@ -85,7 +87,7 @@ class Evaluator:
         self.disk = disk
         self.events = events or EventStream()
         self.cancel = cancel or threading.Event()
-        self.checked = checked
+        self.checked, self.fuse = checked, fuse
         self.files: FrameTransaction | None = None
         self._states: dict[str, _State] = {}
         wires = {wire for node in self.plan.nodes for sources in node.inputs.values() for wire in sources}
@@ -241,6 +243,8 @@ class Evaluator:
             raise self._located(error, node.id, frame) from error
         # the value of a node that wrote files is not cached: the next cook would skip the writing
         self._publish(node, frame, result, cacheable=self._files_written() == written)
+        if node.id in self._states and self.files is not None and self.files.frame == frame:
+            self.files.begin_checkpoint(node.id, self._states[node.id].value)
         self.events.emit("node", node=node.id, frame=frame, seconds=time.perf_counter() - started)
         return result
 
@@ -257,6 +261,7 @@ class Evaluator:
             files=self.files if self.files is not None and self.files.frame == frame else None,
             base=self.graph.base,
             checked=self.checked,
+            fuse=self.fuse,
         )
 
     @staticmethod

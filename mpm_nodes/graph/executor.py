@@ -62,6 +62,7 @@ def execute(
     overrides: Sequence[str] = (),
     store: MemoryStore | None = None,
     disk: DiskStore | None = None,
+    fuse: bool = True,
     keep_every: int = KEEP_EVERY,
     crash: Callable[[str], None] | None = None,
 ) -> CookResult:
@@ -80,6 +81,7 @@ def execute(
         overrides: What was changed on the command line, for the record only.
         store: Cached values to share with other cooks; replaces `memory_limit`.
         disk: Cached values between processes.
+        fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
         keep_every: Checkpoints of every such frame stay, besides the last two.
         crash: Called with a label between the steps of each commit; for tests.
 
@@ -96,7 +98,7 @@ def execute(
     try:
         if store is None:
             store = MemoryStore(default_memory_limit() if memory_limit is None else memory_limit)
-        evaluator = Evaluator(graph, store=store, disk=disk, events=stream, cancel=cancel, checked=checked)
+        evaluator = Evaluator(graph, store=store, disk=disk, events=stream, cancel=cancel, checked=checked, fuse=fuse)
         span = _span(graph, frames)
         _set_threads(threads)
         _preflight(evaluator, span, out)

@@ -12,17 +12,22 @@ Layout below an output root::
 A commit is a redo log. Every file is written beside its place under a temporary name and synced; then the record is
 written and synced under its temporary name; then the files are renamed, the record last. A cook that dies before the
 record is complete leaves temporary files that resume deletes; one that dies later left all that resume needs to finish.
+
+Checkpoints are written in a thread while the nodes behind the solve are cooked, which leave a core free. Nothing is
+written during the next frame's solve: that keeps every core busy, and a writer beside it costs as much as one before it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
@@ -157,6 +162,9 @@ class FrameTransaction:
     crash: Callable[[str], None] = lambda label: None
     reserved: int = 0
     _files: dict[str, Path] = field(default_factory=dict)
+    _facts: dict[str, Future[dict[str, Any]]] = field(default_factory=dict)
+    _states: dict[str, Any] = field(default_factory=dict)
+    _worker: ThreadPoolExecutor | None = None
 
     @property
     def number(self) -> int:
@@ -191,6 +199,7 @@ class FrameTransaction:
             raise OutputError(
                 f"output file {str(relative)!r}: {parts[0]!r} belongs to the cook itself; choose another name"
             )
+        self.reserved += 1
         return self._reserve(parts)
 
     def _reserve(self, parts: tuple[str, ...]) -> Path:
@@ -206,17 +215,33 @@ class FrameTransaction:
             final.parent.mkdir(parents=True, exist_ok=True)
         temporary = final.with_name(TEMPORARY + final.name)
         self._files["/".join(parts)] = temporary
-        self.reserved += 1
+        self._facts.pop("/".join(parts), None)
         return temporary
+
+    def finished(self, path: Path) -> None:
+        """Note that the file at `path`, from `path()`, is whole: it is digested and synced while the node goes on."""
+        name = next(name for name, temporary in self._files.items() if temporary == path)
+        self._facts[name] = self._in_background(functools.partial(self._describe, name, path))
+
+    def begin_checkpoint(self, node: str, value: Any) -> None:
+        """Begin to write the value of a sequential node; it must not change before `commit` or `abort` returns."""
+        name = self.revision.checkpoint_name(self.frame, node)
+        path = self._reserve(checked_parts(name))
+        facts, arrays = value.to_arrays()
+        header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
+        self._states[node] = value
+        self._facts[name] = self._in_background(functools.partial(_write_state, path, header, arrays))
 
     def checkpoint(self, states: Mapping[str, Any]) -> None:
         """Write the values of the sequential nodes, by node id, so that a resumed cook can go on after this frame."""
         for node, value in states.items():
-            path = self._reserve(checked_parts(self.revision.checkpoint_name(self.frame, node)))
-            facts, arrays = value.to_arrays()
-            header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
-            with writing(str(path)):
-                write_archive(path, header, arrays)
+            if self._states.get(node) is not value:
+                self.begin_checkpoint(node, value)
+
+    def _in_background(self, work: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
+        """Run `work` in this frame's one thread, after what was given to it before."""
+        self._worker = self._worker or ThreadPoolExecutor(1, "frame")
+        return self._worker.submit(work)
 
     def commit(self, **facts: Any) -> list[str]:
         """Make the frame exist; `facts` (JSON-able) are kept in its record. Return the files' names.
@@ -225,7 +250,12 @@ class FrameTransaction:
             OutputError: A reserved file was never written, or the disk is full. The frame then does not exist.
         """
         with writing(str(self.folder)):
-            files = {name: self._describe(name, temporary) for name, temporary in sorted(self._files.items())}
+            written = {name: future.result() for name, future in self._facts.items()}
+            self._rest()
+            files = {
+                name: written.get(name) or self._describe(name, temporary)
+                for name, temporary in sorted(self._files.items())
+            }
             self.crash("synced")
             record = _seal(
                 {
@@ -246,6 +276,7 @@ class FrameTransaction:
         return [name for name in files if not name.startswith("checkpoints/")]
 
     def _describe(self, name: str, temporary: Path) -> dict[str, Any]:
+        """Sync a written file and return its size and digest."""
         if not temporary.is_file():
             raise OutputError(
                 f"frame {self.frame}: {name} was announced but never written; the node that writes it is at fault"
@@ -255,10 +286,25 @@ class FrameTransaction:
 
     def abort(self) -> None:
         """Remove the temporary files; what was committed before is untouched."""
+        self._rest()
         for temporary in self._files.values():
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
         self._files.clear()
+
+    def _rest(self) -> None:
+        """End the thread; a file that it is writing is written to its end, others are not begun."""
+        if self._worker is not None:
+            self._worker.shutdown(cancel_futures=True)
+            self._worker = None
+
+
+def _write_state(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a checkpoint, sync it, and return its size and digest."""
+    with writing(str(path)):
+        digest = write_archive(path, header, arrays, cached=False)
+        sync(path)
+        return {"bytes": path.stat().st_size, "sha256": digest}
 
 
 def checked_parts(relative: str) -> tuple[str, ...]:

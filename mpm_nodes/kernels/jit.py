@@ -62,5 +62,10 @@ def thread_count() -> int:
     return numba.get_num_threads()
 
 
+def most_threads() -> int:
+    """Return how many threads parallel kernels can ever use: scratch of each thread is made for so many."""
+    return numba.config.NUMBA_NUM_THREADS
+
+
 inline = register_jitable
 """Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

@@ -87,6 +87,7 @@ def write_cache(
     particles, chosen = _coloured(particles, _chosen(ctx, particles, attributes))
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
+    layer_file = _new_path(files, names.layer(number))
     layer = frame_layer(
         names, number, fps, particles=particles, mesh=mesh, volumes=volumes, colliders=colliders,
         attributes=chosen, width_scale=point_scale,
@@ -94,10 +95,13 @@ def write_cache(
     provenance = _provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
     root, manifest = root_layers(names, layer, first, number, fps, provenance, before)
+    _export(layer, layer_file)
+    files.finished(layer_file)
     if volumes:
+        volume_file = _new_path(files, names.volumes(number))
         facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
-        write_volumes(_new_path(files, names.volumes(number)), volumes, facts, half)
-    _export(layer, _new_path(files, names.layer(number)))
+        write_volumes(volume_file, volumes, facts, half)
+        files.finished(volume_file)
     _export(manifest, files.path(names.manifest))
     _export(root, files.path(names.stage))
     return CacheFrame(names.stage, names.layer(number), names.volumes(number) if volumes else "", number)

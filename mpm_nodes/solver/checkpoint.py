@@ -35,15 +35,15 @@ class SolverState:
         return self.solver.particles.nbytes + self.solver.grid.nbytes
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return JSON-able facts and raw arrays that `from_arrays` takes."""
+        """Return JSON-able facts and raw arrays that `from_arrays` takes; a live solver's are views until its next substep."""
         if self.solver is None:
             return self._facts, self._arrays
         solver, store = self.solver, self.solver.particles
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
                  "materials": [[m.law, dict(m.params), m.density] for m in solver.materials]}
-        arrays = {f"attribute {name}": store.rows(name).copy() for name in store.names if name not in solver.transient}
-        arrays["offset"] = store.rows("position").copy()
+        arrays = {f"attribute {name}": store.rows(name) for name in store.names if name not in solver.transient}
+        arrays["offset"] = store.rows("position")
         arrays |= {"block_coord": store.block_coord, "block_start": store.block_start, "origin": store.origin}
         return facts, arrays
 

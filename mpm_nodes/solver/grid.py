@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels import binning, tiles
-from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.kernels.jit import most_threads
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS
 from mpm_nodes.solver.state import PAD, ParticleStore, aligned
 
@@ -43,8 +43,8 @@ class GridStore:
         self.tile_slot = np.zeros((0, 8), np.int32)
         self.colours: list[tuple[np.ndarray, np.ndarray]] = []
         self._arrays: dict[str, np.ndarray] = {name: aligned(PAD, self.dtype) for name in ("momentum", "force", "velocity")}
-        self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
-        self.base = aligned(64 * thread_count(), particles.offset.dtype)
+        self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
+        self.base = aligned(64 * most_threads(), particles.offset.dtype)
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
         self.least_mass = 0.0
         self.generation = -1
@@ -104,12 +104,9 @@ class GridStore:
         needed = 256 * self.count + PAD
         if self._arrays["momentum"].size < needed:
             self._arrays = {name: aligned(needed * 5 // 4 // 16 * 16 + PAD, self.dtype) for name in self._arrays}
-        if self.scratch.size < tiles.SCRATCH * thread_count():
-            self.scratch = aligned(tiles.SCRATCH * thread_count(), self.dtype)
-            self.base = aligned(64 * thread_count(), particles.offset.dtype)
         self.local_stride = int(np.diff(particles.block_start).max(initial=0)) // 16 * 16 + 16 + PAD
-        if self.local.size < thread_count() * LOCAL_ROWS * self.local_stride + PAD:
-            self.local = aligned(thread_count() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
+        if self.local.size < most_threads() * LOCAL_ROWS * self.local_stride + PAD:
+            self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
         mass = particles.array("mass")[: particles.count]
         self.least_mass = LEAST_MASS[self.dtype] * float(mass.mean()) if particles.count else 0.0
         self.generation = particles.generation

@@ -17,6 +17,7 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 sys.path[:0] = [{here!r}, {root!r}]
 from fake_nodes import content, shot
+from mpm_nodes.graph import transaction
 from mpm_nodes.graph.executor import execute
 
 END, base = 6, Path({base!r})
@@ -53,6 +54,18 @@ for number in range(len(labels)):
         left[0] -= 1
     status = killed(base / f"rename{{number}}", crash)
     results.append(verdict(base / f"rename{{number}}", kind=labels[number], died=os.WIFSIGNALED(status)))
+whole_archive = transaction.write_archive
+for number in range(1, END + 1):
+    def half(path, header, arrays, **options):
+        digest = whole_archive(path, header, arrays, **options)
+        if header["frame"] == number:  # in the thread, while the nodes behind the solve are cooked
+            os.truncate(path, path.stat().st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return digest
+    transaction.write_archive = half
+    status = killed(base / f"half{{number}}")
+    transaction.write_archive = whole_archive
+    results.append(verdict(base / f"half{{number}}", kind="half", died=os.WIFSIGNALED(status)))
 chance = random.Random(20)
 for number in range(20):
     out = base / f"random{{number}}"
@@ -74,7 +87,7 @@ def results(tmp_path_factory):
 
 def test_killed_between_renames(results):
     """Death at every step of six commits, before the first rename and after the last one included."""
-    renames = [result for result in results if result["kind"] != "random"]
+    renames = [result for result in results if result["kind"] not in ("random", "half")]
     assert len(renames) == 6 * 7 and all(result["died"] for result in renames)
     assert {result["kind"] for result in renames} >= {
         "synced",
@@ -84,6 +97,13 @@ def test_killed_between_renames(results):
         "committed",
     }
     assert [result for result in renames if result["wrong"] or result["revisions"] != 1] == []
+
+
+def test_killed_while_a_checkpoint_is_half_written(results):
+    """Death in the thread that writes the checkpoint, at each of six frames."""
+    halves = [result for result in results if result["kind"] == "half"]
+    assert len(halves) == 6 and all(result["died"] for result in halves)
+    assert [result for result in halves if result["wrong"] or result["revisions"] != 1] == []
 
 
 def test_killed_at_random_moments(results):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import threading
 
 import numpy as np
 import pytest
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.archive import read_archive, write_archive
+from mpm_nodes.graph import transaction as transaction_module
 from mpm_nodes.graph.clean import removable
 from mpm_nodes.graph.revision import Revision, list_revisions, temporary_files
 from mpm_nodes.graph.transaction import file_frame, frame_offset
@@ -212,32 +214,69 @@ def test_checkpoint_of_another_state_format_is_refused(tmp_path, monkeypatch):
         revision.load_checkpoint(1, "sim", Counter)
 
 
-def test_archive_keeps_values_and_refuses_damage(tmp_path):
-    """Every dtype and shape comes back bit for bit; a flipped or missing byte anywhere is noticed."""
-    path = tmp_path / "a.state"
-    arrays = {
-        "f": np.linspace(0, 1, 7, dtype=np.float32), "d": np.array([[np.nan, np.inf], [-0.0, 1e-310]]),
-        "none": np.zeros((0, 3)),
-        "b": np.array([True, False]), "scalar": np.array(7, np.int64), "i": np.arange(6, dtype=">i4").reshape(2, 3),
-        "strided": np.arange(10, dtype=np.int16)[::3],
-    }  # fmt: skip
-    write_archive(path, {"x": [1, None, "é"]}, arrays)
-    facts, back = read_archive(path)
-    assert facts == {"x": [1, None, "é"]}
-    assert list(back) == list(arrays)
-    for name, array in arrays.items():
-        assert back[name].shape == array.shape and back[name].flags.writeable
-        assert back[name].tobytes() == np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-    whole = path.read_bytes()
-    for position in range(0, len(whole), 37):
-        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
-        with pytest.raises(InputError):
-            read_archive(path)
-        path.write_bytes(whole[:position])
-        with pytest.raises(InputError):
-            read_archive(path)
-    with pytest.raises(TypeError, match="object"):
-        write_archive(path, {}, {"o": np.array([{}])})
+# ---------------------------------------------------------------- beside the nodes
+def test_files_digested_beside_the_node_have_the_record_of_any_other(tmp_path):
+    """Checkpoints and files that a node calls finished are recorded with the size and digest that lie on disk."""
+    revision = Revision.create(tmp_path, MANIFEST)
+    transaction = revision.begin(1)
+    transaction.begin_checkpoint("sim", Counter(6))
+    mesh = transaction.path("mesh.0001.txt")
+    mesh.write_text("mesh")
+    transaction.finished(mesh)
+    transaction.path("stage.txt").write_text("stage")
+    transaction.checkpoint({"sim": Counter(7)})  # another value than the one begun with: the last one counts
+    transaction.commit()
+    files = revision.record(1)["files"]
+    assert sorted(files) == ["checkpoints/0001.sim.state", "mesh.0001.txt", "stage.txt"]
+    for name, facts in files.items():
+        data = (revision.folder / name).read_bytes()
+        assert facts == {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    assert revision.load_checkpoint(1, "sim", Counter).value == 7
+    assert revision.resume_frame(["sim"], first=1) == 1
+
+
+def test_a_file_reserved_again_is_digested_again(tmp_path):
+    """What a node writes after it called a file finished is what the record tells of."""
+    revision = Revision.create(tmp_path, MANIFEST)
+    transaction = revision.begin(1)
+    path = transaction.path("a.txt")
+    path.write_text("first")
+    transaction.finished(path)
+    transaction.path("a.txt").write_text("second, longer")
+    transaction.commit()
+    assert revision.record(1)["files"]["a.txt"]["bytes"] == len("second, longer")
+
+
+def test_a_failure_beside_the_nodes_stops_the_commit_and_abort_leaves_nothing(tmp_path, monkeypatch):
+    """The thread's error comes out of `commit` with its own message; abort waits for the thread, then removes its files."""
+    revision = Revision.create(tmp_path, MANIFEST)
+    write_frame(revision, 1)
+    before = content(revision.folder)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(path, *args, **options):
+        path.write_bytes(b"half")
+        begun.set()
+        assert go_on.wait(20)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(transaction_module, "write_archive", slow)
+    transaction = revision.begin(2)
+    transaction.begin_checkpoint("sim", Counter(3))
+    transaction.path("mesh.0002.txt").write_text("mesh")
+    assert begun.wait(20)
+    go_on.set()
+    with pytest.raises(OutputError, match=r"0002\.sim\.state: the disk is full; free some space") as caught:
+        transaction.commit()
+    assert caught.value.exit_code == 5
+    transaction.abort()
+    assert content(revision.folder) == before and revision.committed() == [1]
+    go_on.clear()
+    transaction = revision.begin(2)
+    transaction.begin_checkpoint("sim", Counter(3))
+    threading.Timer(0.2, go_on.set).start()
+    transaction.abort()
+    assert go_on.is_set() and content(revision.folder) == before
 
 
 # ---------------------------------------------------------------- folders
