@@ -1,5 +1,6 @@
 """The falling cube in mpm_nodes, the preset `explicit_apic` as wired, sorting included."""
 
+import functools
 from pathlib import Path
 
 import falling_cube as scene
@@ -23,7 +24,8 @@ def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Runni
         held = solver.snapshot(("velocity", "deformation"))
         return held["position"], held["velocity"], held["deformation"]
 
-    return scene.Running(lambda: solver.step(scene.TIME_STEP, keep=False), lambda: None, state, mpm_nodes.__version__, SORT_INTERVAL)
+    step = functools.partial(solver.step, scene.TIME_STEP, keep=False)
+    return scene.Running(step, lambda: None, state, mpm_nodes.__version__, SORT_INTERVAL)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,16 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from mpm_nodes.kernels.collision import DELETE, OPEN, SEPARATE, respond, to_body, world_normal
-from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.collision import DELETE, OPEN, SEPARATE, respond, sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.collision_culling import FARTHEST, FRAME_INTEGERS, FRAME_REALS, SLACK, clear_lanes, write_frame
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_gather import mask_bits, to_single
+from mpm_nodes.kernels.lane_memory import load, to_float
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import both, broadcast, const
+from mpm_nodes.kernels.lend import lend
 from mpm_nodes.kernels.level_set import FRICTION, OWN_SPEED, RULE, Bodies
-from mpm_nodes.kernels.posing import body_velocity, sample_body
+from mpm_nodes.kernels.posing import body_velocity
 
 SKIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
@@ -27,10 +33,10 @@ PUSH = 0.5
 BOUNCES = 4
 """Contacts followed along one path; after the last the particle stays where it touches, carried by the body."""
 
-RUN = 32
-"""Particles that are tried against a body together before each is."""
 LARGEST_SHIFT = 2.0
 """Farthest that a stored position is moved in one substep [cells]."""
+ALL_CLEAR = (1 << WIDTH) - 1
+"""Bits of sixteen particles that meet nothing."""
 FASTEST = 1.0e24
 """Square of the speed from which on a particle counts as diverged [m^2/s^2]."""
 
@@ -42,15 +48,6 @@ def _moving_frame(b, s, x0, x1, x2, real):
     a0, a1, a2 = to_body(b, 0, x0, x1, x2, real)
     c0, c1, c2 = to_body(b, 1, x0, x1, x2, real)
     return a0 + s * (c0 - a0), a1 + s * (c1 - a1), a2 + s * (c2 - a2)
-
-
-@kernel(fastmath=False)
-def _clear_of(b, x0, x1, x2, radius, dt, bodies):
-    """Whether nothing inside the ball around x can meet body b during the substep (phi is 1-Lipschitz)."""
-    a0, a1, a2 = to_body(b, 0, x0, x1, x2, bodies.real)
-    c0, c1, c2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    moved = np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) + dt * bodies.real[b, OWN_SPEED]
-    return sample_body(b, 1.0, c0, c1, c2, bodies)[0] > radius + moved
 
 
 # ---------------------------------------------------------------- particle paths
@@ -80,92 +77,112 @@ def collide_particle_paths(
         doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
         integer ... coarse_velocities: The arrays of `Bodies`.
     """
-    bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
-    reach = 3.0**0.5 * h * (drift + 1.0)  # the position update moves a particle by at most a cell along each axis
-    for block in prange(block_coord.shape[0]):
-        _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, h / unit, h, reach, shift, dt,
-                                walls, wall_rules, doomed, bodies)
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    # the position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides
+    reach = drift + 1.0 + PUSH
+    blocks = block_coord.shape[0]
+    for place in prange(striped_places(blocks)):
+        block = striped(place, blocks)
+        if block < blocks:
+            _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt,
+                                    walls, wall_rules, doomed, bodies)
 
 
 @kernel(fastmath=False)
-def _run_ball(first, last, offset, velocity, stride, dt, cell):
-    """Return the centre (relative to the block's) and radius of a ball that holds every path of a run of particles [m]."""
-    fastest = 0.0
-    low0 = high0 = offset[first]
-    low1 = high1 = offset[stride + first]
-    low2 = high2 = offset[2 * stride + first]
-    for p in range(first, last):
-        v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
-        fastest = max(fastest, v0 * v0 + v1 * v1 + v2 * v2)
-        low0, high0 = min(low0, offset[p]), max(high0, offset[p])
-        low1, high1 = min(low1, offset[stride + p]), max(high1, offset[stride + p])
-        low2, high2 = min(low2, offset[2 * stride + p]), max(high2, offset[2 * stride + p])
-    half = 0.5 * cell
-    d0, d1, d2 = float(high0) - float(low0), float(high1) - float(low1), float(high2) - float(low2)
-    radius = half * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2) + dt * np.sqrt(fastest)
-    return (half * (float(high0) + float(low0)), half * (float(high1) + float(low1)), half * (float(high2) + float(low2)),
-            radius)
-
-
-@kernel(fastmath=False)
-def _find_near(x0, x1, x2, radius, dt, candidates, near, bodies):
-    """Write the candidates that may meet the ball into `near` and return how many they are."""
-    count = 0
-    for k in range(candidates.shape[0]):
-        if not _clear_of(candidates[k], x0, x1, x2, radius, dt, bodies):
-            near[count] = candidates[k]
-            count += 1
-    return count
-
-
-@kernel(fastmath=False)
-def _near_wall(x0, x1, x2, radius, walls, wall_rules):
-    """Whether the ball reaches a wall that does anything."""
+def _wall_places(b0, b1, b2, h, walls, wall_rules):
+    """Return how far each wall that does anything lies from a block's centre along its axis [cells], in the order of sides."""
+    places = np.empty(6)
     for side in range(6):
-        sign = 1.0 - 2.0 * (side & 1)
-        x = x0 if side < 2 else (x1 if side < 4 else x2)
-        if wall_rules[side] != OPEN and sign * (x - walls[side & 1, side >> 1]) < radius:
-            return True
-    return False
+        centre = b0 if side < 2 else (b1 if side < 4 else b2)
+        away = np.inf if side & 1 else -np.inf
+        places[side] = away if wall_rules[side] == OPEN else (walls[side & 1, side >> 1] - centre) / h
+    return places
 
 
 @kernel(fastmath=False)
-def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, cell, h, reach, shift, dt, walls,
+def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls,
                             wall_rules, doomed, bodies):
-    """Collide one block: what is clear of the whole block is dropped first, then what is clear of each short run."""
+    """Collide one block: the bodies and walls near it are tried on sixteen particles at a time, then on each that is left."""
     b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
-    candidates = np.arange(bodies.real.shape[0])
-    around, near = np.empty_like(candidates), np.empty_like(candidates)
-    count = _find_near(b0, b1, b2, reach, dt, candidates, around, bodies)
-    if count == 0 and not _near_wall(b0, b1, b2, reach, walls, wall_rules):
+    sides = _wall_places(b0, b1, b2, h, walls, wall_rules)
+    walled = max(sides[0], sides[2], sides[4]) > -reach or min(sides[1], sides[3], sides[5]) < reach
+    bodies_count = bodies.real.shape[0]
+    if bodies_count == 0 and not walled:
         return
-    around = around[:count]
-    for first in range(block_start[block], block_start[block + 1], RUN):
-        last = min(first + RUN, block_start[block + 1])
-        c0, c1, c2, radius = _run_ball(first, last, offset, velocity, stride, dt, cell)
-        radius += 2.0 * SKIN * h
-        count = _find_near(b0 + c0, b1 + c1, b2 + c2, radius, dt, around, near, bodies)
-        walled = _near_wall(b0 + c0, b1 + c1, b2 + c2, radius, walls, wall_rules)
-        if count == 0 and not walled:
+    reals, integers = np.empty(bodies_count * FRAME_REALS, np.float32), np.empty(bodies_count * FRAME_INTEGERS, np.int32)
+    near = np.empty(bodies_count, np.int64)
+    count = 0
+    for b in range(bodies_count):
+        # what sticks or slides was set down at the skin and is still in contact there
+        touching = 1.5 * SKIN if bodies.integer[b, RULE] != SEPARATE else 0.0
+        if write_frame(reals, integers, count, b, 0, b0, b1, b2, 3.0**0.5 * reach, h, dt, touching, bodies):
+            near[count] = b
+            count += 1
+    if count == 0 and not walled:
+        return
+    near = near[:count]
+    end = block_start[block + 1]
+    for first in range(block_start[block], end, WIDTH):
+        off_bodies, off_walls = _clear_of_all(first, offset, velocity, stride, unit, h, dt, sides, near.size, reals, integers,
+                                              bodies)
+        if off_bodies & off_walls == ALL_CLEAR:
             continue
-        for p in range(first, last):
-            x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
-            v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
-            if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
-                continue  # diverged: the stage that chooses dt reports it
-            met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near[:count], bodies)
-            if walled:
-                met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
-                if gone:
-                    doomed[p] = 1
-            if met:
-                most = LARGEST_SHIFT * h  # offsets must not overflow whatever a body does
-                offset[p] += int(np.rint(min(max(z0 - x0, -most), most) / cell))
-                offset[stride + p] += int(np.rint(min(max(z1 - x1, -most), most) / cell))
-                offset[2 * stride + p] += int(np.rint(min(max(z2 - x2, -most), most) / cell))
-                velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
+        for lane in range(min(WIDTH, end - first)):
+            if not (off_bodies & off_walls) >> lane & 1:
+                hits = near[: near.size * int(not (off_bodies >> lane & 1))]
+                collide_particle(first + lane, offset, velocity, stride, b0, b1, b2, h / unit, h, dt, walls, wall_rules, doomed,
+                                 hits, bodies)
+
+
+@kernel(fastmath=False)
+def _clear_of_all(first, offset, velocity, stride, unit, h, dt, sides, frames, reals, integers, bodies):
+    """Return the bits of those of sixteen particles that surely meet no body, and no wall if they meet no body."""
+    o0, o1, o2 = (_cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit))
+    scale = broadcast(o0, dt / h)
+    d0 = scale * to_single(load(velocity, first))
+    d1 = scale * to_single(load(velocity, stride + first))
+    d2 = scale * to_single(load(velocity, 2 * stride + first))
+    off_walls = both(both(_between(o0 + d0, sides[0], sides[1]), _between(o1 + d1, sides[2], sides[3])),
+                     _between(o2 + d2, sides[4], sides[5]))
+    off_bodies = o0 == o0
+    for k in range(frames):
+        off_bodies = both(off_bodies, clear_lanes(reals, integers, k, o0, o1, o2, d0, d1, d2, 1.0 / h, bodies.table,
+                                                  bodies.coarse, bodies.values))
+    return mask_bits(off_bodies), mask_bits(off_walls)
+
+
+@inline
+def _cells(offset, at, unit):
+    """Return offsets in cells, in single precision."""
+    o = to_single(to_float(load(offset, at)))
+    return o * broadcast(o, 1.0 / unit)
+
+
+@inline
+def _between(x, low, high):
+    """Return the mask of what lies between two walls, clear of both."""
+    return both(x > broadcast(x, low + SLACK), x < broadcast(x, high - SLACK))
+
+
+@kernel(fastmath=False)
+def collide_particle(p, offset, velocity, stride, b0, b1, b2, cell, h, dt, walls, wall_rules, doomed, near, bodies):
+    """Follow the path of particle p of the block at b past the bodies `near`, then apply the walls."""
+    x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
+    v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+    if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
+        return  # diverged: the stage that chooses dt reports it
+    met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies)
+    met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
+    if gone:
+        doomed[p] = 1
+    if met:
+        most = LARGEST_SHIFT * h  # offsets must not overflow whatever a body does
+        offset[p] += int(np.rint(min(max(z0 - x0, -most), most) / cell))
+        offset[stride + p] += int(np.rint(min(max(z1 - x1, -most), most) / cell))
+        offset[2 * stride + p] += int(np.rint(min(max(z2 - x2, -most), most) / cell))
+        velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
 
 
 @kernel(fastmath=False)
@@ -215,16 +232,15 @@ def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
     inside; a path that begins with g <= touching begins in contact.
     """
     rest = (1.0 - s) * dt
-    a0, a1, a2 = _moving_frame(b, s, p0, p1, p2, bodies.real)
+    y0, y1, y2 = _moving_frame(b, s, p0, p1, p2, bodies.real)
     c0, c1, c2 = to_body(b, 1, p0 + rest * v0, p1 + rest * v1, p2 + rest * v2, bodies.real)
-    length = 1.05 * np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) + rest * bodies.real[b, OWN_SPEED]
+    length = 1.05 * np.sqrt((c0 - y0) ** 2 + (c1 - y1) ** 2 + (c2 - y2) ** 2) + rest * bodies.real[b, OWN_SPEED]
     outside, inside, t = 0.0, 2.0, 0.0  # along the rest of the path, 0..1
     phi = d0 = d1 = d2 = 0.0
     halvings = 0
     while halvings < 7:
-        at, along = s + (1.0 - s) * t, t * rest
-        y0, y1, y2 = _moving_frame(b, at, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies.real)
-        g, e0, e1, e2 = sample_body(b, at, y0, y1, y2, bodies)
+        at = s + (1.0 - s) * t
+        g, e0, e1, e2 = sample(b, at, y0, y1, y2, bodies)
         if t == 0.0:
             if g <= touching:
                 return s, g, e0, e1, e2
@@ -241,6 +257,8 @@ def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
             t = 0.5 * (outside + inside)
         else:
             t = min(t + max(g, STEP * h) / length, 1.0)
+        along = t * rest
+        y0, y1, y2 = _moving_frame(b, s + (1.0 - s) * t, p0 + along * v0, p1 + along * v1, p2 + along * v2, bodies.real)
     return s + (1.0 - s) * outside, phi, d0, d1, d2
 
 
@@ -274,28 +292,55 @@ def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
 
 
 # ---------------------------------------------------------------- report
-@kernel(fastmath=False)
+@kernel(parallel=True, fastmath=False)
 def penetration(
     offset, stride, block_coord, block_start, unit, h, shift,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
 ):
     """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
-    bodies = Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities)
-    found = np.zeros((real.shape[0], 2))
-    cell = h / unit
-    for block in range(block_coord.shape[0]):
-        b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
-        b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
-        b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    blocks = block_coord.shape[0]
+    found = np.zeros((blocks, real.shape[0], 2))
+    for place in prange(striped_places(blocks)):
+        block = striped(place, blocks)
+        if block < blocks:
+            _penetrate_block(block, offset, stride, block_coord, block_start, unit, h, shift, bodies, found)
+    total = np.zeros((real.shape[0], 2))
+    for block in range(blocks):
         for b in range(real.shape[0]):
-            c0, c1, c2 = to_body(b, 1, b0, b1, b2, real)
-            if sample_body(b, 1.0, c0, c1, c2, bodies)[0] > 14.0 * h:  # offsets reach 8 cells along each axis
-                continue
-            for p in range(block_start[block], block_start[block + 1]):
+            total[b, 0] += found[block, b, 0]
+            total[b, 1] = max(total[b, 1], found[block, b, 1])
+    return total
+
+
+@kernel(fastmath=False)
+def _penetrate_block(block, offset, stride, block_coord, block_start, unit, h, shift, bodies, found):
+    """Write how many particles of a block are inside each body, and the greatest depth [m]."""
+    b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
+    b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
+    b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
+    cell, end = h / unit, block_start[block + 1]
+    reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
+    for b in range(found.shape[1]):
+        if not write_frame(reals, integers, 0, b, 1, b0, b1, b2, FARTHEST, h, 0.0, 0.0, bodies):
+            continue
+        for first in range(block_start[block], end, WIDTH):
+            outside = _outside(first, offset, stride, unit, 1.0 / h, reals, integers, bodies)
+            for p in range(first, min(first + WIDTH, end)):
+                if outside >> (p - first) & 1:
+                    continue
                 y0, y1, y2 = to_body(b, 1, b0 + cell * offset[p], b1 + cell * offset[stride + p],
-                                      b2 + cell * offset[2 * stride + p], real)
-                phi = sample_body(b, 1.0, y0, y1, y2, bodies)[0]
+                                      b2 + cell * offset[2 * stride + p], bodies.real)
+                phi = sample(b, 1.0, y0, y1, y2, bodies)[0]
                 if phi < 0.0:
-                    found[b, 0] += 1.0
-                    found[b, 1] = max(found[b, 1], -phi)
-    return found
+                    found[block, b, 0] += 1.0
+                    found[block, b, 1] = max(found[block, b, 1], -phi)
+
+
+@kernel(fastmath=False)
+def _outside(first, offset, stride, unit, per_metre, reals, integers, bodies):
+    """Return the bits of those of sixteen particles that surely lie outside the body of frame 0."""
+    o0, o1, o2 = _cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit)
+    zero = const(o0, 0.0)
+    return mask_bits(clear_lanes(reals, integers, 0, o0, o1, o2, zero, zero, zero, per_metre, bodies.table, bodies.coarse,
+                                 bodies.values))

@@ -144,7 +144,7 @@ def _store_matrix(rows, stride, p, t, first, scale, count):
             store_first(rows, (3 * axis + column) * stride + p, scale * t[first + 4 * column + axis], count)
 
 
-@kernel
+@kernel(fastmath=False)
 def _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell):
     """Turn sixteen pairs of records [v | C] and [L | change] into rows."""
     t = _load_records(scratch, records)
@@ -173,7 +173,7 @@ def _store_position(stencil, scratch, at, fx, fy, fz):
     store(scratch, at + EXCESS + 2 * WIDTH, excess(stencil, fz))
 
 
-@kernel
+@kernel(fastmath=False)
 def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, L_stride, L_shift, flip, inverse_cell, begin, end,
                ahead, scratch, at, base, base_at):
     """Gather for particles begin .. end-1 of the block whose tile is loaded; `flip` is None or the FLIP fraction.
@@ -220,7 +220,7 @@ def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient,
         _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell)
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def gather(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base, grid):
     """Gather v = sum w v_i, C = D^-1 sum w v_i (x_i - x_p)^T and L = sum v_i (grad w)^T.
 
@@ -234,7 +234,7 @@ def gather(stencil, offset, stride, shift, unit, velocity, affine, gradient, inv
                    ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def gather_flip(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base,
                 grid, momentum, fraction):
     """As `gather`, but v_p <- a v_p + sum w (v_i - a momentum_i / m_i): a blend of FLIP (a) and PIC (1 - a)."""

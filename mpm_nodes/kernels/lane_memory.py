@@ -178,7 +178,7 @@ def prefetch(context, array, i):
 
     def generate(context, builder, signature, args):
         pointer = _pointer(context, builder, signature, args)
-        numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the second-level cache, data
+        numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the nearest cache, data
         call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
         return context.get_dummy_value()
 

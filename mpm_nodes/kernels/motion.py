@@ -32,7 +32,7 @@ def _velocity_of(p, dt, gx, gy, gz, least_mass):
     return select(both(mass > broadcast(p, least_mass), NO_MASS(p) > zero), v, zero)
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
     for b in prange(blocks):
@@ -42,7 +42,7 @@ def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, leas
             store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
     for b in prange(blocks):

@@ -277,7 +277,7 @@ def _prefetch_rows(rows, count, stride, p):
         prefetch(rows, row * stride + p)
 
 
-@kernel
+@kernel(fastmath=False)
 def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, stress, tau_stride, tau_shift, volume, cell_size,
                 force_scale, begin, end, ahead, scratch, at, base, base_at):
     """Scatter particles begin .. end-1 of one block into a cleared tile.
@@ -334,7 +334,7 @@ def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, st
     _flush(rows, scratch, here)
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def scatter_momentum(stencil, offset, stride, shift, unit, velocity, mass, ranges, colour_start, colour_range, tile_slot, scratch,
                      base, grid):
     """Add mass and momentum m v of every particle to the grid.
@@ -351,7 +351,7 @@ def scatter_momentum(stencil, offset, stride, shift, unit, velocity, mass, range
             add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def scatter_affine_momentum(stencil, offset, stride, shift, unit, velocity, affine, mass, cell_size, ranges, colour_start,
                             colour_range, tile_slot, scratch, base, grid):
     """Add mass and momentum m (v + C (x_i - x_p)) of every particle to the grid."""
@@ -365,7 +365,7 @@ def scatter_affine_momentum(stencil, offset, stride, shift, unit, velocity, affi
             add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def scatter_force(stencil, offset, stride, shift, unit, stress, volume, cell_size, ranges, colour_start, colour_range, tile_slot,
                   scratch, base, grid):
     """Add - V0 tau grad w of every particle to the force grid."""

@@ -124,7 +124,7 @@ def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shif
             {store_first_stress}
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def stress({state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
     for k in prange(segments.shape[0]):
         stress_in({state_names}, velocity_gradient, scale, tau, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
@@ -146,7 +146,7 @@ def advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, star
             {store_first_state}
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def advance({state_names}, velocity_gradient, stride, segments, coeffs, dt):
     for k in prange(segments.shape[0]):
         advance_in({state_names}, velocity_gradient, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
@@ -165,7 +165,7 @@ def project_in({state_names}, scale, stride, start, end, coeffs, dt):
             {store_first_state}
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def project({state_names}, scale, stride, segments, coeffs, dt):
     for k in prange(segments.shape[0]):
         project_in({state_names}, scale, stride, segments[k, 0], segments[k, 1], coeffs, dt)

@@ -15,9 +15,10 @@ LOCAL_ROWS = 9
 """Rows of the scratch of each thread: enough for the velocity gradient."""
 
 _SCATTER = '''
-@kernel(parallel=True)
+@kernel(parallel=True, fastmath=False)
 def scatter_{name}({state_names}, velocity_gradient, scale, tau, local, stencil, offset, stride, shift, unit, velocity, {affine}
-                   mass, volume, cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base, momentum{force}):
+                   mass, volume, cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base,
+                   momentum{force}):
     for colour in range(8):
         first = colour_start[colour]
         for k in prange(colour_start[colour + 1] - first):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, MpmNodesError, WallRule, Walls
-from mpm_nodes.kernels import collision, collision_paths
+from mpm_nodes.kernels import collision, collision_grid, collision_paths
 from mpm_nodes.kernels.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
@@ -130,7 +130,7 @@ class ColliderSet:
 
     def collide_grid(self, grid: Any) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
-        collision.collide_grid_nodes(
+        collision_grid.collide_grid_nodes(
             grid.array("velocity"), grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt,
             self._walls, self._wall_rules, self._integer, self._real, *self._lattices)
 

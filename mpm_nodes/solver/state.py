@@ -385,7 +385,8 @@ class ParticleStore:
                 continue
             old = self._arrays[name]
             new = self._take_spare(old)
-            binning.move_rows(old, self.stride, new, self.stride, self.table[name].rows, source, self.count)
+            bits = np.int32 if old.itemsize == 4 else np.int64  # one compiled loop for floats and integers
+            binning.move_rows(old.view(bits), self.stride, new.view(bits), self.stride, self.table[name].rows, source, self.count)
             self._arrays[name] = new
             self._spare[self._spare_key(old)] = old
         new = self._take_spare(self.offset)

@@ -1,0 +1,129 @@
+"""Collisions of grid nodes with posed bodies and domain walls: the rule of `collision`, body by body in order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mpm_nodes.kernels.collision import OPEN, respond, sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.collision_culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
+from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.lane_gather import mask_bits
+from mpm_nodes.kernels.lane_memory import lane_constant, load_splat
+from mpm_nodes.kernels.lanes import broadcast, const
+from mpm_nodes.kernels.lend import lend
+from mpm_nodes.kernels.level_set import FRICTION, RULE, Bodies
+from mpm_nodes.kernels.posing import body_velocity
+
+NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
+"""Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
+HALF_DIAGONAL = 2.6
+"""No node of a block is farther from its middle [cells]."""
+ALL_CLEAR = 65535
+"""Bits of sixteen nodes that lie outside."""
+
+
+@kernel(parallel=True, fastmath=False)
+def collide_grid_nodes(
+    velocity, momentum, coord, h, shift, dt, walls, wall_rules,
+    integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
+):
+    """Apply the rules to every grid node with mass on or in a body or wall, at the end of the substep.
+
+    Args:
+        velocity: Nodes' (vx, vy, vz, 0), flat, changed in place [m/s].
+        momentum: Nodes' (px, py, pz, m), flat: nodes without mass are left alone.
+        coord: Grid blocks, shape (n, 3), int32.
+        h: Grid spacing [m].
+        shift: Grid origin in the frame of the bodies, shape (3,) [m].
+        dt: Substep [s].
+        walls: Box corners (2, 3) in the frame of the bodies [m].
+        wall_rules: Rules of the sides -x +x -y +y -z +z and one friction, shape (7,), float64.
+        integer ... coarse_velocities: The arrays of `Bodies`.
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    blocks = coord.shape[0]
+    for place in prange(striped_places(blocks)):
+        block = striped(place, blocks)
+        if block < blocks:
+            _collide_grid_block(block, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies)
+
+
+@kernel(fastmath=False)
+def _collide_grid_block(block, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies):
+    base0, base1, base2 = 4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2]
+    if bodies.real.shape[0]:
+        _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies)
+    for side in range(6):
+        rule = int(wall_rules[side])
+        if rule < OPEN:
+            _wall_block(block, side, rule, velocity, momentum, (base0, base1, base2), h, shift, walls, wall_rules[6])
+
+
+@kernel(fastmath=False)
+def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies):
+    """Apply the bodies, in order, to the nodes of a block: sixteen are tried at a time, then each that is left."""
+    m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
+    reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
+    for b in range(bodies.real.shape[0]):
+        if not write_frame(reals, integers, 0, b, 1, m0, m1, m2, HALF_DIAGONAL, h, 0.0, 0.0, bodies):
+            continue
+        for layer in range(4):
+            clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
+            for rest in range(16 * int(clear != ALL_CLEAR)):
+                if not clear >> rest & 1:
+                    _collide_node(block, 16 * layer + rest, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies)
+
+
+@kernel(fastmath=False)
+def _clear_nodes(layer, reals, integers, per_metre, bodies):
+    """Return the bits of those nodes of a layer of a block that surely lie outside the body of frame 0."""
+    like = load_splat(reals, 0)
+    o0, zero = broadcast(like, layer - 1.5), const(like, 0.0)
+    return mask_bits(clear_lanes(reals, integers, 0, o0, NODE_Y(like), NODE_Z(like), zero, zero, zero, per_metre,
+                                 bodies.table, bodies.coarse, bodies.values))
+
+
+@kernel(fastmath=False)
+def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies):
+    """Apply the rule of body b to a node of a block, if it has mass and lies on or in the body."""
+    at = (block * 64 + node) * 4
+    if momentum[at + 3] <= 0.0:
+        return
+    x0 = shift[0] + h * (base0 + (node >> 4))
+    x1 = shift[1] + h * (base1 + ((node >> 2) & 3))
+    x2 = shift[2] + h * (base2 + (node & 3))
+    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+    if phi > 0.0:
+        return
+    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    r0, r1, r2 = respond(
+        bodies.integer[b, RULE], bodies.real[b, FRICTION], n0, n1, n2,
+        float(velocity[at]), float(velocity[at + 1]), float(velocity[at + 2]), w0, w1, w2)
+    velocity[at], velocity[at + 1], velocity[at + 2] = r0, r1, r2
+
+
+@kernel(fastmath=False)
+def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, friction):
+    """Apply one wall to the nodes of a block that lie on or beyond its plane (within a millionth of a cell)."""
+    axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+    n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
+    low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
+    for layer in range(4):
+        beyond = sign * (shift[axis] + h * (low + layer) - walls[side & 1, axis])
+        if beyond > 1e-6 * h:
+            continue
+        for rest in range(16):
+            if axis == 0:
+                node = 16 * layer + rest
+            elif axis == 1:
+                node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
+            else:
+                node = 4 * rest + layer
+            at = (block * 64 + node) * 4
+            if momentum[at + 3] > 0.0:
+                r0, r1, r2 = respond(rule, friction, n0, n1, n2, float(velocity[at]), float(velocity[at + 1]),
+                                     float(velocity[at + 2]), 0.0, 0.0, 0.0)
+                velocity[at], velocity[at + 1], velocity[at + 2] = r0, r1, r2
