@@ -84,14 +84,14 @@ def move_particles(offset, stride, unit, velocity, cells_per_velocity, ranges, l
     `largest`; a NaN counts as infinite.
     """
     for k in prange(ranges.shape[0]):
-        move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, k)
+        move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
 
 
 @kernel(parallel=True, fastmath=False)
 def largest_speeds(velocity, stride, ranges, largest):
     """Write max |v|^2 of every range into `largest`, shape (ranges,); infinity where one is not a number."""
     for k in prange(ranges.shape[0]):
-        speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, k)
+        speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
 
 
 @kernel(fastmath=False)

@@ -108,6 +108,7 @@ lane_index = lane_constant(range(16))
 ROWS = {rows}
 '''
 
+# index and literals are int64 in every call of a function inside a loop: each other type would compile it once more
 # numba's array analysis fails on tuples of lanes in a parallel function: the loop over lanes is a function of its own
 _STRESS = '''
 @inline
@@ -127,7 +128,8 @@ def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shif
 @kernel(parallel=True, fastmath=False)
 def stress({state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
     for k in prange(segments.shape[0]):
-        stress_in({state_names}, velocity_gradient, scale, tau, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
+        stress_in({state_names}, velocity_gradient, scale, tau, stride, np.int64(0), stride, segments[k, 0], segments[k, 1],
+                  np.int64(0), coeffs, dt)
 '''
 
 _ADVANCE = '''
@@ -149,7 +151,8 @@ def advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, star
 @kernel(parallel=True, fastmath=False)
 def advance({state_names}, velocity_gradient, stride, segments, coeffs, dt):
     for k in prange(segments.shape[0]):
-        advance_in({state_names}, velocity_gradient, stride, 0, stride, segments[k, 0], segments[k, 1], 0, coeffs, dt)
+        advance_in({state_names}, velocity_gradient, stride, np.int64(0), stride, segments[k, 0], segments[k, 1], np.int64(0),
+                   coeffs, dt)
 '''
 
 _PROJECT = '''
@@ -199,7 +202,8 @@ def limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride
 @kernel(parallel=True, fastmath=False)
 def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, out):
     for k in prange(segments.shape[0]):
-        limits_in({state_names}, velocity_gradient, stride, 0, scale, stride, segments[k, 0], segments[k, 1], coeffs, out, k)
+        limits_in({state_names}, velocity_gradient, stride, np.int64(0), scale, stride, segments[k, 0], segments[k, 1], coeffs,
+                  out, np.int64(k))
 '''
 
 

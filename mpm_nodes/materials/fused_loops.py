@@ -63,9 +63,9 @@ def gather_and_update{suffix}({state_names}, velocity, affine, velocity_gradient
                    {fraction}, 1.0 / cell_size, start, end, ahead, scratch, at, base, 64 * thread)
         advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, coeffs, dt)
         {project}
-        limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, strain, k)
+        limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, strain, np.int64(k))
         if moves:
-            move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, k)
+            move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, np.int64(k))
 '''
 
 
