@@ -63,6 +63,7 @@ Metres = Unit("m")
 Seconds = Unit("s")
 Pascals = Unit("Pa")
 PascalSeconds = Unit("Pa s")
+PascalSecondsToThePower = Unit("Pa s^n")
 MetresPerSecond = Unit("m/s")
 MetresPerSecondSquared = Unit("m/s^2")
 KilogramsPerCubicMetre = Unit("kg/m^3")
@@ -364,7 +365,12 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute("affine", "C", (3, 3), "1/s", "primvars:C", "C", "APIC affine velocity."),
         Attribute("velocity_gradient", "L", (3, 3), "1/s", "primvars:L", "gradv", "Gradient of the grid velocity."),
         Attribute("deformation", "F", (3, 3), "", "primvars:F", "F", "Elastic deformation gradient.", rest="identity"),
-        Attribute("volume_change", "e", (), "", "primvars:e", "Jminus1", "J - 1 of a liquid."),
+        Attribute("volume_change", "e", (), "", "primvars:e", "Jminus1", "J - 1: relative change of volume."),
+        Attribute("elastic_strain", "b - I", (6,), "", "primvars:elastic_strain", "elasticstrain",
+                  "Unimodular elastic left Cauchy-Green strain less the unit: xx xy xz yy yz zz."),
+        Attribute("total_deformation", "F", (3, 3), "", "primvars:total_deformation", "Ftotal",
+                  "Deformation gradient, elastic and plastic.", rest="identity"),
+        Attribute("weak", "weak", (), "", "primvars:weak", "weak", "1 where the material is torn, else 0.", "int32"),
         Attribute("plastic_volume_ratio", "Jp", (), "", "primvars:Jp", "Jp", "det of the plastic part.", rest=1.0),
         Attribute("stress", "tau", (6,), "Pa", "primvars:stress", "stress", "Kirchhoff stress xx xy xz yy yz zz."),
         Attribute("stiffness_scale", "s", (), "", "primvars:stiffness_scale", "stiffness", "Multiplier of the stiffness.",
@@ -390,12 +396,16 @@ class Material:
         params: Values of the law's `Params` by name, SI.
         density: Undeformed density [kg/m^3].
         label: What messages call it.
+        tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
+        recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
     """
 
     law: str
     params: Mapping[str, float]
     density: float
     label: str = ""
+    tear_threshold: float | None = None
+    recovery_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -438,7 +448,7 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [[m.law, dict(m.params), m.density, m.label] for m in self.materials]
+        materials = [[m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time] for m in self.materials]
         return {"materials": materials, "spacing": self.spacing, "time": self.time}, dict(self.attributes)
 
     @classmethod

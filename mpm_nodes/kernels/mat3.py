@@ -225,6 +225,13 @@ def det(M):
 
 
 @inline
+def det_excess(M):
+    """Return det(I + M) - 1 without the rounding of 1: tr M + the principal minors + det M."""
+    minors = (M[0] * M[4] - M[1] * M[3]) + (M[0] * M[8] - M[2] * M[6]) + (M[4] * M[8] - M[5] * M[7])
+    return trace(M) + minors + det(M)
+
+
+@inline
 def inverse(M):
     """Return M^-1 (infinite entries where M is singular)."""
     C = cofactor(M)
@@ -252,6 +259,14 @@ def cube_root(x):
     y = exp(log(x) * const(x, 1.0 / 3.0))
     y2 = y * y
     return y - (y * y2 - x) / (const(x, 3.0) * y2)
+
+
+@inline
+def left_strain(F):
+    """Return J = det F > 0 and the unimodular left Cauchy-Green tensor J^(-2/3) F F^T."""
+    J = det(F)
+    c = cube_root(maximum(const(J, 1e-9), J))
+    return J, scale(gram(F), const(J, 1.0) / (c * c))
 
 
 # ---------------------------------------------------------------- packing of symmetric matrices
@@ -295,6 +310,16 @@ def safe_step(A):
     if any_lane(det(G) <= const(A[0], 0.0)):
         G = _halved_step(A, G)
     return G
+
+
+@inline
+def safe_increment(A):
+    """Return R(A) - I, A itself to the bit where det(I + A) > 0 (see `safe_step`)."""
+    G = add_diagonal(A, const(A[0], 1.0))
+    inverted = det(G) <= const(A[0], 0.0)
+    if any_lane(inverted):
+        A = choose(inverted, add_diagonal(_halved_step(A, G), const(A[0], -1.0)), A)
+    return A
 
 
 @inline

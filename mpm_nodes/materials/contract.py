@@ -21,8 +21,10 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `project(state, coeffs, dt)` | optional: return map of the trial state |
 | `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
 | `kirchhoff(state, coeffs)` | optional: T at A = 0, where that is cheaper than `stress` |
+| `left_strain(state)` | optional: J and the unimodular elastic left Cauchy-Green tensor: the law can tear and recover |
 
-`state` holds one entry per name in STATE: nine values, row-major, for a matrix, one value for a scalar. `coeffs` holds
+`state` holds one entry per name in STATE: nine values, row-major, for a matrix, six (xx xy xz yy yz zz) for a symmetric one,
+one value for a scalar. `coeffs` holds
 one value per name in COEFFICIENTS; A = dt grad v has nine. Explicit steps use T(0) + viscous_stress(L of the last
 step); implicit ones minimise the sum of the energies. All functions are marked `@inline`; a literal is written
 `const(x, 0.5)`.
@@ -62,6 +64,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "project": ("state", "coeffs", "dt"),
     "viscous_stress": ("state", "L", "coeffs"),
     "kirchhoff": ("state", "coeffs"),
+    "left_strain": ("state",),
 }
 """Functions that a law may have."""
 

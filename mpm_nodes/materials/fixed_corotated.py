@@ -105,3 +105,9 @@ def wave_speed(state, coeffs):
     # the bound comes second in maximum: NaN passes there, and must
     stretch = maximum(one, mat3.row_sum_bound(mat3.gram(state[0])))
     return sqrt(((mu + mu) * stretch + lam * maximum(one, J * (J + J - one))) / density)
+
+
+@inline
+def left_strain(state):
+    """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
+    return mat3.left_strain(state[0])

@@ -23,6 +23,8 @@ class Entry:
         params: Values of the law's `Params`, SI; missing ones keep their defaults.
         density: Undeformed density [kg/m^3].
         source: Where the numbers come from.
+        tear_threshold: Plastic distortion above which it tears; None: it never does.
+        recovery_time: Time in which plastic distortion is forgotten [s]; None: it never is.
     """
 
     label: str
@@ -30,6 +32,16 @@ class Entry:
     params: Mapping[str, float | bool]
     density: float
     source: str
+    tear_threshold: float | None = None
+    recovery_time: float | None = None
+
+
+def _foam(label: str, density: float, bulk: float, shear: float, yield_stress: float, consistency: float, flow_index: float,
+          tear_threshold: float, recovery_time: float) -> Entry:
+    """Return a row of Y15 Table I; bulk and shear modulus in kPa as printed there."""
+    params = {"bulk_modulus": 1e3 * bulk, "shear_modulus": 1e3 * shear, "yield_stress": yield_stress,
+              "consistency": consistency, "flow_index": flow_index}
+    return Entry(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time)
 
 
 LIBRARY: dict[str, Entry] = {
@@ -60,6 +72,12 @@ LIBRARY: dict[str, Entry] = {
     "honey": Entry(
         "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0,
         "Textbook, 20 C; bulk modulus lowered as for water"),
+    "shaving_cream": _foam("Shaving Cream", 77.7, 109.0, 0.29, 31.9, 27.2, 0.22, 217.5, 0.35),
+    "smore_interior": _foam("S'more Interior", 50.0, 109.0, 0.08, 10.0, 16.0, 0.43, 15.0, 0.25),
+    "smore_exterior": _foam("S'more Exterior", 50.0, 109.0, 50.0, 1000.0, 0.1, 1.0, 0.3, 0.5),
+    "pie": _foam("Pie", 275.0, 109.0, 1.6, 120.0, 5.0, 0.27, 10.0, 0.3),
+    "oobleck": _foam("Oobleck", 1000.0, 109.0, 11.2, 0.1, 10.0, 2.8, 1.0, 0.3),
+    "viscoplastic": _foam("Viscoplastic", 1000.0, 109.0, 11.2, 0.1, 10.0, 1.0, 1.0, 0.3),
 }
 """Named parameter sets by id."""
 
@@ -73,4 +91,4 @@ def named_material(name: str) -> Material:
     if name not in LIBRARY:
         raise MpmNodesError(f"material {name!r}: not in the library; choose one of {', '.join(LIBRARY)}")
     entry = LIBRARY[name]
-    return Material(entry.law, dict(entry.params), entry.density, entry.label)
+    return Material(entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time)

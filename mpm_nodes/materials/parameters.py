@@ -1,8 +1,8 @@
 """Knobs of the built-in laws: names, units, ranges, defaults, help; without numba, so that nodes and hosts load fast.
 
 Each dataclass is the `Params` of the law module named in its `law`; its "Attributes:" section is the help of the
-knobs. Sources: "Stomakhin 2013" is the snow paper; R15 (viscoelastic fluids, Oldroyd), S14 (melting and
-solidifying), B18 (student report on snow) and C21 (surface energies) are the papers that this package follows.
+knobs. Sources: "Stomakhin 2013" is the snow paper; Y15 (continuum foam), R15 (viscoelastic fluids, Oldroyd), S14 (melting
+and solidifying), B18 (student report on snow) and C21 (surface energies) are the papers that this package follows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpm_nodes.data import A, Pascals, PascalSeconds, Range, Unitless
+from mpm_nodes.data import A, Pascals, PascalSeconds, PascalSecondsToThePower, Range, Unitless
 
 _Stiffness = A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1e2, soft_max=1e8, log=True)]
 _PoissonRatio = A[float, Unitless, Range(min=0.0, max=0.499, soft_max=0.49)]
@@ -102,5 +102,32 @@ class Liquid:
     viscosity: A[float, PascalSeconds, Range(min=0.0, soft_max=100.0)] = 0.0
 
 
-BUILT_IN: dict[str, type] = {params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid)}
+@dataclass(frozen=True)
+class HerschelBulkley:
+    """Foam, cream, paste: elastic up to the yield stress, then flows; thinner or thicker the faster it is sheared.
+
+    Steady simple shear at the rate g carries yield_stress / sqrt(3) + consistency 2^(-(1 + n) / 2) g^n with n = flow_index.
+
+    Attributes:
+        bulk_modulus: Resistance to compression [Pa].
+        shear_modulus: Stiffness against shear, below the yield stress [Pa].
+        yield_stress: Stress in simple tension at which it starts to flow [Pa].
+        consistency: Resistance to flow (eta) [Pa s^n]; 0 flows at once: perfectly plastic.
+        flow_index: Power n (h) of the shear rate; below 1 thins (foam), 1 is a Bingham paste, above 1 thickens (oobleck).
+    """
+
+    law: ClassVar[str] = "herschel_bulkley"
+    label: ClassVar[str] = "Herschel-Bulkley Foam"
+    source: ClassVar[str] = "Y15 eq. 1-8 and Algorithm 13"
+    density: ClassVar[float] = 77.7
+
+    bulk_modulus: _Stiffness = 1.09e5
+    shear_modulus: A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True)] = 290.0
+    yield_stress: A[float, Pascals, Range(min=0.0, soft_max=1e3)] = 31.9
+    consistency: A[float, PascalSecondsToThePower, Range(min=0.0, soft_max=100.0)] = 27.2
+    flow_index: A[float, Unitless, Range(min=0.05, max=20.0, soft_min=0.2, soft_max=3.0)] = 0.22
+
+
+BUILT_IN: dict[str, type] = {
+    params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley)}
 """`Params` of the built-in laws by law id; the law itself is the module `mpm_nodes.materials.<law id>`."""

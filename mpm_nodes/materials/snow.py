@@ -121,3 +121,9 @@ def feasible(state, A, coeffs, dt):
 def wave_speed(state, coeffs):
     """Return a bound of the fastest wave [m/s] in current space, with the hardened moduli."""
     return fixed_corotated.wave_speed((state[0],), _hardened(state, coeffs))
+
+
+@inline
+def left_strain(state):
+    """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
+    return mat3.left_strain(state[0])

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Range
+from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Range, Seconds, Unitless
 from mpm_nodes.graph.declare import node, parse_docstring
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
@@ -72,3 +72,22 @@ def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Materia
         name: Which one; sources and numbers are in `mpm_nodes.materials.library`.
     """
     return named_material(name.value)
+
+
+@node(category="Material", label="Tearing")
+def material_tearing(
+    material: Material,
+    *,
+    tear_threshold: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=1e3, log=True)] = 10.0,
+    recovery_time: A[float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=100.0, log=True)] = 0.35,
+) -> Material:
+    """Let a material tear where it flowed far, and mend again: for substep graphs with tearing stages.
+
+    Args:
+        material: Any material that can flow; one that never flows never tears.
+        tear_threshold: Plastic distortion |dev C_P| above which it tears; a stretch a gives sqrt(2/3) (a^2 - 1/a).
+        recovery_time: Time in which the distortion is forgotten; small: sticky, large: brittle.
+
+    Source: Y15 sections 7.1 and 7.3.
+    """
+    return dataclasses.replace(material, tear_threshold=tear_threshold, recovery_time=recovery_time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -222,7 +223,7 @@ def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     law, coefficients = law_of(material)
     viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
     return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
-                    law.state)
+                    law.state, *(math.inf if value is None else value for value in (material.tear_threshold, material.recovery_time)))
 
 
 def _user_attribute(name: str, particles: Particles, emitters: Sequence[Emitter]) -> Attribute:

@@ -10,6 +10,7 @@ precision does not depend on the distance from the origin and slow creep is not 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +62,8 @@ class BoundLaw:
         density: [kg/m^3].
         viscosity: [Pa s], 0 for laws without.
         names: State attributes, in the law's order.
+        tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
+        recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
     """
 
     index: int
@@ -70,6 +73,8 @@ class BoundLaw:
     density: float
     viscosity: float
     names: tuple[str, ...]
+    tear_threshold: float = math.inf
+    recovery_time: float = math.inf
 
     def state(self, particles: ParticleStore) -> list[np.ndarray]:
         """Return the law's state arrays."""

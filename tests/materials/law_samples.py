@@ -25,6 +25,8 @@ def random_states(law_id, count, strain=0.3, seed=3):
         "deformation": F,
         "volume_change": np.prod(stretches, 1) - 1.0,
         "plastic_volume_ratio": random.uniform(0.8, 1.2, count),
+        "elastic_strain": (F @ F.transpose(0, 2, 1) / np.prod(stretches, 1)[:, None, None] ** (2 / 3) - np.eye(3))[
+            :, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]],
     }
     return {name: values[name] for name in law(law_id).state}
 
