@@ -222,8 +222,9 @@ def _transient(plan: SubstepPlan) -> set[str]:
 def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     law, coefficients = law_of(material)
     viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
+    limits = [math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time)]
     return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
-                    law.state, *(math.inf if value is None else value for value in (material.tear_threshold, material.recovery_time)))
+                    law.state, *limits)
 
 
 def _user_attribute(name: str, particles: Particles, emitters: Sequence[Emitter]) -> Attribute:
