@@ -156,7 +156,8 @@ def _memory(
     knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]
 ) -> dict[str, Any]:
     """Estimate the solver's memory from its sources: state, sort buffers and the published snapshot."""
-    particles = sum(int(source.get("particles", 0)) for source in inputs.get("sources", ()))
+    sources = (*inputs.get("sources", ()), *inputs.get("emitters", ()))
+    particles = sum(int(source.get("particles", 0)) for source in sources)
     scale = 1.0 if knobs["precision"] is Precision.SINGLE else 2.0
     return {"memory": int(particles * 600 * scale) + (100 << 20), "particles": particles}
 
