@@ -79,8 +79,8 @@ def penguin() -> Distance:
     sides = [part for side in (-1.0, 1.0) for part in (
         ellipsoid((side * 0.0142, 0.0215, 0.0), (0.0034, 0.0115, 0.0062), side * 24.0),
         ellipsoid((side * 0.0062, 0.0015, 0.005), (0.0052, 0.0032, 0.0085)))]  # fmt: skip
-    return joined([ellipsoid((0.0, 0.0185, 0.0), (0.0122, 0.0185, 0.0117)), ellipsoid((0.0, 0.042, 0.0008), (0.0092, 0.0088, 0.0092)),
-                   ellipsoid((0.0, 0.0408, 0.0105), (0.0026, 0.0022, 0.0058)), *sides], 0.003)  # fmt: skip
+    trunk, head = ellipsoid((0.0, 0.0185, 0.0), (0.0122, 0.0185, 0.0117)), ellipsoid((0.0, 0.042, 0.0008), (0.0092, 0.0088, 0.0092))
+    return joined([trunk, head, ellipsoid((0.0, 0.0408, 0.0105), (0.0026, 0.0022, 0.0058)), *sides], 0.003)
 
 
 def pie() -> Distance:
@@ -142,7 +142,7 @@ def toasted(inset: float) -> Distance:
 
 def write_bodies(target: Path) -> None:
     """Write the level sets."""
-    core, outer = toasted(0.003), toasted(0.0)
+    core, outer = toasted(0.004), toasted(0.0)
     parts = [
         level_set("dollop", dollop(), (0.060, 0.075, 0.060), 2e-3, 1.85e-4),
         level_set("marshmallow", puck(0.026, 0.0245, 0.005), (0.032, 0.030, 0.032), 2e-3, 1.04e-4),
@@ -156,20 +156,24 @@ def write_bodies(target: Path) -> None:
 
 
 # ---------------------------------------------------------------- meshes
-def write_head(source: Path, target: Path, width: float = 0.27) -> None:
-    """Write Blender's monkey head, upright about the origin, as wide as that [m], looking along z, its eyes closed by faces."""
+def write_head(source: Path, target: Path, width: float = 0.27, turn: float = 55.0) -> None:
+    """Write Blender's monkey head, as wide as that [m], about the origin, turned from z to x [deg], its eyes closed by faces."""
     stage = Usd.Stage.Open(str(source))
     mesh = next(UsdGeom.Mesh(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh))
     local = np.array(mesh.GetPointsAttr().Get(), float)
     points = np.stack([local[:, 0], local[:, 2], -local[:, 1]], axis=1)
     points = (points - 0.5 * (points.min(axis=0) + points.max(axis=0))) * (width / np.ptp(points[:, 0]))
-    counts, indices = (np.array(values.Get(), np.int32) for values in (mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()))
+    c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
+    points = points @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
+    faces = (mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr())
+    counts, indices = (np.array(values.Get(), np.int32) for values in faces)
     solid = solid_mesh(points, triangulate(counts, indices)[0])
     write_mesh(target, "head", solid.extended(points), solid.triangles)
 
 
-ROWS = ((0.92, 0.175), (0.79, 0.14), (0.67, 0.115), (0.56, 0.0955), (0.465, 0.0815), (0.38, 0.0715), (0.30, 0.0635), (0.225, 0.0565))
-"""Height of each row of pins [m], and the distance of its pins [m]: closer and closer downwards."""
+HEIGHTS = (0.92, 0.79, 0.67, 0.56, 0.465, 0.38, 0.30, 0.225)
+PITCHES = (0.175, 0.14, 0.115, 0.0955, 0.0815, 0.0715, 0.0635, 0.0565)
+"""Heights of the rows of pins [m], and the distances of their pins [m]: closer and closer downwards."""
 PIN_RADIUS, DEPTH, BOARD = 0.008, 0.10, 0.70
 """Radius of a pin, its length along z, and width of the board [m]."""
 
@@ -179,7 +183,7 @@ def write_pins(target: Path, around: int = 16) -> None:
     turns = 2.0 * np.pi * np.arange(around) / around
     ring = PIN_RADIUS * np.stack([np.cos(turns), np.sin(turns)], axis=1)
     points, triangles = [], []
-    for number, (height, pitch) in enumerate(ROWS):
+    for number, (height, pitch) in enumerate(zip(HEIGHTS, PITCHES, strict=True)):
         shift = 0.5 * pitch if number % 2 else 0.0
         for x in np.arange(-20, 21) * pitch + shift:
             if abs(x) > 0.5 * BOARD - 2.0 * PIN_RADIUS:

@@ -1,7 +1,7 @@
 """Continuous emitters: a template of particles that streams through a nozzle, or whole copies of it that are dropped.
 
-The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the nozzle's exit plane, and
-starts where the stream has carried it by the end of that substep: neither the number of substeps nor their length shows.
+The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the nozzle's exit
+plane, and starts where the stream has carried it by the end of that substep: neither the number of substeps nor their length shows.
 """
 
 from __future__ import annotations
