@@ -57,8 +57,8 @@ def _unimodular(E):
     d = mat3.det_excess(E)
     c = _cube_root_of_excess(d)
     one = const(d, 1.0)
-    g = (const(d, 0.0) - d) / (c * (c * c + c + one))
-    return mat3.add_diagonal(mat3.scale(E, one + g), g)
+    shrink = one / c
+    return mat3.add_diagonal(mat3.scale(E, shrink), (const(d, 0.0) - d) * shrink / (c * c + c + one))
 
 
 # ---------------------------------------------------------------- the energy and its derivatives
@@ -144,11 +144,12 @@ def advance(state, A, coeffs, dt):
     e_new = e + d + e * d
     e_new = select(e_new <= const(e, -1.0), const(e, 1e-3) - one, e_new)
     c = _cube_root_of_excess(d)
-    g = (const(e, 0.0) - d) * (c + one) / ((c * c + c + one) * c * c)
+    shrink = one / (c * c)
+    g = (const(e, 0.0) - d) * shrink * (c + one) / (c * c + c + one)
     # f b f^T - I = S + S^T + S S^T + (E + S E) (I + S^T)
     M = mat3.add(E, mat3.matmul(S, E))
     grown = mat3.add(mat3.add(mat3.add(S, mat3.transpose(S)), mat3.gram(S)), mat3.add(M, mat3.matmul_nt(M, S)))
-    return e_new, mat3.pack(mat3.add_diagonal(mat3.scale(grown, one + g), g))
+    return e_new, mat3.pack(mat3.add_diagonal(mat3.scale(grown, shrink), g))
 
 
 @inline

@@ -37,7 +37,7 @@ def call_law(
     Args:
         law_id: Id of the law ("snow").
         function: "energy", "stress", "stress_differential", "advance", "project", "feasible", "wave_speed",
-            "viscous_stress" or "kirchhoff".
+            "viscous_stress", "kirchhoff" or "left_strain".
         state: State by attribute name, shapes (n, *attribute shape); what is missing is at rest.
         A: Incremental displacement gradient dt grad v, shape (n, 3, 3); zero by default.
         dA: Direction of the derivative, shape (n, 3, 3); zero by default.
@@ -50,7 +50,7 @@ def call_law(
 
     Returns:
         Energies [J/m^3] or speeds [m/s] of shape (n,), a mask (n,), stresses [Pa] of shape (n, 3, 3), or for "advance"
-        and "project" the new state by attribute name.
+        and "project" the new state by attribute name; for "left_strain" J, shape (n,), and b, shape (n, 3, 3).
 
     Raises:
         LawError: When the law, the function, a parameter or a state name is unknown, or a shape does not fit.
@@ -68,6 +68,8 @@ def call_law(
     count = len(columns["scale"])
     if function in ("advance", "project"):
         return {name: _rows(value, count, dtype) for name, value in zip(found.state, result, strict=True)}
+    if function == "left_strain":
+        return _rows(result[0], count, dtype), _rows(result[1], count, dtype)
     return _rows(result, count, bool if function == "feasible" else dtype)
 
 

@@ -18,8 +18,8 @@ from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 
 __all__ = ["Finding", "Problem", "Record", "problems", "run"]
 
-_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "liquids", "viscosity", "contact",
-            "seeding")
+_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "liquids",
+            "viscosity", "contact", "seeding")
 
 
 def problems() -> dict[str, type[Problem]]:

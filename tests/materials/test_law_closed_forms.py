@@ -174,3 +174,68 @@ def test_coefficient_tables():
         found = law(law_id)
         given = dict(zip(found.names, found.coefficients(), strict=True))
         assert {name: given[name] for name in expected} == pytest.approx(expected)
+
+
+# ---------------------------------------------------------------- Herschel-Bulkley
+def foam_point(size):
+    """A sheared state with |dev b| near `size`, and the |dev b| that it has."""
+    F = np.eye(3)
+    F[0, 1] = size / np.sqrt(2)
+    b = F @ F.T
+    return (b - np.eye(3))[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]][None], np.linalg.norm(b - np.eye(3) * np.trace(b) / 3)
+
+
+def deviator_size(strain):
+    """|dev b| of rows xx xy xz yy yz zz of b - I."""
+    full = strain[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+    return np.linalg.norm(full - np.eye(3) * np.trace(full, axis1=1, axis2=2)[:, None, None] / 3, axis=(1, 2))
+
+
+def test_herschel_bulkley_uniaxial_strain():
+    """tau_11 = (kap/2)(a^2 - 1) + (2/3) mu (a^(4/3) - a^(-2/3)) for F = diag(a, 1, 1) (V7)."""
+    strain = np.zeros((len(STRETCHES), 6))
+    strain[:, 0], strain[:, 3], strain[:, 5] = STRETCHES ** (4 / 3) - 1, STRETCHES ** (-2 / 3) - 1, STRETCHES ** (-2 / 3) - 1
+    params = {"bulk_modulus": 3e4, "shear_modulus": 2e3}
+    tau = call_law("herschel_bulkley", "stress", {"volume_change": STRETCHES - 1, "elastic_strain": strain}, params=params)
+    exact = 1.5e4 * (STRETCHES**2 - 1) + 2e3 * 2 / 3 * (STRETCHES ** (4 / 3) - STRETCHES ** (-2 / 3))
+    np.testing.assert_allclose(tau[:, 0, 0], exact, rtol=1e-12, atol=1e-9)
+
+
+def test_perfect_plasticity_returns_to_the_yield_surface_at_once():
+    """eta = 0: mu |dev b| = s_Y, up to the trial spherical part (s/mu)^2 / 6; within the surface nothing moves."""
+    params = {"shear_modulus": 1e5, "yield_stress": 10.0, "consistency": 0.0}
+    strain, _ = foam_point(0.01)
+    after = call_law("herschel_bulkley", "project", {"elastic_strain": strain}, params=params)["elastic_strain"]
+    assert 1e5 * deviator_size(after)[0] == pytest.approx(np.sqrt(2 / 3) * 10.0, rel=0.01**2 / 5)
+    params["yield_stress"] = 1e4
+    same = call_law("herschel_bulkley", "project", {"elastic_strain": strain}, params=params)["elastic_strain"]
+    np.testing.assert_allclose(same, strain, atol=1e-16)
+
+
+def test_bingham_flow_without_yield_stress_relaxes_exponentially():
+    """sigma_Y = 0, n = 1: s = s_0 exp(-2 mu t / eta), to first order in dt (V19)."""
+    mu, eta, dt, steps = 1e3, 10.0, 1e-6, 5000
+    state, size = foam_point(1e-3)
+    state = {"elastic_strain": state}
+    for _ in range(steps):
+        state = call_law("herschel_bulkley", "project", state, dt=dt,
+                         params={"shear_modulus": mu, "yield_stress": 0.0, "consistency": eta, "flow_index": 1.0})
+    decay = deviator_size(state["elastic_strain"])[0] / size
+    assert decay == pytest.approx((1 + 2 * mu * dt / eta) ** -steps, rel=1e-6)
+    assert decay == pytest.approx(np.exp(-2 * mu * dt * steps / eta), rel=2 * (mu * dt / eta) * 2 * mu * dt * steps / eta)
+
+
+@pytest.mark.parametrize("flow_index", [0.22, 0.43, 1.0, 2.8])
+def test_return_map_is_continuous_and_monotone(flow_index):
+    """Less is left after longer steps, more of larger stresses; eta -> 0 and n -> 1 have limits (V20)."""
+    def left(size, dt=1e-3, eta=5.0, n=flow_index):
+        params = {"shear_modulus": 1e4, "yield_stress": 5.0, "consistency": eta, "flow_index": n}
+        after = call_law("herschel_bulkley", "project", {"elastic_strain": foam_point(size)[0]}, params=params, dt=dt)
+        return 1e4 * deviator_size(after["elastic_strain"])[0]
+
+    by_time = [left(0.01, dt) for dt in 10.0 ** np.arange(-9.0, 1.0)]
+    assert (np.diff(by_time) < 0).all()
+    by_size = [left(size) for size in np.linspace(1e-3, 0.05, 30)]
+    assert (np.diff(by_size) > 0).all()
+    assert left(0.01, eta=1e-12) == pytest.approx(left(0.01, eta=0.0), rel=1e-3)
+    assert left(0.01, n=1.0 + 1e-9) == pytest.approx(left(0.01, n=1.0 - 1e-9), rel=1e-7)

@@ -97,7 +97,7 @@ def test_turned_matter_is_free_of_stress(law_id):
     assert np.abs(T).max() < 1e-13 * law(law_id).coefficients(PARAMS.get(law_id))[:2].sum() * 10
 
 
-@pytest.mark.parametrize("law_id", [name for name in LAWS if "deformation" in law(name).state])
+@pytest.mark.parametrize("law_id", [name for name in LAWS if law(name).function("left_strain")])
 def test_energy_does_not_see_rotations(law_id):
     """psi(A) = psi(A') for I + A' = R (I + A): objectivity (a liquid's holds to first order only)."""
     state, A = states_and_steps(law_id)
@@ -163,3 +163,14 @@ def test_single_precision_follows_double(law_id):
     found = law(law_id)
     size = found.params.density * call(law_id, "wave_speed", state) ** 2
     assert (np.abs(single - double).max((1, 2)) < 100 * np.finfo(np.float32).eps * size).all()
+
+
+@pytest.mark.parametrize("law_id", [name for name in LAWS if law(name).function("left_strain")])
+def test_left_strain_is_that_of_the_deformation(law_id):
+    """J = det F and b = J^(-2/3) F F^T, for states made from the same F; det b = 1."""
+    F = random_states("neo_hookean", COUNT)["deformation"]
+    J = np.linalg.det(F)
+    values, b = call_law(law_id, "left_strain", random_states(law_id, COUNT))
+    np.testing.assert_allclose(values, J, rtol=1e-12)
+    np.testing.assert_allclose(b, F @ F.transpose(0, 2, 1) / J[:, None, None] ** (2 / 3), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.det(b), 1.0, rtol=1e-11)
