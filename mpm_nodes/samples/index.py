@@ -66,7 +66,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 1 and 3", _paper("shake", 54_695, 57.5, 3e-3, 1e-5), figures.shaving_foam,
         ),
         Sample(
-            "uniform_smore", "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak when lifted.",
+            "uniform_smore", "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak.",
             "Y15 figure 10", _paper("press", 202_278, 111.9, 1.6e-3, 1e-5), figures.uniform_smore,
         ),
         Sample(
