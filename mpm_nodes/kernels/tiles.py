@@ -79,8 +79,9 @@ def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
             for j in range(4):
                 g = block + i * 64 + j * 16
                 p = load(momentum, g)
-                mass, zero = spread_last(p), const(p, 0.0)
-                share = select(mass > zero, broadcast(p, fraction) / mass, zero)
+                # lighter nodes are reached by cubic weights of 1e-13 an axis: the reciprocal of their mass overflows
+                mass = spread_last(p)
+                share = select(mass > const(p, 1e-37), broadcast(p, fraction) / mass, const(p, 0.0))
                 store(scratch, tile + i * SLICE + j * ROW, load(grid, g) - share * p)
 
 

@@ -58,10 +58,10 @@ class SteadyShear(Problem):
 
     Scene: one material point each of shaving cream, s'more interior, viscoplastic fluid, oobleck (h = 0.22, 0.43, 1, 2.8) and of
         cream with eta = 0, float64, sheared in steps of 1e-3 to a strain of 12 at rates over three decades (0.1 to 100/s, oobleck
-        0.01 to 10/s), the shear modulus ten times that of the table so that elastic strains stay small; cream at 1/s also with
-        the modulus of the table.
-    Exact: tau_xy = sigma_Y / sqrt 3 + (eta / sqrt 2) (rate / sqrt 2)^h for small elastic strain; with the modulus of the table 35.83
-        Pa (independent integration; elastic strain 0.18).
+        0.01 to 10/s), the shear modulus ten times that of the table so that elastic strains stay small; cream at 1/s also
+        with the modulus of the table.
+    Exact: tau_xy = sigma_Y / sqrt 3 + (eta / sqrt 2) (rate / sqrt 2)^h for small elastic strain; with the modulus of the
+        table 35.83 Pa (independent integration; elastic strain 0.18).
     Tolerance: 2 %; the largest deviation is that of the largest elastic strain s / mu, about 0.4 (s / mu)^2. 0.5 % for 35.83 Pa.
     """
 
@@ -89,10 +89,10 @@ class SteadyShear(Problem):
 
 
 class ReturnMap(Problem):
-    """The return map of a million random states converges, keeps det b = 1 and the direction, and stops at the yield surface.
+    """The return map of a million random states converges, keeps det b = 1 and the direction, and stops at the yield.
 
-    Scene: 1e6 random states b = G G^T / det^(2/3), strains from 1e-3 to 0.5, for each foam of the library, dt = 1e-4 s, float32; 1e5
-        of them in float64.
+    Scene: 1e6 random states b = G G^T / det^(2/3), strains from 1e-3 to 0.5, for each foam of the library, dt = 1e-4 s, float32;
+        1e5 of them in float64.
     Exact: z + beta z^(1/h) = 1 for the part z of the excess that is left (Algorithm 13 without units); det b = 1; dev b keeps its
         direction; mu |dev b| between s_Y and its trial value before b is scaled to det b = 1.
     Tolerance: float64: 1e-12 plus what the rounding of s does to the residual, 50 eps s / (z D h); float32 the same with its eps.

@@ -199,3 +199,14 @@ def test_attribute_table_allocates_every_attribute():
     for name, attribute in ATTRIBUTES.items():
         if name not in ("position",):
             assert np.array_equal(particles.unpack(name), attribute.rest_values(5)), name
+
+
+def test_flip_survives_nodes_of_vanishing_mass():
+    """A particle within 1e-4 cells of a node gives the far corner of its cubic stencil a mass near 1e-41 kg: it falls freely."""
+    h, low = 0.1, 1e-4
+    columns = {"position": np.full((1, 3), low * h), "velocity": np.ones((1, 3)), "mass": np.full(1, 1e-2)}
+    particles = Particles(columns, (JELLY,), h / 2)
+    solver = SubstepSolver(particles, {"preset": "explicit_apic", "set": {"kernel": "cubic", "transfer": "flip"}}, cell_size=h,
+                           origin=(0.0, 0.0, 0.0))
+    solver.step(1e-4)
+    np.testing.assert_allclose(solver.particles.unpack("velocity"), [[1.0, 1.0 - 9.81e-4, 1.0]], rtol=1e-6)
