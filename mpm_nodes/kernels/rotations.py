@@ -35,7 +35,7 @@ def _jacobi(app, aqq, apq):
 
 
 @inline
-def _turn(c, s, p, q):
+def turn(c, s, p, q):
     """Rotate the column pair (p, q)."""
     return ((c * p[0] - s * q[0], c * p[1] - s * q[1], c * p[2] - s * q[2]),
             (s * p[0] + c * q[0], s * p[1] + c * q[1], s * p[2] + c * q[2]))
@@ -45,8 +45,8 @@ def _turn(c, s, p, q):
 def _orthogonalise(bp, bq, vp, vq):
     """Turn two columns of B = F V until they are orthogonal (one-sided Jacobi): accurate for small columns too."""
     _t, c, s = _jacobi(mat3.dot(bp, bp), mat3.dot(bq, bq), mat3.dot(bp, bq))
-    bp, bq = _turn(c, s, bp, bq)
-    vp, vq = _turn(c, s, vp, vq)
+    bp, bq = turn(c, s, bp, bq)
+    vp, vq = turn(c, s, vp, vq)
     return bp, bq, vp, vq
 
 
@@ -61,7 +61,7 @@ def _descend(bp, bq, vp, vq):
 
 
 @inline
-def _conjugate(app, aqq, apq, apr, aqr):
+def conjugate(app, aqq, apq, apr, aqr):
     """Return cosine, sine and the entries of the symmetric matrix after the rotation that zeroes `apq`.
 
     Entries below 1e-18 count as zero here: absolute accuracy is enough before the one-sided sweep.
@@ -83,12 +83,12 @@ def _right_vectors(a, b, c, d, e, f):
     i, o = const(a, 1.0), const(a, 0.0)
     v0, v1, v2 = (i, o, o), (o, i, o), (o, o, i)
     for _sweep in range(JACOBI_SWEEPS):
-        q, s, a, d, c, e = _conjugate(a, d, b, c, e)
-        v0, v1 = _turn(q, s, v0, v1)
-        q, s, a, f, b, e = _conjugate(a, f, c, o, e)
-        v0, v2 = _turn(q, s, v0, v2)
-        q, s, d, f, b, c = _conjugate(d, f, e, b, o)
-        v1, v2 = _turn(q, s, v1, v2)
+        q, s, a, d, c, e = conjugate(a, d, b, c, e)
+        v0, v1 = turn(q, s, v0, v1)
+        q, s, a, f, b, e = conjugate(a, f, c, o, e)
+        v0, v2 = turn(q, s, v0, v2)
+        q, s, d, f, b, c = conjugate(d, f, e, b, o)
+        v1, v2 = turn(q, s, v1, v2)
         e = o
     return v0, v1, v2
 

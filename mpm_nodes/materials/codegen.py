@@ -31,6 +31,7 @@ from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels import jit
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
+from mpm_nodes.materials.tearing_loops import TEARING_LOOPS, tearing_source
 
 __all__ = ["LawKernels", "law_kernels"]
 
@@ -50,6 +51,10 @@ class LawKernels:
         gather_and_update: gather, advance, project, limits and, if asked for, the move; `gather_and_update_flip` with FLIP.
         limits: `(state..., L, scale, stride, segments, coeffs, out)`: writes max |L|^2 and the fastest wave [m/s] of each
             segment to `out`, shape (segments, 2), float64; infinity for what is not finite.
+        detect_tears: `(state..., total, weak, stride, segments, threshold)`: weak <- |dev C_P| > threshold; None, like the next
+            two, for laws without `left_strain`.
+        limit_deformation: `(state..., L, weak, stride, segments, dt, alg11_expansion)`: limits L of weak particles.
+        recover_plasticity: `(state..., total, stride, segments, exponent, rest)`: raises C_P to the power 1 + 2 exponent.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
     """
@@ -64,6 +69,9 @@ class LawKernels:
     scatter_apart_flip: Callable[..., None]
     gather_and_update: Callable[..., None]
     gather_and_update_flip: Callable[..., None]
+    detect_tears: Callable[..., None] | None = None
+    limit_deformation: Callable[..., None] | None = None
+    recover_plasticity: Callable[..., None] | None = None
 
 
 def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
@@ -83,7 +91,7 @@ def _kernels_of(found: Law) -> LawKernels:
     return LawKernels(found, module.stress, module.advance, getattr(module, "project", None),
                       *(getattr(module, name) for name in (
                           "limits", "scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update",
-                          "gather_and_update_flip")))
+                          "gather_and_update_flip")), *(getattr(module, name, None) for name in TEARING_LOOPS))
 
 
 # ---------------------------------------------------------------- the source
@@ -234,7 +242,9 @@ def _source(found: Law) -> str:
             [line for index, name in enumerate(found.state)
              for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
     parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
-    return "\n".join([*(part.format(**pieces) for part in parts), fused_source(found.function("project") is not None, pieces)])
+    tears = [tearing_source(pieces)] if found.function("left_strain") else []
+    return "\n".join([*(part.format(**pieces) for part in parts), *tears,
+                      fused_source(found.function("project") is not None, pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:

@@ -33,6 +33,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import source_of
 from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 
 SORT_INTERVAL = 128
@@ -112,7 +113,7 @@ class SubstepSolver:
         self._limiting = frozenset(("particles", name) for name in limiting)
         # the velocity gradient must be there when the limits of dt are measured anew, and for stages of the user
         self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
-            not planned.declaration.is_builtin for planned in unfused.stages)
+            not planned.declaration.is_builtin or planned.function is remove_subgrid for planned in unfused.stages)
         self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
 
     # ---------------------------------------------------------------- running

@@ -4,10 +4,13 @@ MODULES = (
     "choose_time_step",
     "rasterize",
     "stress",
+    "tearing",
     "update_grid_velocity",
     "collide_grid",
     "gather",
     "deformation",
+    "total_deformation",
+    "remove_subgrid",
     "collide_particles",
     "move_particles",
 )

@@ -1,0 +1,49 @@
+"""Eigenvalues and eigenvectors of symmetric 3 x 3 matrices, on values of any kind (see `mat3`).
+
+| symbol | meaning |
+|---|---|
+| M | symmetric matrix, M = U diag(s) U^T |
+| U | rotation, its columns are the eigenvectors |
+| s | eigenvalues, in no order |
+"""
+
+from __future__ import annotations
+
+from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.lanes import const, maximum
+from mpm_nodes.kernels.rotations import conjugate, turn
+
+SWEEPS = 4
+"""Sweeps of cyclic Jacobi: each squares what is left off the diagonal, and three leave up to 1e-8 of it."""
+
+
+@inline
+def eigen(M):
+    """Return U, s with M = U diag(s) U^T: U a rotation, s three eigenvalues in no order.
+
+    Only the upper half of M is read. Fixed sweeps of cyclic Jacobi, so no branch and no special case of repeated eigenvalues;
+    |U diag(s) U^T - M| and U^T U - I are a few units in the last place (of |M|).
+    """
+    size = mat3.row_sum_bound((M[0], M[1], M[2], M[1], M[4], M[5], M[2], M[5], M[8]))
+    size = maximum(size, const(size, 1e-30))
+    k = const(M[0], 1.0) / size
+    a, b, c, d, e, f = M[0] * k, M[1] * k, M[2] * k, M[4] * k, M[5] * k, M[8] * k
+    i, o = const(k, 1.0), const(k, 0.0)
+    v0, v1, v2 = (i, o, o), (o, i, o), (o, o, i)
+    for _sweep in range(SWEEPS):
+        q, s, a, d, c, e = conjugate(a, d, b, c, e)
+        v0, v1 = turn(q, s, v0, v1)
+        q, s, a, f, b, e = conjugate(a, f, c, o, e)
+        v0, v2 = turn(q, s, v0, v2)
+        q, s, d, f, b, c = conjugate(d, f, e, b, o)
+        v1, v2 = turn(q, s, v1, v2)
+        e = o
+    return (v0[0], v1[0], v2[0], v0[1], v1[1], v2[1], v0[2], v1[2], v2[2]), (size * a, size * d, size * f)
+
+
+@inline
+def largest_eigenvalue(M):
+    """Return the largest eigenvalue of the symmetric M."""
+    _U, s = eigen(M)
+    return maximum(maximum(s[0], s[1]), s[2])

@@ -1,0 +1,184 @@
+"""How the particles around a weak one lie: the weighted covariance of Y15 section 7.4, for a few particles among many.
+
+| symbol | meaning | unit |
+|---|---|---|
+| d | x_q - x_p of a neighbour q of the particle p | h |
+| w | cubic B-spline N(d_x) N(d_y) N(d_z): neighbours have w > 0, all three within 2 h | - |
+| c | sum w m d / sum w m | h |
+| V | sum w^2 m^2 (d - c)(d - c)^T / sum w^2 m^2 | h^2 |
+| chunk | sixteen particles that follow each other in a block; its box holds their offsets | - |
+
+Particles are sorted by cell, so a chunk is a small box: most chunks are left out by their box, the others take sixteen neighbours
+at once. Sums run over blocks and chunks in one order, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from mpm_nodes.kernels.binning import pack_coord
+from mpm_nodes.kernels.eigen import eigen
+from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import lane_constant, load, to_float
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import absolute, broadcast, const, hsum, maximum, select
+
+LANE = lane_constant(range(WIDTH))
+
+
+@kernel(parallel=True)
+def mark_blocks(weak, block_start, marked):
+    """Mark the blocks that hold a weak particle."""
+    for q in prange(marked.size):
+        marked[q] = 0
+        for p in range(block_start[q], block_start[q + 1]):
+            if weak[p] != 0:
+                marked[q] = 1
+
+
+@kernel(parallel=True)
+def find_near_blocks(block_coord, packed, marked_blocks, reach, near):
+    """Write which of the sorted block coordinates lie at most `reach` blocks away along each axis, per marked block.
+
+    Args:
+        block_coord: Shape (blocks, 3).
+        packed: Packed block coordinates, ascending; blocks that share one follow each other.
+        marked_blocks: Blocks to look around.
+        reach: Blocks either way.
+        near: Shape (marked blocks, (2 reach + 1)^3, 2): first and last + 1 place in `packed`.
+    """
+    for k in prange(marked_blocks.size):
+        q, n = marked_blocks[k], 0
+        for x in range(-reach, reach + 1):
+            for y in range(-reach, reach + 1):
+                for z in range(-reach, reach + 1):
+                    key = pack_coord(block_coord[q, 0] + x, block_coord[q, 1] + y, block_coord[q, 2] + z)
+                    first = np.searchsorted(packed, key)
+                    last = first
+                    while last < packed.size and packed[last] == key:
+                        last += 1
+                    near[k, n, 0], near[k, n, 1] = first, last
+                    n += 1
+
+
+@kernel(parallel=True)
+def chunk_boxes(offset, stride, block_start, blocks, chunk_start, boxes):
+    """Write the lowest and highest offsets of every chunk of the given blocks: shape (chunks, 6)."""
+    for k in prange(blocks.size):
+        q, chunk = blocks[k], chunk_start[k]
+        for first in range(block_start[q], block_start[q + 1], WIDTH):
+            last = min(first + WIDTH, block_start[q + 1])
+            for axis in range(3):
+                low = high = offset[axis * stride + first]
+                for p in range(first + 1, last):
+                    low, high = min(low, offset[axis * stride + p]), max(high, offset[axis * stride + p])
+                boxes[chunk, axis], boxes[chunk, 3 + axis] = low, high
+            chunk += 1
+
+
+@inline
+def _spline(d):
+    """Return the cubic B-spline at the distance d [cells]."""
+    o, one = const(d, 0.0), const(d, 1.0)
+    a = absolute(d)
+    u, v = maximum(o, one + one - a), maximum(o, one - a)
+    return (u * u * u - const(d, 4.0) * v * v * v) * const(d, 1.0 / 6.0)
+
+
+@kernel(fastmath=False)
+def _add_block(offset, mass, stride, first, end, chunk, boxes, x, y, z, reach, unit, inverse_mass, sums):
+    """Add what the particles first .. end-1 of one block contribute to the sums over the neighbours of the particle at (x, y, z).
+
+    Args:
+        x: Its position along x in the block's own frame, fixed point; y and z likewise.
+        reach: Two cells in fixed point.
+        inverse_mass: One over its mass: the sums do not underflow.
+        sums: Added to: w m, three times w m d, w^2 m^2, three times w^2 m^2 d, six times w^2 m^2 d d^T (xx xy xz yy yz zz).
+    """
+    cells = 1.0 / unit
+    for i in range(first, end, WIDTH):
+        apart = (boxes[chunk, 0] - x >= reach or x - boxes[chunk, 3] >= reach or boxes[chunk, 1] - y >= reach
+                 or y - boxes[chunk, 4] >= reach or boxes[chunk, 2] - z >= reach or z - boxes[chunk, 5] >= reach)
+        chunk += 1
+        if apart:
+            continue
+        m = load(mass, i)
+        scale = broadcast(m, cells)
+        dx = to_float(load(offset, i)) * scale - broadcast(m, x * cells)
+        dy = to_float(load(offset, stride + i)) * scale - broadcast(m, y * cells)
+        dz = to_float(load(offset, 2 * stride + i)) * scale - broadcast(m, z * cells)
+        w = _spline(dx) * _spline(dy) * _spline(dz) * m * broadcast(m, inverse_mass)
+        w = select(LANE(m) < broadcast(m, end - i), w, const(m, 0.0))
+        v = w * w
+        vx, vy, vz = v * dx, v * dy, v * dz
+        sums[0] += hsum(w)
+        sums[1] += hsum(w * dx)
+        sums[2] += hsum(w * dy)
+        sums[3] += hsum(w * dz)
+        sums[4] += hsum(v)
+        sums[5] += hsum(vx)
+        sums[6] += hsum(vy)
+        sums[7] += hsum(vz)
+        sums[8] += hsum(vx * dx)
+        sums[9] += hsum(vx * dy)
+        sums[10] += hsum(vx * dz)
+        sums[11] += hsum(vy * dy)
+        sums[12] += hsum(vy * dz)
+        sums[13] += hsum(vz * dz)
+
+
+@inline
+def covariance(sums):
+    """Return V of the sums of one particle, as nine values [h^2]."""
+    cx, cy, cz = sums[1] / sums[0], sums[2] / sums[0], sums[3] / sums[0]
+    k = 1.0 / sums[4]
+    ex, ey, ez = k * sums[5], k * sums[6], k * sums[7]
+    xx, yy, zz = k * sums[8] - cx * (ex + ex - cx), k * sums[11] - cy * (ey + ey - cy), k * sums[13] - cz * (ez + ez - cz)
+    xy = k * sums[9] - cx * ey - cy * ex + cx * cy
+    xz = k * sums[10] - cx * ez - cz * ex + cx * cz
+    yz = k * sums[12] - cy * ez - cz * ey + cy * cz
+    return (xx, xy, xz, xy, yy, yz, xz, yz, zz)
+
+
+@kernel(parallel=True, fastmath=False)
+def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes,
+              anisotropy, thin):
+    """Mark the weak particles whose neighbours lie in a sheet, on a thread or in a point (Y15 Algorithm 15).
+
+    Args:
+        offset: Fixed-point offsets, three rows.
+        mass: [kg].
+        weak: 1 where a particle is weak.
+        stride: Distance of rows.
+        shift: Fixed-point bits.
+        block_coord: Shape (blocks, 3).
+        block_start: Shape (blocks + 1,).
+        order: Blocks in the order of `near`.
+        marked_blocks: Blocks that hold weak particles.
+        near: From `find_near_blocks`.
+        chunk_of: First chunk of each block.
+        boxes: From `chunk_boxes`.
+        anisotropy: A particle is marked where min / max eigenvalue of V, or the largest one over h^2, is below it.
+        thin: Set to 1 where a particle is marked; shape (count,).
+    """
+    unit, cell = np.float64(np.int64(1) << shift), np.int64(1) << shift
+    for k in prange(marked_blocks.size):
+        q = marked_blocks[k]
+        sums = np.empty(14)
+        for p in range(block_start[q], block_start[q + 1]):
+            if weak[p] == 0:
+                continue
+            sums[:] = 0.0
+            for n in range(near.shape[1]):
+                for j in range(near[k, n, 0], near[k, n, 1]):
+                    b = order[j]
+                    x = np.int64(offset[p]) + 4 * np.int64(block_coord[q, 0] - block_coord[b, 0]) * cell
+                    y = np.int64(offset[stride + p]) + 4 * np.int64(block_coord[q, 1] - block_coord[b, 1]) * cell
+                    z = np.int64(offset[2 * stride + p]) + 4 * np.int64(block_coord[q, 2] - block_coord[b, 2]) * cell
+                    _add_block(offset, mass, stride, np.int64(block_start[b]), np.int64(block_start[b + 1]), chunk_of[b], boxes,
+                               x, y, z, 2 * cell, unit, 1.0 / np.float64(mass[p]), sums)
+            _U, s = eigen(covariance(sums))
+            low, high = min(s[0], s[1], s[2]), max(s[0], s[1], s[2])
+            if low < anisotropy * high or high < anisotropy:
+                thin[p] = 1

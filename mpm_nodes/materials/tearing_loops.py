@@ -1,0 +1,86 @@
+"""Templates of the loops of tearing and recovery for one law: those that need its `left_strain` (see `codegen` for the layout).
+
+The arithmetic is `kernels.tearing`; loops that need no law are there as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["TEARING_HEAD", "TEARING_LOOPS", "tearing_source"]
+
+TEARING_LOOPS = ("detect_tears", "limit_deformation", "recover_plasticity")
+"""Names of the loops, as in `codegen.LawKernels`."""
+
+TEARING_HEAD = '''
+from mpm_nodes.kernels import tearing
+from mpm_nodes.kernels.lanes import any_lane
+'''
+
+# a group of sixteen without a weak particle costs one load in `limit_deformation_in`
+_LOOPS = '''
+@inline
+def detect_tears_in({state_names}, total, weak, stride, start, end, ahead, threshold):
+    for i in range(start, end, 16):
+        for row in range(9):
+            prefetch(total, row * stride + i + ahead)
+        prefetch(weak, i + ahead)
+        {load_state}
+        _J, b = law.left_strain(state)
+        flag = load(weak, i)
+        torn = tearing.is_torn(tearing.load_matrix(total, stride, i), b, broadcast(x, threshold))
+        store_first(weak, i, select(torn, const(flag, 1), const(flag, 0)), end - i)
+
+
+@kernel(parallel=True, fastmath=False)
+def detect_tears({state_names}, total, weak, stride, segments, threshold):
+    for k in prange(segments.shape[0]):
+        detect_tears_in({state_names}, total, weak, stride, segments[k, 0], segments[k, 1], np.int64(0), threshold)
+
+
+@inline
+def limit_deformation_in({state_names}, velocity_gradient, L_stride, L_shift, weak, stride, start, end, dt, alg11_expansion):
+    for i in range(start, end, 16):
+        flag = load(weak, i)
+        torn = flag != const(flag, 0)
+        if not any_lane(torn):
+            continue
+        {load_state}
+        J, b = law.left_strain(state)
+        L = tearing.load_matrix(velocity_gradient, L_stride, L_shift + i)
+        limited = tearing.limited_gradient(L, J, b, broadcast(x, dt), alg11_expansion)
+        tearing.store_matrix(velocity_gradient, L_stride, L_shift + i, mat3.choose(torn, limited, L), end - i)
+
+
+@kernel(parallel=True, fastmath=False)
+def limit_deformation({state_names}, velocity_gradient, weak, stride, segments, dt, alg11_expansion):
+    for k in prange(segments.shape[0]):
+        limit_deformation_in({state_names}, velocity_gradient, stride, np.int64(0), weak, stride, segments[k, 0], segments[k, 1],
+                             dt, alg11_expansion)
+
+
+@inline
+def recover_plasticity_in({state_names}, total, stride, start, end, exponent, rest):
+    for i in range(start, end, 16):
+        {load_state}
+        _J, b = law.left_strain(state)
+        F = tearing.load_matrix(total, stride, i)
+        moves, F = tearing.recovered(F, b, broadcast(x, exponent), broadcast(x, rest))
+        if any_lane(moves):
+            tearing.store_matrix(total, stride, i, F, end - i)
+
+
+@kernel(parallel=True, fastmath=False)
+def recover_plasticity({state_names}, total, stride, segments, exponent, rest):
+    for k in prange(segments.shape[0]):
+        recover_plasticity_in({state_names}, total, stride, segments[k, 0], segments[k, 1], exponent, rest)
+'''
+
+
+def tearing_source(pieces: Mapping[str, str]) -> str:
+    """Return the source of the loops.
+
+    Args:
+        pieces: What `codegen` knows of the law; "state_names" and "load_state" are used.
+    """
+    return TEARING_HEAD + _LOOPS.format(**pieces)

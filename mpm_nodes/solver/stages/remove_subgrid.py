@@ -1,0 +1,123 @@
+"""Removal of torn matter that is too thin for the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpm_nodes.data import A, Particles, Range, Reads, Stage, StepContext, Unitless, Vec3, Writes
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels import subgrid
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was removed.
+
+    Attributes:
+        particles: How many.
+        mass: [kg].
+        momentum: [kg m/s].
+    """
+
+    particles: int = 0
+    mass: float = 0.0
+    momentum: Vec3 = (0.0, 0.0, 0.0)
+
+    def __add__(self, other: Removed) -> Removed:
+        momentum = tuple(a + b for a, b in zip(self.momentum, other.momentum, strict=True))
+        return Removed(self.particles + other.particles, self.mass + other.mass, momentum)
+
+
+@dataclass(frozen=True)
+class RemovedInFrame:
+    """What was removed since the frame began: the entry "removed" of `step.report`.
+
+    Attributes:
+        frame: Frame being advanced to.
+        substep: The last substep that is counted.
+        before: What was removed in the frame's earlier substeps.
+        now: What was removed in this one.
+    """
+
+    frame: int
+    substep: int
+    before: Removed
+    now: Removed
+
+    @property
+    def total(self) -> Removed:
+        """What was removed since the frame began."""
+        return self.before + self.now
+
+
+@stage(label="Remove Subgrid")
+def remove_subgrid(
+    particles: A[Particles, Reads("position", "velocity", "mass", "weak"), Writes("position")],
+    step: StepContext,
+    *,
+    anisotropy: A[float, Unitless, Range(min=0.0, soft_min=1e-6, soft_max=1e-2, log=True)] = 1e-5,
+    interval: A[int, Unitless, Range(min=1, soft_max=100)] = 1,
+) -> Stage["particles"]:
+    """Delete weak particles whose neighbours within two cells lie on a thin sheet, on a thread, or nowhere (Y15 section 7.4).
+
+    Such matter is stiffer on the grid than it should be. With V the covariance of the neighbours' positions, weighted by mass
+    and cubic B-spline, a particle goes where min / max eigenvalue of V < `anisotropy`, or the largest one < `anisotropy` h^2.
+    All are judged before the first is deleted. Mass and momentum of what goes are lost; `step.report["removed"]` tells how much
+    (a `RemovedInFrame`). A substep that deletes sorts the particles anew, so a longer interval is cheaper.
+
+    Args:
+        particles: Particles of which weak ones may go.
+        anisotropy: Smallest ratio of the neighbours' extents, squared, that the grid resolves.
+        interval: Substeps between two removals, counted from the start of the frame.
+    """
+    dead = np.zeros(particles.count, np.uint8)
+    if step.substep % interval == 0 and particles.count:
+        _mark(particles, anisotropy, dead)
+    gone = np.flatnonzero(dead)
+    now = Removed()
+    if len(gone):
+        mass = particles.rows("mass")[0, gone].astype(float)
+        momentum = particles.rows("velocity")[:, gone].astype(float) @ mass
+        now = Removed(len(gone), float(mass.sum()), tuple(map(float, momentum)))
+        particles.delete(dead.astype(bool))
+    _report(step, now)
+
+
+def _report(step: StepContext, now: Removed) -> None:
+    """Add what this substep removed to the report; one that is run twice (checked mode) counts once."""
+    last = step.report.get("removed")
+    before = Removed()
+    if last is not None and last.frame == step.frame and last.substep <= step.substep:
+        before = last.before if last.substep == step.substep else last.total
+    step.report["removed"] = RemovedInFrame(step.frame, step.substep, before, now)
+
+
+def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
+    """Set `dead` to 1 where a weak particle lies in too thin a neighbourhood."""
+    weak, start, blocks = particles.array("weak"), particles.block_start, particles.block_count
+    marked = np.empty(blocks, np.uint8)
+    subgrid.mark_blocks(weak, start, marked)
+    marked_blocks = np.flatnonzero(marked)
+    if not len(marked_blocks):
+        return
+    coord = particles.block_coord.astype(np.int64)
+    packed = ((coord[:, 0] + 1048576) << 42) | ((coord[:, 1] + 1048576) << 21) | (coord[:, 2] + 1048576)
+    order = np.argsort(packed, kind="stable")
+    # two particles of blocks that lie n apart come as near as 4 n - 2 drift cells
+    reach = int(np.ceil(0.25 * (2.0 + 2.0 * max(particles.drift, 2.0)))) - 1
+    near = np.empty((len(marked_blocks), (2 * reach + 1) ** 3, 2), np.int64)
+    subgrid.find_near_blocks(particles.block_coord, packed[order], marked_blocks, reach, near)
+    seen = np.zeros(blocks + 1, np.int64)
+    np.add.at(seen, near[..., 0], 1)
+    np.add.at(seen, near[..., 1], -1)
+    near_blocks = np.sort(order[np.flatnonzero(np.cumsum(seen)[:-1])])
+    chunks = -(-np.diff(start)[near_blocks] // 16)
+    chunk_start = np.concatenate([[0], np.cumsum(chunks)])
+    boxes = np.empty((int(chunk_start[-1]), 6), particles.offset.dtype)
+    subgrid.chunk_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes)
+    chunk_of = np.zeros(blocks, np.int64)
+    chunk_of[near_blocks] = chunk_start[:-1]
+    subgrid.mark_thin(particles.offset, particles.array("mass"), weak, particles.stride, particles.shift, particles.block_coord,
+                      start, order, marked_blocks, near, chunk_of, boxes, anisotropy, dead)

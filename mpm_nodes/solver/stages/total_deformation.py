@@ -1,0 +1,48 @@
+"""The total deformation, elastic and plastic: its update, and the recovery that makes it forget plastic flow."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mpm_nodes.data import LAW_STATE, A, Particles, Reads, Stage, StepContext, Writes
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels import tearing as kernels
+
+ROUNDING = 8.0
+"""Units in the last place of tr C_P below which |dev C_P| is rounding: a product of three matrices."""
+
+
+@stage(label="Update Total Deformation")
+def update_total_deformation(
+    particles: A[Particles, Reads("velocity_gradient", "total_deformation"), Writes("total_deformation")],
+    step: StepContext,
+) -> Stage["particles"]:
+    """Advance the total deformation gradient, guarded against inversion like the laws' own: F <- (I + dt L) F (Y15 eq. 12).
+
+    Args:
+        particles: Particles to advance.
+    """
+    kernels.update_total_deformation(particles.array("total_deformation"), particles.array("velocity_gradient"), particles.stride,
+                                     particles.ranges, step.dt)
+
+
+@stage(label="Recover Plasticity")
+def recover_plasticity(
+    particles: A[Particles, Reads("total_deformation", LAW_STATE), Writes("total_deformation")],
+    step: StepContext,
+) -> Stage["particles"]:
+    """Let plastic distortion be forgotten in its material's recovery time t_p (Y15 section 7.3, Algorithm 14).
+
+    F <- F U diag(S^((a - 1) / 2)) U^T with C_P = U diag(S) U^T and a = exp(-dt / t_p): the eigenvalues of C_P become S^a, volume
+    and stress stay. Materials that never recover, or have no elastic strain (liquids), are left alone.
+
+    Args:
+        particles: Particles that recover.
+    """
+    rest = ROUNDING * float(np.finfo(particles.dtype).eps)
+    for law, segments in particles.runs():
+        if law.kernels.recover_plasticity is not None and math.isfinite(law.recovery_time):
+            law.kernels.recover_plasticity(*law.state(particles), particles.array("total_deformation"), particles.stride, segments,
+                                           0.5 * math.expm1(-step.dt / law.recovery_time), rest)
