@@ -70,6 +70,8 @@ def shaving_foam(shot: Shot) -> list[Figure]:
 def _density_spread(shot: Shot, frame: int) -> tuple[float, float, float, float]:
     """Return the share of interior nodes within 5 % of the mean, the mean, the least and the greatest [kg/m^3]."""
     values = interior_densities(shot.positions(frame), np.asarray(shot.at(frame)["mass"], float), shot.cell_size)
+    if not len(values):  # a grid too coarse for the body
+        return 0.0, 0.0, 0.0, 0.0
     mean = float(values.mean())
     return float((np.abs(values / mean - 1.0) < 0.05).mean()), mean, float(values.min()), float(values.max())
 
