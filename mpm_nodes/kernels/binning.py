@@ -74,6 +74,14 @@ def list_tiles(coord, block_count, packed):
             )
 
 
+@kernel
+def list_neighbours(coord, packed):
+    """List the packed coordinates of each block and its 26 neighbours, shape (blocks, 27), the block itself in the middle."""
+    for q in range(coord.shape[0]):
+        for n in range(27):
+            packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1)
+
+
 @kernel(parallel=True)
 def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
     """Turn places into sort keys and count them, chunk by chunk."""

@@ -40,6 +40,7 @@ class SolverState:
             return self._facts, self._arrays
         solver, store = self.solver, self.solver.particles
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
+                 "resampling": [store.resampling_age, store.keep_next],
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
                  "materials": [[m.law, dict(m.params), m.density] for m in solver.materials]}
         arrays = {f"attribute {name}": store.rows(name) for name in store.names if name not in solver.transient}
@@ -74,4 +75,5 @@ class SolverState:
         store.rows("position")[:] = arrays["offset"]
         store.block_coord, store.block_start = arrays["block_coord"].copy(), arrays["block_start"].copy()
         store.sorted = False
-        solver.time, solver.next_id, solver.substeps_done = facts["time"], facts["next_id"], facts["substeps"]
+        store.next_id, (store.resampling_age, store.keep_next) = facts["next_id"], facts.get("resampling", (0, False))
+        solver.time, solver.substeps_done = facts["time"], facts["substeps"]

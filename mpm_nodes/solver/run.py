@@ -99,7 +99,7 @@ class SubstepSolver:
         self.grid = GridStore(self.particles)
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
-        self.time, self.next_id, self.substeps_done = 0.0, 0, 0
+        self.time, self.substeps_done = 0.0, 0
         self.stage_seconds: dict[str, float] = {"sort": 0.0, **{planned.id: 0.0 for planned in self.plan.stages}}
         self.colliders: ColliderSet | None = None
         self.set_colliders(colliders)
@@ -115,6 +115,11 @@ class SubstepSolver:
         self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
             not planned.declaration.is_builtin or planned.function is remove_subgrid for planned in unfused.stages)
         self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
+
+    @property
+    def next_id(self) -> int:
+        """Identity of the next particle that comes."""
+        return self.particles.next_id
 
     # ---------------------------------------------------------------- running
     def set_colliders(self, colliders: Sequence[Collider], clock: tuple[float, float, float] | None = None) -> None:
@@ -161,7 +166,8 @@ class SubstepSolver:
             begin = clock.perf_counter()
             if self._limiting & planned.writes:
                 self.particles.limits = None
-            step.keep = keep or self.checked or self._lasting or step.dt >= step.time_left * (1.0 - 1e-9)
+            step.keep = (keep or self.checked or self._lasting or self.particles.keep_next
+                         or step.dt >= step.time_left * (1.0 - 1e-9))
             if self.checked:
                 run_checked(planned, call, self.particles, self.grid)
             else:
@@ -197,8 +203,7 @@ class SubstepSolver:
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
-        self.particles.append({**columns, "id": self.next_id + np.arange(count, dtype=np.int64)})
-        self.next_id += count
+        self.particles.append({**columns, "id": self.particles.new_ids(count)})
 
     # ---------------------------------------------------------------- looking
     def snapshot(self, names: Sequence[str] | None = None) -> Particles:

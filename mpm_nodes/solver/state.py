@@ -100,6 +100,9 @@ class ParticleStore:
         limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
         generation: Counts the block tables: what was built for an older one does not fit.
+        next_id: Identity of the next particle that comes.
+        resampling_age: Substeps since the last resampling.
+        keep_next: Whether a stage asks the next substep to keep what no later one reads.
     """
 
     def __init__(self, names: Iterable[str], *, cell_size: float, origin: Any = (0, 0, 0), dtype: Any = np.float32,
@@ -131,6 +134,8 @@ class ParticleStore:
         self.sorted = True
         self.sort_age = 0
         self.generation = 0
+        self.next_id = 0
+        self.resampling_age, self.keep_next = 0, False
 
     # ---------------------------------------------------------------- what kernels see
     def array(self, name: str) -> np.ndarray:
@@ -243,6 +248,11 @@ class ParticleStore:
             self._place(values)
             return
         self.rows(name)[:] = values.reshape(self.count, self.table[name].rows).T
+
+    def new_ids(self, count: int) -> np.ndarray:
+        """Return identities for `count` new particles, shape (count,), int64."""
+        self.next_id += count
+        return np.arange(self.next_id - count, self.next_id, dtype=np.int64)
 
     def append(self, columns: Mapping[str, np.ndarray]) -> None:
         """Add particles given by columns; allocated attributes that are missing take their rest value.

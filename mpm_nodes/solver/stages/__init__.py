@@ -13,4 +13,5 @@ MODULES = (
     "remove_subgrid",
     "collide_particles",
     "move_particles",
+    "avoid_a_void",
 )

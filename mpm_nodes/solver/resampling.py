@@ -1,0 +1,279 @@
+"""One call of avoid-a-void: new particles inside thinned matter, one for two where particles lie on top of each other.
+
+Y15 section 6, algorithms 2, 3 and 18 to 21, with what keeps momentum exact. A merged pair and every sample are particles of their
+own: identities are never reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import Kernel, Transfer
+from mpm_nodes.kernels import void_donation
+from mpm_nodes.kernels.void_bins import Bins, Places, bins_of, places_of
+from mpm_nodes.kernels.void_darts import Samples, throw_darts
+from mpm_nodes.kernels.void_distance import interior_distance
+from mpm_nodes.kernels.void_merging import close_pairs
+from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.solver.state import BoundLaw, ParticleStore
+
+INERTIA = {Kernel.QUADRATIC: 0.25, Kernel.CUBIC: 1.0 / 3.0}
+"""D / h^2 of the B-splines (Jiang 2015)."""
+
+STRETCHES = ("deformation", "total_deformation")
+"""Attributes whose average is scaled to the average of their determinants, so that averaging makes no volume."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to resample; lengths in units of r = h / 2.
+
+    Attributes:
+        kernel: B-spline of the averages.
+        transfer: What particles carry between substeps.
+        conserve_momentum: New particles take the momentum that their donors give, not an average velocity.
+        coverage: Radius of the spheres that leave no void uncovered.
+        depth: New particles lie deeper inside than this.
+        merge_distance: Particles closer than this become one.
+        seed: Seed of this call.
+    """
+
+    kernel: Kernel
+    transfer: Transfer
+    conserve_momentum: bool
+    coverage: float
+    depth: float
+    merge_distance: float
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call did.
+
+    Attributes:
+        inserted: Number of new particles.
+        merged: Number of pairs that became one.
+        discarded: Number of samples without a donor.
+        centre_shift: How far insertion moved the centre of mass [m], shape (3,); donation of positive masses must.
+    """
+
+    inserted: int
+    merged: int
+    discarded: int
+    centre_shift: np.ndarray
+
+
+def resample(particles: ParticleStore, settings: Settings) -> Outcome:
+    """Fill voids, merge what coincides, and restore the state of what is new."""
+    if not particles.sorted or particles.drift > 2.0:
+        particles.sort()
+    places = places_of(particles.block_coord)
+    bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, particles.array("material"), places)
+    distance = interior_distance(bins, places)
+    samples = throw_darts(bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed)
+    made, shift, discarded = _inserted(particles, bins, places, samples, settings)
+    pairs = close_pairs(bins, settings.merge_distance)
+    merged = _merged(particles, pairs, settings)
+    if len(made["id"]) + len(pairs):
+        _replace(particles, pairs, {name: np.concatenate([made[name], merged[name]]) for name in made})
+    return Outcome(len(made["id"]), len(pairs), discarded, shift)
+
+
+def _replace(particles: ParticleStore, pairs: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+    """Remove pairs, append the new particles and let their laws restore what averaging broke."""
+    dead = np.zeros(particles.count, bool)
+    dead[pairs] = True
+    particles.delete(dead)
+    old = particles.count
+    columns["id"] = particles.new_ids(len(columns["id"]))
+    particles.append(columns)
+    for law, segments in particles.runs():
+        newcomers = segments[segments[:, 0] >= old]
+        if law.kernels.project is not None and len(newcomers):
+            law.kernels.project(*law.state(particles), particles.optional("stiffness_scale"), particles.stride, newcomers,
+                                law.coefficients, 0.0)
+
+
+# ---------------------------------------------------------------- which attributes are averaged
+def _averaged(particles: ParticleStore, law: BoundLaw, transfer: Transfer) -> tuple[str, ...]:
+    """Return the attributes that a new particle of a law takes as averages; it copies all others from the nearest donor."""
+    wanted = ("velocity", *(["affine"] if transfer is Transfer.APIC else []), "velocity_gradient", *law.names, "total_deformation")
+    return tuple(name for name in wanted if name in particles.names and name not in particles.stale)
+
+
+def _copies(particles: ParticleStore, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return every attribute of some particles, as columns; what lived inside the last substep only is at rest."""
+    columns = {}
+    for name in particles.names:
+        attribute = particles.table[name]
+        if name in particles.stale:
+            columns[name] = attribute.rest_values(len(rows), particles.dtype)
+        else:
+            columns[name] = np.ascontiguousarray(particles.rows(name)[:, rows].T).reshape(len(rows), *attribute.shape)
+    return columns
+
+
+class _Columns(NamedTuple):
+    """Averaged attributes side by side, determinants behind them."""
+
+    names: tuple[str, ...]
+    stretches: tuple[str, ...]
+    start: dict[str, slice]
+    width: int
+
+
+def _layout(particles: ParticleStore, names: Sequence[str]) -> _Columns:
+    start, at = {}, 0
+    for name in names:
+        start[name] = slice(at, at + particles.table[name].rows)
+        at += particles.table[name].rows
+    stretches = tuple(name for name in names if name in STRETCHES)
+    return _Columns(tuple(names), stretches, start, at + len(stretches))
+
+
+def _fields(particles: ParticleStore, layout: _Columns, rows: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the averaged attributes of some particles and the determinants of the stretches, shape (n, width)."""
+    values = np.empty((len(rows), layout.width), dtype)
+    for name in layout.names:
+        values[:, layout.start[name]] = particles.rows(name)[:, rows].T
+    first = layout.width - len(layout.stretches)
+    for n, name in enumerate(layout.stretches):
+        values[:, first + n] = np.linalg.det(values[:, layout.start[name]].reshape(-1, 3, 3).astype(float))
+    return values
+
+
+def _settled(layout: _Columns, values: np.ndarray, columns: dict[str, np.ndarray], mine: np.ndarray) -> None:
+    """Write averages into columns; where a stretch came out inverted, the whole state stays that of the nearest donor."""
+    good = np.ones(len(values), bool)
+    first = layout.width - len(layout.stretches)
+    scaled = {}
+    for n, name in enumerate(layout.stretches):
+        F, J = values[:, layout.start[name]].reshape(-1, 3, 3), values[:, first + n]
+        det = np.linalg.det(F)
+        good &= (det > 0) & (J > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scaled[name] = F * np.cbrt(J / det)[:, None, None]
+    for name in layout.names:
+        value = scaled.get(name, values[:, layout.start[name]].reshape(len(values), *columns[name].shape[1:]))
+        kept = good if name not in ("velocity", "affine", "velocity_gradient") else np.ones(len(good), bool)
+        columns[name][mine[kept]] = value[kept]
+
+
+# ---------------------------------------------------------------- insertion
+def _inserted(particles: ParticleStore, bins: Bins, places: Places, samples: Samples, settings: Settings
+              ) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
+    """Return the columns of the new particles, the shift of the centre of mass [m], and how many found no donor.
+
+    Fields are averaged over what was there before, then the donors give.
+    """
+    h, apic = particles.h, settings.transfer is Transfer.APIC
+    nearest = void_donation.nearest_particles(bins, samples)
+    averages = _grid_averages(particles, places, samples, particles.array("material")[nearest], settings)
+    affine = particles.array("affine") if apic else np.empty(0, particles.dtype)
+    inertia = INERTIA[settings.kernel] * h * h
+    gifts = void_donation.donate(bins, samples, particles.offset, particles.stride, particles.shift, 0.5 * h,
+                                 particles.array("velocity"), affine, inertia, particles.array("mass"), particles.array("volume"))
+    columns = _copies(particles, nearest)
+    for mine, layout, values in averages:
+        _settled(layout, values, columns, mine)
+    columns["mass"], columns["volume"] = gifts.mass, gifts.volume
+    columns["position"] = particles.origin + h * (
+        4.0 * particles.block_coord[samples.slot] + 1.5 + 0.5 * samples.position.astype(float))
+    if settings.conserve_momentum:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            columns["velocity"] = gifts.momentum / gifts.mass[:, None]
+            if apic:
+                turn = gifts.spin / (2.0 * inertia * gifts.mass[:, None])
+                columns["affine"] = _turning(turn) + 0.5 * (columns["affine"] + columns["affine"].transpose(0, 2, 1))
+    found = gifts.donors > 0
+    total = float(particles.array("mass")[: particles.count].sum(dtype=float) + gifts.mass.sum())
+    return {name: column[found] for name, column in columns.items()}, gifts.moment.sum(axis=0) / total, int((~found).sum())
+
+
+def _turning(w: np.ndarray) -> np.ndarray:
+    """Return the matrices of w x, shape (n, 3, 3)."""
+    matrix = np.zeros((len(w), 3, 3))
+    for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        matrix[:, c, b], matrix[:, b, c] = w[:, a], -w[:, a]
+    return matrix
+
+
+def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, material: np.ndarray, settings: Settings
+                   ) -> list[tuple[np.ndarray, _Columns, np.ndarray]]:
+    """Return per material its samples, the layout of its averages, and the averages at the samples."""
+    found = []
+    for law, segments in particles.runs():
+        mine = np.flatnonzero(material == law.index)
+        if not len(mine):
+            continue
+        layout = _layout(particles, _averaged(particles, law, settings.transfer))
+        place = places.of_slot[samples.slot[mine]]
+        sums = _node_sums(particles, places, np.unique(place), segments, layout, settings)
+        position = 1.5 + 0.5 * samples.position[mine].astype(float)
+        averages = np.empty((len(mine), layout.width))
+        void_donation.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, averages)
+        found.append((mine, layout, averages))
+    return found
+
+
+def _node_sums(particles: ParticleStore, places: Places, wanted: np.ndarray, segments: np.ndarray, layout: _Columns,
+               settings: Settings) -> np.ndarray:
+    """Return sums of w m and w m q over the nodes of the blocks around the `wanted` places, for one material."""
+    around = places.near[wanted]
+    givers = np.zeros(len(places.coord), bool)
+    givers[around[around >= 0]] = True
+    runs = np.ascontiguousarray(segments[givers[places.of_slot[segments[:, 2]]]])
+    length = runs[:, 1] - runs[:, 0]
+    first_row = np.cumsum(length) - length
+    rows = np.arange(int(length.sum())) + np.repeat(runs[:, 0] - first_row, length)
+    fields = _fields(particles, layout, rows, particles.dtype)
+    sums = np.zeros((len(places.coord), 64, layout.width + 1), particles.dtype)
+    parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
+    for colour in range(8):  # tiles of one colour share no node
+        void_donation.add_to_nodes(STENCIL[settings.kernel.value], particles.offset, particles.stride, 1.0 / particles.unit,
+                                   particles.array("mass"), fields, first_row, runs, places.near, places.of_slot,
+                                   np.flatnonzero(parity == colour), sums)
+    return sums
+
+
+# ---------------------------------------------------------------- merging
+def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> dict[str, np.ndarray]:
+    """Return the columns of the particles that take the place of pairs: sums of mass and volume, mass-weighted means of the rest.
+
+    With APIC the means of the affine velocities also hold what turns about the common centre, so that angular momentum stays.
+    """
+    first, second = pairs[:, 0], pairs[:, 1]
+    columns = _copies(particles, first)
+    m, n = (particles.array("mass")[each].astype(float) for each in (first, second))
+    share = (n / (m + n))[:, None]
+    material = particles.array("material")[first]
+    for law, _ in particles.runs():
+        mine = np.flatnonzero(material == law.index)
+        layout = _layout(particles, _averaged(particles, law, settings.transfer))
+        a, b = (_fields(particles, layout, each[mine], float) for each in (first, second))
+        columns = {name: column.astype(float) if name in layout.names else column for name, column in columns.items()}
+        _settled(layout, a + share[mine] * (b - a), columns, mine)
+    columns["mass"] = m + n
+    volume = particles.array("volume")
+    columns["volume"] = volume[first].astype(float) + volume[second]
+    position = _positions(particles, first)
+    distance = _positions(particles, second) - position
+    columns["position"] = position + share * distance
+    if settings.transfer is Transfer.APIC and settings.conserve_momentum:
+        inertia = INERTIA[settings.kernel] * particles.h**2
+        jump = (particles.rows("velocity")[:, second].astype(float) - particles.rows("velocity")[:, first]).T
+        reduced = m * n / (m + n) ** 2 / inertia
+        columns["affine"] = columns["affine"] + reduced[:, None, None] * jump[:, :, None] * distance[:, None, :]
+    return columns
+
+
+def _positions(particles: ParticleStore, rows: np.ndarray) -> np.ndarray:
+    """Return positions of some particles [m], shape (n, 3)."""
+    block = np.searchsorted(particles.block_start, rows, side="right") - 1
+    offset = particles.rows("position")[:, rows].T / particles.unit
+    return particles.origin + particles.h * (4.0 * particles.block_coord[block] + 3.5 + offset)
