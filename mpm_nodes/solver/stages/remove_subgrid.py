@@ -115,9 +115,9 @@ def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
     near_blocks = np.sort(order[np.flatnonzero(np.cumsum(seen)[:-1])])
     chunks = -(-np.diff(start)[near_blocks] // 16)
     chunk_start = np.concatenate([[0], np.cumsum(chunks)])
-    boxes = np.empty((int(chunk_start[-1]), 6), particles.offset.dtype)
-    subgrid.chunk_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes)
+    boxes, block_boxes = (np.empty((rows, 6), particles.offset.dtype) for rows in (int(chunk_start[-1]), blocks))
+    subgrid.find_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes, block_boxes)
     chunk_of = np.zeros(blocks, np.int64)
     chunk_of[near_blocks] = chunk_start[:-1]
     subgrid.mark_thin(particles.offset, particles.array("mass"), weak, particles.stride, particles.shift, particles.block_coord,
-                      start, order, marked_blocks, near, chunk_of, boxes, anisotropy, dead)
+                      start, order, marked_blocks, near, chunk_of, boxes, block_boxes, anisotropy, dead)
