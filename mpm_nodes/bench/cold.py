@@ -40,7 +40,7 @@ def main(argument: str) -> None:
 
     row = Row(**json.loads(argument))
     measure.set_threads(row.threads)
-    start = scenes.dam(row.law, row.particles) if row.scene == "dam_break" else scenes.scene(row.scene, row.law, row.particles)
+    start = scenes.untouched(row.scene, row.law, row.particles)
     begin = time.perf_counter()
     solver = scenes.solver(start, row)
     solver.step()

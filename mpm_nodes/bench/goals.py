@@ -80,6 +80,15 @@ def largest(name: str, scale: float) -> Callable[[Sequence[Record]], float | Non
     return lambda records: max((scale * record[name] for record in _with(records, particles=MILLION)), default=None)
 
 
+def of_step(stage: str, **wanted: Any) -> Callable[[Sequence[Record]], float | None]:
+    """Return a figure: the share of a stage in the time of a substep, in percent."""
+    def figure(records: Sequence[Record]) -> float | None:
+        found = [(record["stage_seconds"], record["total_seconds"] / record["substeps"]) for record in _with(records, **wanted)]
+        return max((100.0 * stages[stage] / substep for stages, substep in found if stage in stages), default=None)
+
+    return figure
+
+
 def _with(records: Sequence[Record], **wanted: Any) -> list[Record]:
     return [record for record in records if all(record[name] == value for name, value in wanted.items())]
 
@@ -96,6 +105,8 @@ GOALS = (
     Goal("dam break beside the cube of the same law", 50.0, "%", share({"scene": "dam_break", "particles": MILLION}, CUBE)),
     Goal("100 thousand particles beside a million", 70.0, "%", share({"scene": "cube", "particles": 100_000}, CUBE)),
     Goal("10 thousand particles beside a million", 40.0, "%", share({"scene": "cube", "particles": 10_000}, CUBE)),
+    Goal("avoid-a-void in a million particles of foam, every 50 substeps", 15.0, "% of a substep",
+         of_step("avoid_a_void", scene="foam", particles=MILLION), at_most=True),
     Goal("memory of a particle", 320.0, "bytes", largest("bytes_per_particle", 1.0), at_most=True),
     Goal("memory beside a million particles", 450.0, "MB", largest("beside_bytes", 1e-6), at_most=True),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-SCENES = ("cube", "dam_break", "two_materials")
+SCENES = ("cube", "dam_break", "two_materials", "foam")
 LAWS = ("neo_hookean", "fixed_corotated", "snow", "liquid")
 KERNELS = ("quadratic", "cubic")
 TRANSFERS = ("apic", "flip")
@@ -19,6 +19,8 @@ PARTICLES = (10_000, 100_000, 1_000_000, 4_000_000)
 THREADS = (1, 2)
 TWO_LAWS = ("neo_hookean", "snow")
 """Of the scene "two_materials", whatever `--law` says."""
+FOAM = ("herschel_bulkley", "cubic", "flip")
+"""Law, kernel and transfer of the scene "foam", whatever is listed: it runs the preset `continuum_foam` as it is wired."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Row:
 
     Attributes:
         scene: One of `SCENES`.
-        law: One of `LAWS`, or two joined by a plus.
+        law: One of `LAWS`, two joined by a plus, or that of `FOAM`.
         kernel: One of `KERNELS`.
         transfer: One of `TRANSFERS`.
         particles: Exact number of particles.
@@ -73,13 +75,15 @@ def chosen(args: argparse.Namespace, available: int) -> list[Row]:
 
 def combinations(scenes: Sequence[str], laws: Sequence[str], kernels: Sequence[str], transfers: Sequence[str],
                  particles: Sequence[int], threads: Sequence[int], precision: str, fuse: bool, law_is_given: bool) -> list[Row]:
-    """Return every combination; a dam is of liquid unless a law was given, and two materials have their own laws."""
+    """Return every combination; a dam is of liquid unless a law was given, and two materials and foams have their own laws."""
     rows = []
     for scene, law, count, kernel, transfer, number in itertools.product(scenes, laws, particles, kernels, transfers, threads):
         if scene == "two_materials":
             law = "+".join(TWO_LAWS)
         elif scene == "dam_break" and not law_is_given:
             law = "liquid"
+        elif scene == "foam":
+            law, kernel, transfer = FOAM
         rows.append(Row(scene, law, kernel, transfer, count, number, precision, fuse))
     return rows
 
@@ -93,7 +97,7 @@ def short(threads: int, precision: str = "float32", fuse: bool = True) -> list[R
     return [row(), row(threads=1), row(particles=100_000), row(particles=10_000),
             row(kernel="cubic"), row(kernel="cubic", transfer="flip"),
             row(law="fixed_corotated"), row(law="snow"), row(law="liquid"),
-            row("dam_break", "liquid"), row("two_materials", "+".join(TWO_LAWS))]
+            row("dam_break", "liquid"), row("two_materials", "+".join(TWO_LAWS)), row("foam", *FOAM)]
 
 
 def quick(threads: int, precision: str = "float32", fuse: bool = True) -> list[Row]:
@@ -102,4 +106,5 @@ def quick(threads: int, precision: str = "float32", fuse: bool = True) -> list[R
             Row("cube", "neo_hookean", "cubic", "flip", 10_000, threads, precision, fuse),
             Row("cube", "snow", "quadratic", "apic", 10_000, threads, precision, fuse),
             Row("dam_break", "liquid", "quadratic", "apic", 10_000, threads, precision, fuse),
-            Row("two_materials", "+".join(TWO_LAWS), "quadratic", "apic", 10_000, threads, precision, fuse)]
+            Row("two_materials", "+".join(TWO_LAWS), "quadratic", "apic", 10_000, threads, precision, fuse),
+            Row("foam", *FOAM, 10_000, threads, precision, fuse)]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.bench.rows import Row
+from mpm_nodes.bench.rows import FOAM, Row
 from mpm_nodes.data import Material, Particles, WallRule, Walls
+from mpm_nodes.materials.library import named_material
 from mpm_nodes.solver.run import SubstepSolver
 
 JITTER = 0.25
@@ -21,6 +22,11 @@ BOX = (4.0, 3.0, 3.0)
 """Size of the dam's box [m]; the column stands in a corner, 1 m x 2 m x 1 m."""
 LONGEST_SPLASH = 1.5
 AFTER_THE_HIT = 0.4
+FOAM_SPACING = 0.0015
+"""Of the foam [m]: cells of 3 mm, as Y15's shaving foam."""
+FOAM_SPEED = 3.0
+FLATTENING = 0.02
+"""Seconds after which the thrown foam is measured: it flows, thins out and is resampled."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,23 @@ def particles_per_cell(particles: Particles) -> float:
 @functools.lru_cache(maxsize=1)
 def scene(name: str, law: str, count: int) -> Scene:
     """Return a scene ready to be measured. The last one is kept: rows that differ in kernel or threads share it."""
+    start = untouched(name, law, count)
     if name == "dam_break":
-        return splashed(dam(law, count))
-    return Scene(cube(law.split("+"), count))
+        return splashed(start)
+    return flattened(start) if name == "foam" else start
+
+
+def untouched(name: str, law: str, count: int) -> Scene:
+    """Return a scene as it begins: what is measured is what a solve has made of it, for those that splash or flow."""
+    if name == "dam_break":
+        return dam(law, count)
+    return thrown_foam(count) if name == "foam" else Scene(cube(law.split("+"), count))
 
 
 def solver(start: Scene, row: Row) -> SubstepSolver:
     """Return a solver of a row; the number of threads must be set before, it decides how much scratch there is."""
-    substeps = {"preset": "explicit_apic", "set": {"kernel": row.kernel, "transfer": row.transfer}}
+    foam = row.scene == "foam"
+    substeps = "continuum_foam" if foam else {"preset": "explicit_apic", "set": {"kernel": row.kernel, "transfer": row.transfer}}
     return SubstepSolver(start.particles, substeps, walls=start.walls, dtype=np.dtype(row.precision), fuse=row.fuse)
 
 
@@ -97,4 +112,24 @@ def splashed(start: Scene) -> Scene:
     while run.time < LONGEST_SPLASH - AFTER_THE_HIT and run.particles.unpack("position")[:, 0].max() < far:
         run.advance(0.05)
     run.advance(AFTER_THE_HIT)
+    return Scene(run.snapshot(), start.walls)
+
+
+def thrown_foam(count: int) -> Scene:
+    """Return a ball of shaving foam that is about to hit a sticky floor."""
+    side = 2 * int(np.ceil(0.5 * (6.0 * count / np.pi) ** (1.0 / 3.0) + 1.0))
+    position = FOAM_SPACING * (np.stack(np.meshgrid(*(np.arange(side),) * 3, indexing="ij"), -1).reshape(-1, 3) + 0.5)
+    distance = np.linalg.norm(position - 0.5 * FOAM_SPACING * side, axis=1)
+    position = position[np.sort(np.argsort(distance, kind="stable")[:count])]
+    position[:, 1] += FOAM_SPACING - position[:, 1].min()
+    velocity = np.tile(np.float32([0.0, -FOAM_SPEED, 0.0]), (count, 1))
+    ball = Particles({"position": position, "velocity": velocity}, (named_material("shaving_cream"),), FOAM_SPACING)
+    return Scene(ball, Walls((-1.0, 0.0, -1.0), (2.0, 2.0, 2.0), (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY,
+                                                                  *(WallRule.OPEN,) * 3)))
+
+
+def flattened(start: Scene) -> Scene:
+    """Return the foam some time after it has hit the floor."""
+    run = solver(start, Row("foam", *FOAM))
+    run.advance(FLATTENING)
     return Scene(run.snapshot(), start.walls)

@@ -1,8 +1,9 @@
-"""List the nodes and stages that graphs may use, or describe one."""
+"""List the nodes, stages, substep presets and materials that graphs may use, or describe one."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from typing import Any
 
@@ -25,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     nodes = [declaration.to_json() for declaration in registry.nodes().values()]
     stages = [declaration.to_json() for declaration in registry.stages().values()]
     if args.json:
-        print(json.dumps({"nodes": nodes, "stages": stages}, indent=1, ensure_ascii=False))
+        listed = {"nodes": nodes, "stages": stages, "presets": _presets(), "materials": _materials()}
+        print(json.dumps(listed, indent=1, ensure_ascii=False))
         return 0
     groups: dict[str, list[dict[str, Any]]] = {}
     for record in nodes:
@@ -38,13 +40,32 @@ def run(args: argparse.Namespace) -> int:
             for record in records:
                 print(_row(record))
         return 0
-    width = max((len(record["id"]) for records in groups.values() for record in records), default=0)
-    for title, records in groups.items():
+    lines = {title: {record["id"]: summary(record) for record in records} for title, records in groups.items()}
+    lines["Presets of the knob solve.substeps"] = {each["name"]: each["doc"] for each in _presets()}
+    lines["Materials of material_library"] = {
+        each["name"]: f"{each['label']}: {each['law']}, {each['density']:g} kg/m^3 ({each['source']})" for each in _materials()}
+    width = max(len(name) for group in lines.values() for name in group)
+    for title, group in lines.items():
         print(f"\n{title}")
-        for record in records:
-            print(f"  {record['id']:{width}}  {summary(record)}")
+        for name, text in group.items():
+            print(f"  {name:{width}}  {text}")
     print("\nmpm-nodes nodes NAME describes one, with its ports and knobs")
     return 0
+
+
+def _presets() -> list[dict[str, Any]]:
+    """Return name, label and help of the substep presets."""
+    from mpm_nodes.graph import registry, strict_json
+
+    files = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
+    return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", "")} for name, file in files.items()]
+
+
+def _materials() -> list[dict[str, Any]]:
+    """Return the entries of the material library with their numbers."""
+    from mpm_nodes.materials.library import LIBRARY
+
+    return [{"name": name, **dataclasses.asdict(entry)} for name, entry in LIBRARY.items()]
 
 
 def summary(record: dict[str, Any]) -> str:

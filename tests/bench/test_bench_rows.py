@@ -20,7 +20,8 @@ def record(row: rows.Row, rate: float = 50.0, **facts: float) -> dict:
     """Return what the goals need to know about a row of `rate` million particle-steps per second."""
     return {"scene": row.scene, "law": row.law, "kernel": row.kernel, "transfer": row.transfer, "particles": row.particles,
             "threads": row.threads, "precision": row.precision, "fused": row.fuse, "particle_steps_per_second": 1e6 * rate,
-            "bytes_per_particle": 280.0, "beside_bytes": 100e6, **facts}
+            "bytes_per_particle": 280.0, "beside_bytes": 100e6, "stage_seconds": {"avoid_a_void": 1e-3}, "substeps": 10,
+            "total_seconds": 0.1, **facts}
 
 
 def test_lists_give_every_combination():
@@ -32,16 +33,19 @@ def test_lists_give_every_combination():
 
 
 def test_scenes_bring_their_laws():
-    """A dam is of liquid unless a law is given; two materials are always the same two, and stand in the table once."""
+    """A dam is of liquid unless a law is given; two materials and the foam are always the same, and stand in the table once."""
     assert [r.law for r in chosen("--scene", "dam_break", "two_materials")] == ["liquid", "neo_hookean+snow"]
     assert [r.law for r in chosen("--scene", "dam_break", "--law", "snow")] == ["snow"]
     assert len(chosen("--scene", "two_materials", "--law", "snow", "liquid")) == 1
+    foam = chosen("--scene", "foam", "--law", "snow", "--kernel", "quadratic", "cubic")
+    assert [(r.law, r.kernel, r.transfer) for r in foam] == [
+        rows.FOAM]
 
 
 def test_all_has_every_case_of_the_issue_once():
     """Every law, kernel, size, scene and number of threads meets, and FLIP with the cubic kernel besides."""
     found = chosen("--all")
-    assert len(found) == len(set(found)) == (4 + 1 + 1) * 2 * 4 * 2 + 4 * 2
+    assert len(found) == len(set(found)) == (4 + 1 + 1) * 2 * 4 * 2 + 4 * 2 + 4 * 2
     assert {r.particles for r in found} == {10_000, 100_000, 1_000_000, 4_000_000}
     assert any(r.transfer == "flip" and r.kernel == "cubic" for r in found)
 

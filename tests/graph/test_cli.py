@@ -213,6 +213,9 @@ def test_nodes_are_listed_and_described(capfd):
     assert code == 0 and "size (float, m, min 0, default 1.0): Length of the line." in out
     code, out, _ = run(capfd, "nodes", "--json")
     assert code == 0 and {node["id"] for node in json.loads(out)["nodes"]} == set(REGISTRY.nodes())
+    materials = {entry["name"]: entry for entry in json.loads(out)["materials"]}
+    foams = {"shaving_cream", "smore_interior", "smore_exterior", "pie", "oobleck", "viscoplastic"}
+    assert foams == {name for name, entry in materials.items() if entry["source"] == "Y15 Table I"}
     code, out, _ = run(capfd, "nodes", "fake_join", "--json")
     assert json.loads(out)["ports"][0]["many"] is True
 
