@@ -170,7 +170,7 @@ class SubstepSolver:
             step.keep = (keep or self.checked or self._lasting or self.particles.keep_next
                          or step.dt >= step.time_left * (1.0 - 1e-9))
             if self.checked:
-                run_checked(planned, call, self.particles, self.grid)
+                run_checked(planned, call, self.particles, self.grid, step.report)
             else:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:
