@@ -30,7 +30,7 @@ from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.emission import source_of
 from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
@@ -75,7 +75,7 @@ class SubstepSolver:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
-        self.streams = tuple(Stream(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
+        self.streams = tuple(source_of(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
         self.spacing = particles.spacing
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
@@ -113,7 +113,8 @@ class SubstepSolver:
         self._limiting = frozenset(("particles", name) for name in limiting)
         # the velocity gradient must be there when the limits of dt are measured anew, and for stages of the user
         self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
-            not planned.declaration.is_builtin or planned.function is remove_subgrid for planned in unfused.stages)
+            not planned.declaration.is_builtin for planned in unfused.stages) or any(
+            planned.function is remove_subgrid for planned in self.plan.stages)
         self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
 
     @property
