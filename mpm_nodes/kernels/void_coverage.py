@@ -12,6 +12,9 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import lane_constant, load, load_splat, store
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, minimum, select
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
 
 CHUNK = 16
@@ -25,8 +28,15 @@ POINTS, MARGIN = 34, 10
 ROW = POINTS + 2 * MARGIN
 HALF_DIAGONAL = np.float32(0.2166)
 """No point is further from the nearest one of the lattice [r]."""
+QUARTER, SLACK = np.float32(0.25), np.float32(1.0 / 64.0)
 CLIMB, STEPS = np.float32(0.35), 10
 """How far a climb may lead [r], and its steps."""
+WAYS = np.zeros((3, 16), np.float32)
+WAYS[:, :8] = np.indices((2, 2, 2)).reshape(3, 8) * 2 - 1
+WAYS[:, 8:11], WAYS[:, 11:14] = 1.5 * np.eye(3), -1.5 * np.eye(3)
+"""Sixteen directions to climb: to the corners and the faces of a cube, and none."""
+WAYS_X, WAYS_Y, WAYS_Z = (lane_constant(row) for row in WAYS)
+LANE = lane_constant(range(WIDTH))
 
 
 @kernel(parallel=True)
@@ -68,13 +78,14 @@ def is_free(bins, slot, i, j, k, x, y, z, square):
 
 
 def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
-    """Return which cells of edge r may receive a sample, shape (slots, 512), uint8.
+    """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
 
-    A cell is open where one of its corners is deeper than `depth`, and a point that no sphere of `radius` holds is found in it or
-    a quarter r from it: one of the lattice of 4^3 points a cell, or one that a climb reaches from a local maximum, on that
-    lattice, of the distance to the nearest particle.
+    A cell is open where a point that no sphere of `radius` holds is found in it or r / 4 from it, less than that from where it is
+    deeper than `depth`: one of a lattice of 4^3 points in each cell of edge r, or one that a climb reaches from a local maximum,
+    on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
+    is narrower than about r / 16 and is left.
     """
-    opened = np.zeros((len(bins.near), 512), np.uint8)
+    opened = np.zeros((len(bins.near), 4096), np.uint8)
     _open_slots(bins, places.near, places.of_slot, distance, radius, depth, opened)
     return opened
 
@@ -90,15 +101,15 @@ def _open_slots(bins, near, of_slot, distance, radius, depth, opened):
 
 @inline
 def _scratch():
-    """Return corners, squared distances of the lattice, starts and coordinates of the particles around, and a short list."""
-    return (np.empty(729, np.float32), np.empty(POINTS * POINTS * ROW, np.float32), np.empty(WIDE * WIDE * (WIDE + 1), np.int32),
-            np.empty((3, ROOM), np.float32), np.empty((3, LIST), np.float32))
+    """Return corners, squared distances of the lattice and its summits, starts and coordinates of the particles around, a list."""
+    return (np.empty(729, np.float32), np.empty(POINTS * POINTS * ROW, np.float32), np.empty(POINTS * POINTS * ROW, np.float32),
+            np.empty(WIDE * WIDE * (WIDE + 1), np.int32), np.empty((3, ROOM), np.float32), np.zeros(3 * LIST, np.float32))
 
 
 @inline
 def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened):
     """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
-    corners, squares, start, around, some = scratch
+    corners, squares, highest, start, around, some = scratch
     gather_corners(near, place, distance, corners)
     least = np.float32(0.0)
     for c in range(729):
@@ -107,24 +118,47 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
         return
     _gather_around(bins, slot, start, around)
     _measure_lattice(start, around, radius, squares)
-    square, low = radius * radius, max(np.float32(0.0), radius - HALF_DIAGONAL)
-    for cell in range(512):
-        i, j, k = cell >> 6, (cell >> 3) & 7, cell & 7
-        if not _is_deep(corners, i, j, k, depth):
-            continue
-        for point in range(64):
-            a, b, c = 4 * i + (point >> 4), 4 * j + ((point >> 2) & 3), 4 * k + (point & 3)
-            at = ((a + 1) * POINTS + b + 1) * ROW + c + MARGIN
-            value = squares[at]
-            if value < low * low:
-                continue
-            x, y, z = _lattice(a), _lattice(b), _lattice(c)
-            if value > square:
-                _open_around(bins, slot, x, y, z, opened)
-            elif _is_highest(squares, at):
-                x, y, z, value = _climb(start, around, some, x, y, z, value, radius)
-                if value > square:
-                    _open_around(bins, slot, x, y, z, opened)
+    low = max(np.float32(0.0), radius - HALF_DIAGONAL)
+    _find_summits(squares, highest, low * low)
+    for a in range(32):
+        for b in range(32):
+            row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN
+            for c in range(32):
+                if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
+                    x, y, z = _lattice(a), _lattice(b), _lattice(c)
+                    x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
+                    if value > radius * radius and _depth_at(corners, x, y, z) > depth - QUARTER:
+                        _open_around(bins, slot, x, y, z, opened)
+
+
+@inline
+def _summit(start, around, some, x, y, z, value, radius):
+    """Return a point of the lattice that is not covered, or where a climb from it ends; and the squared distance there, or 0."""
+    if value > radius * radius:
+        return x, y, z, value
+    wanted = radius + SLACK
+    count = _gather_near(start, around, some, x, y, z, wanted + CLIMB)
+    x, y, z, value = _climb(some, count, x, y, z, value, wanted)
+    return x, y, z, value if value > wanted * wanted else np.float32(0.0)
+
+
+@inline
+def distance_at(corners, x, y, z):
+    """Interpolate the distance of a block's corners trilinearly."""
+    i, j, k = min(int(x), 7), min(int(y), 7), min(int(z), 7)
+    fx, fy, fz = x - np.float32(i), y - np.float32(j), z - np.float32(k)
+    c = 81 * i + 9 * j + k
+    gx, gy, gz = np.float32(1.0) - fx, np.float32(1.0) - fy, np.float32(1.0) - fz
+    low = gy * (gz * corners[c] + fz * corners[c + 1]) + fy * (gz * corners[c + 9] + fz * corners[c + 10])
+    high = gy * (gz * corners[c + 81] + fz * corners[c + 82]) + fy * (gz * corners[c + 90] + fz * corners[c + 91])
+    return gx * low + fx * high
+
+
+@inline
+def _depth_at(corners, x, y, z):
+    """Return the depth of a point in a block, or of the block's point next to it."""
+    low, high = np.float32(0.0), np.float32(8.0)
+    return -distance_at(corners, min(max(x, low), high), min(max(y, low), high), min(max(z, low), high))
 
 
 @inline
@@ -142,15 +176,14 @@ def _is_deep(corners, i, j, k, depth):
 
 @inline
 def _open_around(bins, slot, x, y, z, opened):
-    """Open the cells that hold points a quarter r around (x, y, z)."""
-    quarter = np.float32(0.25)
-    for i in range(int(np.floor(x - quarter)), int(np.floor(x + quarter)) + 1):
-        for j in range(int(np.floor(y - quarter)), int(np.floor(y + quarter)) + 1):
-            for k in range(int(np.floor(z - quarter)), int(np.floor(z + quarter)) + 1):
-                n, cell = in_block(i, j, k)
-                q = bins.near[slot, n]
+    """Open the cells of edge r / 2 that hold points r / 4 around (x, y, z)."""
+    x, y, z, half = x + x, y + y, z + z, np.float32(0.5)
+    for i in range(int(np.floor(x - half)), int(np.floor(x + half)) + 1):
+        for j in range(int(np.floor(y - half)), int(np.floor(y + half)) + 1):
+            for k in range(int(np.floor(z - half)), int(np.floor(z + half)) + 1):
+                q = bins.near[slot, ((i + 16) >> 4) * 9 + ((j + 16) >> 4) * 3 + ((k + 16) >> 4)]
                 if q >= 0:
-                    opened[q, cell] = 1
+                    opened[q, ((i & 15) << 8) + ((j & 15) << 4) + (k & 15)] = 1
 
 
 # ---------------------------------------------------------------- a block and what is around it
@@ -175,84 +208,77 @@ def _gather_around(bins, slot, start, around):
             start[row + WIDE] = at
 
 
-@inline
+@kernel(fastmath=False)
 def _measure_lattice(start, around, radius, squares):
     """Write the least squared distance of the lattice's points to a particle; beyond `radius`, more than its square."""
     squares[:] = 4.0
-    four, half = np.float32(4.0), np.float32(0.5)
+    four, half, reach = np.float32(4.0), np.float32(0.5), np.float32(4.0) * radius
+    like = load(squares, 0)
+    sixteenth, lane = const(like, 0.0625), LANE(like)
     for p in range(start[WIDE * WIDE * (WIDE + 1) - 1]):
         x, y, z = four * around[0, p] - half, four * around[1, p] - half, four * around[2, p] - half
-        reach = four * radius
         first = int(np.floor(z - reach)) + 1
         if first < -8 or first > 33:
             continue
+        dz = lane + broadcast(like, np.float32(first) - z)
+        high = sixteenth * (dz * dz)
         for a in range(max(-1, int(np.ceil(x - reach))), min(32, int(np.floor(x + reach))) + 1):
             dx = np.float32(a) - x
             for b in range(max(-1, int(np.ceil(y - reach))), min(32, int(np.floor(y + reach))) + 1):
                 dy = np.float32(b) - y
-                flat = dx * dx + dy * dy
                 row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN + first
-                mine = squares[row : row + 8]
-                for c in range(8):
-                    dz = np.float32(first + c) - z
-                    mine[c] = min(mine[c], np.float32(0.0625) * (flat + dz * dz))
+                store(squares, row, minimum(load(squares, row), high + broadcast(high, np.float32(0.0625) * (dx * dx + dy * dy))))
 
 
-@inline
-def _is_highest(squares, at):
-    """Tell whether none of the 26 points around one of the lattice is further from all particles."""
-    value = squares[at]
-    for a in range(-1, 2):
-        for b in range(-1, 2):
-            row = at + (a * POINTS + b) * ROW
-            if squares[row - 1] > value or squares[row] > value or squares[row + 1] > value:
-                return False
-    return True
+@kernel(fastmath=False)
+def _find_summits(squares, highest, low):
+    """Mark with 1 the points of the lattice that are as far from all particles as their 26 neighbours, and `low` at least."""
+    like = load(squares, 0)
+    one, zero, least = const(like, 1.0), const(like, 0.0), broadcast(like, low)
+    for a in range(1, 33):
+        for b in range(1, 33):
+            for c in range(MARGIN, MARGIN + 32, 16):
+                at = (a * POINTS + b) * ROW + c
+                value = load(squares, at)
+                around = least
+                for i in range(-1, 2):
+                    for j in range(-1, 2):
+                        row = at + (i * POINTS + j) * ROW
+                        ends = maximum(load(squares, row - 1), load(squares, row + 1))
+                        around = maximum(around, maximum(load(squares, row), ends))
+                store(highest, at, select(value >= around, one, zero))
 
 
 # ---------------------------------------------------------------- climbing
-@inline
-def _climb(start, around, some, x, y, z, value, radius):
+@kernel(fastmath=False)
+def _climb(some, count, x, y, z, value, radius):
     """Follow the distance to the nearest particle uphill; return where it ends, and the squared distance there.
 
-    Of fourteen directions the best is taken as long as it leads up, then the step shrinks.
+    Of sixteen directions the best is taken as long as it leads up, then the step shrinks. A summit lies within about two steps of
+    a point that no direction leads up from: the climb ends where it cannot reach `radius` any more.
     """
-    count = _gather_near(start, around, some, x, y, z, radius + CLIMB)
-    square, step = radius * radius, np.float32(0.11)
+    like = load(some, 0)
+    ux, uy, uz, lane = WAYS_X(like), WAYS_Y(like), WAYS_Z(like), LANE(like)
+    step, square = np.float32(0.11), radius * radius
     for _ in range(STEPS):
-        best, found = value, -1
-        for way in range(14):
-            dx, dy, dz = _way(way)
-            square_there = _least_square(some, count, x + step * dx, y + step * dy, z + step * dz)
-            if square_there > best:
-                best, found = square_there, way
-        if found < 0:
-            step *= np.float32(0.5)
-        else:
-            dx, dy, dz = _way(found)
-            x, y, z, value = x + step * dx, y + step * dy, z + step * dz, best
+        size = broadcast(like, step)
+        px, py, pz = broadcast(like, x) + size * ux, broadcast(like, y) + size * uy, broadcast(like, z) + size * uz
+        squares = const(like, 9.0)
+        for p in range(count):
+            dx, dy, dz = load_splat(some, p) - px, load_splat(some, LIST + p) - py, load_splat(some, 2 * LIST + p) - pz
+            squares = minimum(squares, dx * dx + dy * dy + dz * dz)
+        best = hmax(squares)
+        if best > value:
+            way = int(hmax(select(squares == broadcast(like, best), lane, const(like, 0.0))))
+            x, y, z = x + step * WAYS[0, way], y + step * WAYS[1, way], z + step * WAYS[2, way]
+            value = best
             if value > square:
                 break
+        else:
+            step *= np.float32(0.5)
+            if np.sqrt(value) + np.float32(4.0) * step < radius:
+                break
     return x, y, z, value
-
-
-@inline
-def _way(n):
-    """Return direction n of fourteen: to the corners and to the faces of a cube."""
-    if n < 8:
-        return (np.float32(1.0 if n & 4 else -1.0), np.float32(1.0 if n & 2 else -1.0), np.float32(1.0 if n & 1 else -1.0))
-    sign = np.float32(1.5 if n & 1 else -1.5)
-    zero = np.float32(0.0)
-    return (sign if n < 10 else zero, sign if 10 <= n < 12 else zero, sign if n >= 12 else zero)
-
-
-@inline
-def _least_square(some, count, x, y, z):
-    least = np.float32(9.0)
-    for p in range(count):
-        dx, dy, dz = some[0, p] - x, some[1, p] - y, some[2, p] - z
-        least = min(least, dx * dx + dy * dy + dz * dz)
-    return least
 
 
 @inline
@@ -266,6 +292,6 @@ def _gather_near(start, around, some, x, y, z, reach):
             for p in range(start[row + low], start[row + high]):
                 dx, dy, dz = around[0, p] - x, around[1, p] - y, around[2, p] - z
                 if dx * dx + dy * dy + dz * dz < square and count < LIST:
-                    some[0, count], some[1, count], some[2, count] = around[0, p], around[1, p], around[2, p]
+                    some[count], some[LIST + count], some[2 * LIST + count] = around[0, p], around[1, p], around[2, p]
                     count += 1
     return count
