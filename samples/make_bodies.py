@@ -68,9 +68,11 @@ def joined(parts: list[Distance], blend: float) -> Distance:
 
 
 def dollop() -> Distance:
-    """Hangs below y = 0: wide where it sticks, a crooked tip below."""
-    shape = joined([ellipsoid((0.0, -0.004, 0.0), (0.047, 0.024, 0.044)), ellipsoid((0.006, -0.022, 0.002), (0.034, 0.027, 0.032)),
-                    ellipsoid((-0.003, -0.047, -0.003), (0.018, 0.022, 0.017), 10.0)], 0.012)  # fmt: skip
+    """Hangs below y = 0: a broad patch that sticks, a waist, a bulb with a crooked tip below."""
+    patch, waist = ellipsoid((0.0, -0.001, 0.0), (0.047, 0.017, 0.045)), ellipsoid((0.002, -0.018, 0.0), (0.023, 0.020, 0.022))
+    bulb = ellipsoid((0.003, -0.036, 0.001), (0.030, 0.024, 0.029))
+    tip = ellipsoid((-0.003, -0.058, -0.003), (0.014, 0.016, 0.013), 10.0)
+    shape = joined([patch, waist, bulb, tip], 0.012)
     return lambda points: np.maximum(shape(points), points[:, 1])
 
 
@@ -85,9 +87,9 @@ def penguin() -> Distance:
 
 def pie() -> Distance:
     """A cake of cream in y, flat below, with a dome and a ring of dabs above."""
-    turns = np.linspace(0.0, 2.0 * np.pi, 10, endpoint=False)
-    dabs = [ellipsoid((0.066 * np.cos(t), 0.008, 0.066 * np.sin(t)), (0.0145, 0.0130, 0.0145)) for t in turns]
-    return joined([puck(0.084, 0.0055, 0.005), ellipsoid((0.0, 0.004, 0.0), (0.056, 0.019, 0.056)), *dabs], 0.005)
+    turns = np.linspace(0.0, 2.0 * np.pi, 9, endpoint=False)
+    dabs = [ellipsoid((0.050 * np.cos(t), 0.016, 0.050 * np.sin(t)), (0.0135, 0.0140, 0.0135)) for t in turns]
+    return joined([puck(0.065, 0.0105, 0.006), ellipsoid((0.0, 0.009, 0.0), (0.042, 0.024, 0.042)), *dabs], 0.005)
 
 
 def cracker() -> Distance:
@@ -144,11 +146,11 @@ def write_bodies(target: Path) -> None:
     """Write the level sets."""
     core, outer = toasted(0.004), toasted(0.0)
     parts = [
-        level_set("dollop", dollop(), (0.060, 0.075, 0.060), 2e-3, 1.85e-4),
+        level_set("dollop", dollop(), (0.062, 0.088, 0.060), 2e-3, 1.85e-4),
         level_set("marshmallow", puck(0.026, 0.0245, 0.005), (0.032, 0.030, 0.032), 2e-3, 1.04e-4),
         level_set("toasted_core", core, (0.034, 0.030, 0.034), 2e-3),
         level_set("toasted_shell", lambda points: np.maximum(outer(points), -core(points)), (0.034, 0.030, 0.034), 2e-3),
-        level_set("pie", pie(), (0.095, 0.035, 0.095), 2e-3, 3.7e-4),
+        level_set("pie", pie(), (0.080, 0.045, 0.080), 2e-3, 3.7e-4),
         level_set("penguin", penguin(), (0.026, 0.056, 0.026), 1e-3, 1.8e-5),
         level_set("cracker", cracker(), (0.050, 0.010, 0.050), 2e-3),
     ]

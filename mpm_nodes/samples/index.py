@@ -54,7 +54,7 @@ class Sample:
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
     """Return a paper size: frames of 1/30 s, the grid's cell and the time step."""
-    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}")
+    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}", f"{solve}.substeps.resampling_interval=50")
     return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
 
 
