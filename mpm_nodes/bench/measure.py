@@ -72,9 +72,10 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
         stages = {name: stages.get(name, 0.0) + spent for name, spent in solver.stage_seconds.items()}
         if sum(times) >= seconds:
             break
-    total, substeps, particles = sum(times), len(times), solver.particles.count
+    total, substeps = sum(times), len(times)
+    particles = solver.particles.count  # foam is resampled: not quite the number of the row
     facts = {
-        "particles": particles, "substeps": substeps, "total_seconds": total,
+        "particles": row.particles, "substeps": substeps, "total_seconds": total,
         "particle_steps_per_second": particles * substeps / total,
         "median_substep_seconds": statistics.median(times),
         "stage_seconds": {name: spent / substeps for name, spent in stages.items()},

@@ -166,7 +166,7 @@ def test_stopping_keeps_what_was_measured(monkeypatch, tmp_path, capsys):
     assert cli.main(["bench", "--json", str(tmp_path / "records.json")]) == 3
     printed = capsys.readouterr().out
     assert json.loads((tmp_path / "records.json").read_text()) == [first]
-    assert "stopped: 1 of 11 rows" in printed and "NOT MET  neo-Hookean, quadratic: 12, at least 45" in printed
+    assert "stopped: 1 of 12 rows" in printed and "NOT MET  neo-Hookean, quadratic: 12, at least 45" in printed
 
 
 def measure_stand_in(row: rows.Row) -> dict:
