@@ -276,7 +276,7 @@ def _climb(some, count, x, y, z, value, radius):
                 break
         else:
             step *= np.float32(0.5)
-            if np.sqrt(value) + np.float32(4.0) * step < radius:
+            if np.sqrt(value) + np.float32(2.5) * step < radius:
                 break
     return x, y, z, value
 

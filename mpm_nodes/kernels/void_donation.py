@@ -9,7 +9,8 @@ grid (Y15 algorithm 20).
 | w_iq | weight of particle q at node i | - |
 | q_i | average of a field at node i, sum w_iq m_q q_q / sum w_iq m_q | |
 
-Samples give and take one after the other, so that each sees what the ones before it left. Sums are in float64.
+Samples give and take one after the other, so that each sees what the ones before it left. Sums are in float64, and written so:
+in a kernel `float` of a single-precision number stays one.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
+from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.void_bins import Bins, in_block
 from mpm_nodes.kernels.void_darts import Samples
@@ -138,9 +140,9 @@ def _particles_around(bins, slot, x, y, z, near, away):
                 q = bins.near[slot, n]
                 if q >= 0:
                     for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
-                        dx = float(bins.x[row]) - x + (a - (a & 7))
-                        dy = float(bins.y[row]) - y + (b - (b & 7))
-                        dz = float(bins.z[row]) - z + (c - (c & 7))
+                        dx = np.float64(bins.x[row]) - x + (a - (a & 7))
+                        dy = np.float64(bins.y[row]) - y + (b - (b & 7))
+                        dz = np.float64(bins.z[row]) - z + (c - (c & 7))
                         square = dx * dx + dy * dy + dz * dz
                         if square < 4.0 and found < near.size:
                             near[found], away[found] = row, square
@@ -163,10 +165,10 @@ def _give(q, dx, dy, dz, donors, velocity, affine, inertia, stride, mass, volume
     """Let donor q, at (dx, dy, dz) [m] from sample n, give 1/(N + 1) of its mass and volume, and what they carry."""
     old_mass, old_volume = mass[q], volume[q]
     mass[q], volume[q] = old_mass * donors / (donors + 1), old_volume * donors / (donors + 1)
-    dm = float(old_mass) - float(mass[q])  # what is really gone, so that nothing is lost to rounding
+    dm = np.float64(old_mass) - np.float64(mass[q])  # what is really gone, so that nothing is lost to rounding
     gifts.mass[n] += dm
-    gifts.volume[n] += float(old_volume) - float(volume[q])
-    u, v, w = float(velocity[q]), float(velocity[stride + q]), float(velocity[2 * stride + q])
+    gifts.volume[n] += np.float64(old_volume) - np.float64(volume[q])
+    u, v, w = np.float64(velocity[q]), np.float64(velocity[stride + q]), np.float64(velocity[2 * stride + q])
     gifts.momentum[n, 0] += dm * u
     gifts.momentum[n, 1] += dm * v
     gifts.momentum[n, 2] += dm * w
@@ -177,9 +179,9 @@ def _give(q, dx, dy, dz, donors, velocity, affine, inertia, stride, mass, volume
     gifts.spin[n, 1] += dm * (dz * u - dx * w)
     gifts.spin[n, 2] += dm * (dx * v - dy * u)
     if affine.size > 9:
-        gifts.spin[n, 0] += dm * inertia * (float(affine[7 * stride + q]) - float(affine[5 * stride + q]))
-        gifts.spin[n, 1] += dm * inertia * (float(affine[2 * stride + q]) - float(affine[6 * stride + q]))
-        gifts.spin[n, 2] += dm * inertia * (float(affine[3 * stride + q]) - float(affine[stride + q]))
+        gifts.spin[n, 0] += dm * inertia * (np.float64(affine[7 * stride + q]) - np.float64(affine[5 * stride + q]))
+        gifts.spin[n, 1] += dm * inertia * (np.float64(affine[2 * stride + q]) - np.float64(affine[6 * stride + q]))
+        gifts.spin[n, 2] += dm * inertia * (np.float64(affine[3 * stride + q]) - np.float64(affine[stride + q]))
 
 
 # ---------------------------------------------------------------- fields
@@ -212,6 +214,29 @@ _past = by_width(_past_quadratic, _past_cubic)
 @inline
 def _along(stencil, u):
     return weights(stencil, _past(stencil, u))
+
+
+@kernel(parallel=True)
+def stack_rows(array, stride, rows, ranges, first_row, fields, column):
+    """Write the rows of an attribute side by side, from `column` on, for the particles of some runs."""
+    for run in prange(ranges.shape[0]):
+        _stack_run(array, stride, rows, ranges[run, 0], ranges[run, 1], first_row[run], fields, column)
+
+
+@inline
+def _stack_run(array, stride, rows, begin, end, first_row, fields, column):
+    for p in range(begin, end):
+        for row in range(rows):
+            fields[first_row + p - begin, column + row] = array[row * stride + p]
+
+
+@kernel(parallel=True)
+def stack_determinants(ranges, first_row, fields, column, to):
+    """Write the determinants of the matrices from `column` on into column `to`."""
+    for run in prange(ranges.shape[0]):
+        for row in range(first_row[run], first_row[run] + ranges[run, 1] - ranges[run, 0]):
+            f = fields[row, column : column + 9]
+            fields[row, to] = mat3.det((f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]))
 
 
 @kernel(parallel=True, fastmath=False)

@@ -140,14 +140,15 @@ def _layout(particles: ParticleStore, names: Sequence[str]) -> _Columns:
     return _Columns(tuple(names), stretches, start, at + len(stretches))
 
 
-def _fields(particles: ParticleStore, layout: _Columns, rows: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the averaged attributes of some particles and the determinants of the stretches, shape (n, width)."""
-    values = np.empty((len(rows), layout.width), dtype)
+def _fields(particles: ParticleStore, layout: _Columns, runs: np.ndarray, first_row: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return the averaged attributes of runs of particles and the determinants of the stretches, shape (n, width)."""
+    values = np.empty((int((runs[:, 1] - runs[:, 0]).sum()), layout.width), dtype)
     for name in layout.names:
-        values[:, layout.start[name]] = particles.rows(name)[:, rows].T
+        void_donation.stack_rows(particles.array(name), particles.stride, particles.table[name].rows, runs, first_row, values,
+                                 layout.start[name].start)
     first = layout.width - len(layout.stretches)
     for n, name in enumerate(layout.stretches):
-        values[:, first + n] = np.linalg.det(values[:, layout.start[name]].reshape(-1, 3, 3).astype(float))
+        void_donation.stack_determinants(runs, first_row, values, layout.start[name].start, first + n)
     return values
 
 
@@ -236,8 +237,7 @@ def _node_sums(particles: ParticleStore, places: Places, wanted: np.ndarray, seg
     runs = np.ascontiguousarray(segments[givers[places.of_slot[segments[:, 2]]]])
     length = runs[:, 1] - runs[:, 0]
     first_row = np.cumsum(length) - length
-    rows = np.arange(int(length.sum())) + np.repeat(runs[:, 0] - first_row, length)
-    fields = _fields(particles, layout, rows, particles.dtype)
+    fields = _fields(particles, layout, runs, first_row, particles.dtype)
     sums = np.zeros((len(places.coord), 64, layout.width + 1), particles.dtype)
     parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
     for colour in range(8):  # tiles of one colour share no node
@@ -261,7 +261,8 @@ def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> 
     for law, _ in particles.runs():
         mine = np.flatnonzero(material == law.index)
         layout = _layout(particles, _averaged(particles, law, settings.transfer))
-        a, b = (_fields(particles, layout, each[mine], float) for each in (first, second))
+        a, b = (_fields(particles, layout, np.stack([each[mine], each[mine] + 1], 1), np.arange(len(mine)), float)
+                for each in (first, second))
         columns = {name: column.astype(float) if name in layout.names else column for name, column in columns.items()}
         _settled(layout, a + share[mine] * (b - a), columns, mine)
     columns["mass"] = m + n
