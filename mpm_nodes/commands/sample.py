@@ -66,11 +66,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
-    """Return the graph turned into that size, then changed by the command line's overrides; all problems are raised at once."""
+    """Return the graph turned into that size, then changed by the command line's overrides; all problems are raised at once.
+
+    Raises:
+        InputError: The sample has no paper size.
+        GraphError: An override names or gives what the graph does not take.
+    """
+    from mpm_nodes.data import InputError
     from mpm_nodes.graph.document import apply_override
     from mpm_nodes.graph.problems import GraphError
     from mpm_nodes.graph.validate import validate
 
+    if size == "paper" and sample.paper is None:
+        raise InputError(f"sample '{sample.name}': its source states no numbers for it; leave --size paper out")
     if size == "paper":
         for name in sample.paper.without:
             remove(graph, name)

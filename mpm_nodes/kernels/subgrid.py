@@ -6,10 +6,11 @@
 | w | cubic B-spline N(d_x) N(d_y) N(d_z): neighbours have w > 0, all three within 2 h | - |
 | c | sum w m d / sum w m | h |
 | V | sum w^2 m^2 (d - c)(d - c)^T / sum w^2 m^2 | h^2 |
-| chunk | sixteen particles that follow each other in a block; its box holds their offsets | - |
+| chunk | sixteen particles that follow each other in a block | - |
+| box | lowest and highest offset along each axis, of a chunk or a block | fixed point |
 
-Particles are sorted by cell, so a chunk is a small box: most chunks are left out by their box, the others take sixteen neighbours
-at once. Sums run over blocks and chunks in one order, whatever the number of threads.
+Particles are sorted by cell, so a chunk is a small box: most blocks and chunks are left out by their box, the others take sixteen
+neighbours at once. Sums run over blocks and chunks in one order, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from numba import prange
 from mpm_nodes.kernels.binning import pack_coord
 from mpm_nodes.kernels.eigen import eigen
 from mpm_nodes.kernels.jit import inline, kernel
-from mpm_nodes.kernels.lane_memory import lane_constant, load, to_float
+from mpm_nodes.kernels.lane_memory import lane_constant, load, store, to_float
 from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import absolute, broadcast, const, hsum, maximum, select
+from mpm_nodes.kernels.lanes import absolute, broadcast, const, fma, maximum, select
 
 LANE = lane_constant(range(WIDTH))
 
@@ -63,8 +64,8 @@ def find_near_blocks(block_coord, packed, marked_blocks, reach, near):
 
 
 @kernel(parallel=True)
-def chunk_boxes(offset, stride, block_start, blocks, chunk_start, boxes):
-    """Write the lowest and highest offsets of every chunk of the given blocks: shape (chunks, 6)."""
+def find_boxes(offset, stride, block_start, blocks, chunk_start, boxes, block_boxes):
+    """Write the boxes of every chunk of the given blocks, shape (chunks, 6), and of these blocks, shape (all blocks, 6)."""
     for k in prange(blocks.size):
         q, chunk = blocks[k], chunk_start[k]
         for first in range(block_start[q], block_start[q + 1], WIDTH):
@@ -75,6 +76,20 @@ def chunk_boxes(offset, stride, block_start, blocks, chunk_start, boxes):
                     low, high = min(low, offset[axis * stride + p]), max(high, offset[axis * stride + p])
                 boxes[chunk, axis], boxes[chunk, 3 + axis] = low, high
             chunk += 1
+        for axis in range(3):
+            low, high = boxes[chunk_start[k], axis], boxes[chunk_start[k], 3 + axis]
+            for c in range(chunk_start[k] + 1, chunk):
+                low, high = min(low, boxes[c, axis]), max(high, boxes[c, 3 + axis])
+            block_boxes[q, axis], block_boxes[q, 3 + axis] = low, high
+
+
+@inline
+def _apart(boxes, k, x, y, z, reach):
+    """Return whether box k lies farther than `reach` from the point along some axis."""
+    # one branch, not six that are hard to predict
+    gap = max(max(max(boxes[k, 0] - x, x - boxes[k, 3]), max(boxes[k, 1] - y, y - boxes[k, 4])),
+              max(boxes[k, 2] - z, z - boxes[k, 5]))
+    return gap >= reach
 
 
 @inline
@@ -94,14 +109,16 @@ def _add_block(offset, mass, stride, first, end, chunk, boxes, x, y, z, reach, u
         x: Its position along x in the block's own frame, fixed point; y and z likewise.
         reach: Two cells in fixed point.
         inverse_mass: One over its mass: the sums do not underflow.
-        sums: Added to: w m, three times w m d, w^2 m^2, three times w^2 m^2 d, six times w^2 m^2 d d^T (xx xy xz yy yz zz).
+        sums: Added to, lane by lane, sixteen values each: w m, three times w m d, w^2 m^2, three times w^2 m^2 d, six times
+            w^2 m^2 d d^T (xx xy xz yy yz zz).
     """
     cells = 1.0 / unit
+    s0, s1, s2, s3, s4 = load(sums, 0), load(sums, 16), load(sums, 32), load(sums, 48), load(sums, 64)
+    s5, s6, s7, s8, s9 = load(sums, 80), load(sums, 96), load(sums, 112), load(sums, 128), load(sums, 144)
+    s10, s11, s12, s13 = load(sums, 160), load(sums, 176), load(sums, 192), load(sums, 208)
     for i in range(first, end, WIDTH):
-        apart = (boxes[chunk, 0] - x >= reach or x - boxes[chunk, 3] >= reach or boxes[chunk, 1] - y >= reach
-                 or y - boxes[chunk, 4] >= reach or boxes[chunk, 2] - z >= reach or z - boxes[chunk, 5] >= reach)
         chunk += 1
-        if apart:
+        if _apart(boxes, chunk - 1, x, y, z, reach):
             continue
         m = load(mass, i)
         scale = broadcast(m, cells)
@@ -112,20 +129,23 @@ def _add_block(offset, mass, stride, first, end, chunk, boxes, x, y, z, reach, u
         w = select(LANE(m) < broadcast(m, end - i), w, const(m, 0.0))
         v = w * w
         vx, vy, vz = v * dx, v * dy, v * dz
-        sums[0] += hsum(w)
-        sums[1] += hsum(w * dx)
-        sums[2] += hsum(w * dy)
-        sums[3] += hsum(w * dz)
-        sums[4] += hsum(v)
-        sums[5] += hsum(vx)
-        sums[6] += hsum(vy)
-        sums[7] += hsum(vz)
-        sums[8] += hsum(vx * dx)
-        sums[9] += hsum(vx * dy)
-        sums[10] += hsum(vx * dz)
-        sums[11] += hsum(vy * dy)
-        sums[12] += hsum(vy * dz)
-        sums[13] += hsum(vz * dz)
+        s0, s1, s2, s3, s4 = s0 + w, fma(w, dx, s1), fma(w, dy, s2), fma(w, dz, s3), s4 + v
+        s5, s6, s7, s8, s9 = s5 + vx, s6 + vy, s7 + vz, fma(vx, dx, s8), fma(vx, dy, s9)
+        s10, s11, s12, s13 = fma(vx, dz, s10), fma(vy, dy, s11), fma(vy, dz, s12), fma(vz, dz, s13)
+    store(sums, 0, s0)
+    store(sums, 16, s1)
+    store(sums, 32, s2)
+    store(sums, 48, s3)
+    store(sums, 64, s4)
+    store(sums, 80, s5)
+    store(sums, 96, s6)
+    store(sums, 112, s7)
+    store(sums, 128, s8)
+    store(sums, 144, s9)
+    store(sums, 160, s10)
+    store(sums, 176, s11)
+    store(sums, 192, s12)
+    store(sums, 208, s13)
 
 
 @inline
@@ -143,7 +163,7 @@ def covariance(sums):
 
 @kernel(parallel=True, fastmath=False)
 def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes,
-              anisotropy, thin):
+              block_boxes, anisotropy, thin):
     """Mark the weak particles whose neighbours lie in a sheet, on a thread or in a point (Y15 Algorithm 15).
 
     Args:
@@ -158,26 +178,31 @@ def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order
         marked_blocks: Blocks that hold weak particles.
         near: From `find_near_blocks`.
         chunk_of: First chunk of each block.
-        boxes: From `chunk_boxes`.
+        boxes: From `find_boxes`; `block_boxes` too.
         anisotropy: A particle is marked where min / max eigenvalue of V, or the largest one over h^2, is below it.
         thin: Set to 1 where a particle is marked; shape (count,).
     """
     unit, cell = np.float64(np.int64(1) << shift), np.int64(1) << shift
     for k in prange(marked_blocks.size):
         q = marked_blocks[k]
-        sums = np.empty(14)
+        lanes, sums = np.empty(14 * WIDTH, mass.dtype), np.empty(14)
         for p in range(block_start[q], block_start[q + 1]):
             if weak[p] == 0:
                 continue
-            sums[:] = 0.0
+            lanes[:] = 0.0
             for n in range(near.shape[1]):
                 for j in range(near[k, n, 0], near[k, n, 1]):
                     b = order[j]
                     x = np.int64(offset[p]) + 4 * np.int64(block_coord[q, 0] - block_coord[b, 0]) * cell
                     y = np.int64(offset[stride + p]) + 4 * np.int64(block_coord[q, 1] - block_coord[b, 1]) * cell
                     z = np.int64(offset[2 * stride + p]) + 4 * np.int64(block_coord[q, 2] - block_coord[b, 2]) * cell
-                    _add_block(offset, mass, stride, np.int64(block_start[b]), np.int64(block_start[b + 1]), chunk_of[b], boxes,
-                               x, y, z, 2 * cell, unit, 1.0 / np.float64(mass[p]), sums)
+                    if block_start[b] < block_start[b + 1] and not _apart(block_boxes, b, x, y, z, 2 * cell):
+                        _add_block(offset, mass, stride, block_start[b], block_start[b + 1], chunk_of[b], boxes, x, y, z, 2 * cell,
+                                   unit, 1.0 / np.float64(mass[p]), lanes)
+            for n in range(14):
+                sums[n] = 0.0
+                for lane in range(WIDTH):
+                    sums[n] += lanes[n * WIDTH + lane]
             _U, s = eigen(covariance(sums))
             low, high = min(s[0], s[1], s[2]), max(s[0], s[1], s[2])
             if low < anisotropy * high or high < anisotropy:

@@ -49,6 +49,10 @@ class LawKernels:
         scatter_with_forces: stress, then the scatter of m v + dt f; see `fused_loops` for the arguments of this and the next.
         scatter_apart: stress, then the scatters of momentum and of force; `scatter_apart_flip` without C.
         gather_and_update: gather, advance, project, limits and, if asked for, the move; `gather_and_update_flip` with FLIP.
+        scatter_with_forces_tearing: as without `_tearing`, with the detection of tears before the stress and its limit after it,
+            and `total, weak, threshold` as further arguments; so do the other scatters.
+        gather_and_update_tearing: the limit of the deformation, the total deformation and its recovery where they belong, and
+            `total, weak, alg11_expansion, exponent, rest` as further arguments; so does the one with FLIP.
         limits: `(state..., L, scale, stride, segments, coeffs, out)`: writes max |L|^2 and the fastest wave [m/s] of each
             segment to `out`, shape (segments, 2), float64; infinity for what is not finite.
         detect_tears: `(state..., total, weak, stride, segments, threshold)`: weak <- |dev C_P| > threshold; None, like the next
@@ -69,6 +73,11 @@ class LawKernels:
     scatter_apart_flip: Callable[..., None]
     gather_and_update: Callable[..., None]
     gather_and_update_flip: Callable[..., None]
+    scatter_with_forces_tearing: Callable[..., None]
+    scatter_apart_tearing: Callable[..., None]
+    scatter_apart_flip_tearing: Callable[..., None]
+    gather_and_update_tearing: Callable[..., None]
+    gather_and_update_flip_tearing: Callable[..., None]
     detect_tears: Callable[..., None] | None = None
     limit_deformation: Callable[..., None] | None = None
     recover_plasticity: Callable[..., None] | None = None
@@ -88,10 +97,10 @@ def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
 @functools.cache
 def _kernels_of(found: Law) -> LawKernels:
     module = _import_file(_write(found))
-    return LawKernels(found, module.stress, module.advance, getattr(module, "project", None),
-                      *(getattr(module, name) for name in (
-                          "limits", "scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update",
-                          "gather_and_update_flip")), *(getattr(module, name, None) for name in TEARING_LOOPS))
+    fused = ("scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update", "gather_and_update_flip")
+    return LawKernels(found, module.stress, module.advance, getattr(module, "project", None), module.limits,
+                      *(getattr(module, name + suffix) for suffix in ("", "_tearing") for name in fused),
+                      *(getattr(module, name, None) for name in TEARING_LOOPS))
 
 
 # ---------------------------------------------------------------- the source
@@ -102,11 +111,11 @@ import sys
 import numpy as np
 from numba import get_thread_id, prange
 
-from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels import mat3, tearing
 from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first
-from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, select
+from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, select
 from mpm_nodes.kernels.motion import move_run
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
@@ -242,9 +251,9 @@ def _source(found: Law) -> str:
             [line for index, name in enumerate(found.state)
              for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
     parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
-    tears = [tearing_source(pieces)] if found.function("left_strain") else []
-    return "\n".join([*(part.format(**pieces) for part in parts), *tears,
-                      fused_source(found.function("project") is not None, pieces)])
+    tears = found.function("left_strain") is not None
+    return "\n".join([*(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
+                      fused_source(found.function("project") is not None, pieces, tears)])
 
 
 def _stress_lines(found: Law) -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mpm_nodes.materials.tearing_loops import NO_GATHER_STAGES, NO_SCATTER_STAGES, gather_stages_of, scatter_stages_of
+
 __all__ = ["LOCAL_ROWS", "fused_source"]
 
 LOCAL_ROWS = 9
@@ -18,7 +20,7 @@ _SCATTER = '''
 @kernel(parallel=True, fastmath=False)
 def scatter_{name}({state_names}, velocity_gradient, scale, tau, local, stencil, offset, stride, shift, unit, velocity, {affine}
                    mass, volume, cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base,
-                   momentum{force}):
+                   momentum{force}{tear_arguments}):
     for colour in range(8):
         first = colour_start[colour]
         for k in prange(colour_start[colour + 1] - first):
@@ -27,7 +29,9 @@ def scatter_{name}({state_names}, velocity_gradient, scale, tau, local, stencil,
             following = min(first + k + 1, colour_start[colour + 1] - 1)
             ahead = segments[colour_range[following], 0] - start
             tau_stride, tau_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
+            {detect}
             stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, ahead, coeffs, dt)
+            {limit}
             {scatter}
 '''
 
@@ -49,7 +53,7 @@ _GATHER = '''
 @kernel(parallel=True, fastmath=False)
 def gather_and_update{suffix}({state_names}, velocity, affine, velocity_gradient, local, scale, stencil, offset, stride, shift,
                       inverse_unit, unit, cell_size, coeffs, dt, moves, segments, tile_slot, scratch, base, grid, strain,
-                      largest{flip_arguments}):
+                      largest{flip_arguments}{tear_arguments}):
     for k in prange(segments.shape[0]):
         thread = get_thread_id()
         start, end, at = segments[k, 0], segments[k, 1], thread * SCRATCH
@@ -61,35 +65,49 @@ def gather_and_update{suffix}({state_names}, velocity, affine, velocity_gradient
         {load_change}
         gather_run(stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, L_stride, L_shift,
                    {fraction}, 1.0 / cell_size, start, end, ahead, scratch, at, base, 64 * thread)
+        {limit}
         advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, coeffs, dt)
+        {total}
         {project}
+        {recover}
         limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, strain, np.int64(k))
         if moves:
             move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, np.int64(k))
 '''
 
 
-def fused_source(projects: bool, pieces: Mapping[str, str]) -> str:
-    """Return the source of a law's fused loops.
+def fused_source(projects: bool, pieces: Mapping[str, str], tears: bool = False) -> str:
+    """Return the source of a law's fused loops; each comes without and with the stages of tearing (`_tearing`).
 
     Args:
         projects: Whether the law has a return map.
         pieces: What `codegen` knows of the law; "state_names" is used.
+        tears: Whether the law has an elastic strain, and with it the loops of `tearing_loops`.
     """
     names = pieces["state_names"]
-    change = "load_change_tile(scratch, at + SECOND_TILE, grid, momentum, fraction, tile_slot, segments[k, 2])"
     project = f"project_in({names}, scale, stride, start, end, coeffs, dt)" if projects else "pass"
-    loops = [
-        _scatter(names, "with_forces", "affine, ", "", _WITH_FORCES),
-        _scatter(names, "apart", "affine, ", ", force", _APART),
-        _scatter(names, "apart_flip", "", ", force", _APART),
-        _GATHER.format(state_names=names, project=project, suffix="", flip_arguments="", load_change="pass", fraction="None"),
-        _GATHER.format(state_names=names, project=project, suffix="_flip", flip_arguments=", momentum, fraction",
-                       load_change=change, fraction="fraction"),
-    ]
+    loops = []
+    for scatter_stages, gather_stages in ((NO_SCATTER_STAGES, NO_GATHER_STAGES),
+                                          (scatter_stages_of(names, tears), gather_stages_of(names, tears))):
+        loops += [
+            _scatter(names, "with_forces", "affine, ", "", _WITH_FORCES, scatter_stages),
+            _scatter(names, "apart", "affine, ", ", force", _APART, scatter_stages),
+            _scatter(names, "apart_flip", "", ", force", _APART, scatter_stages),
+            _gather(names, project, False, gather_stages),
+            _gather(names, project, True, gather_stages),
+        ]
     return "\n".join(loops)
 
 
-def _scatter(state_names: str, name: str, affine: str, force: str, lines: tuple[str, ...]) -> str:
+def _scatter(state_names: str, name: str, affine: str, force: str, lines: tuple[str, ...], stages: Mapping[str, str]) -> str:
     calls = ("\n" + 12 * " ").join(lines).replace("{affine_or_none}", "affine" if affine else "None")
-    return _SCATTER.format(state_names=state_names, name=name, affine=affine, force=force, scatter=calls)
+    return _SCATTER.format(state_names=state_names, name=name + stages["suffix"], affine=affine, force=force, scatter=calls,
+                           **{key: stages[key] for key in ("tear_arguments", "detect", "limit")})
+
+
+def _gather(state_names: str, project: str, flip: bool, stages: Mapping[str, str]) -> str:
+    change = "load_change_tile(scratch, at + SECOND_TILE, grid, momentum, fraction, tile_slot, segments[k, 2])"
+    return _GATHER.format(state_names=state_names, project=project, suffix=("_flip" if flip else "") + stages["suffix"],
+                          flip_arguments=", momentum, fraction" if flip else "", load_change=change if flip else "pass",
+                          fraction="fraction" if flip else "None",
+                          **{key: stages[key] for key in ("tear_arguments", "limit", "total", "recover")})

@@ -1,21 +1,16 @@
-"""Templates of the loops of tearing and recovery for one law: those that need its `left_strain` (see `codegen` for the layout).
+"""Templates of the loops of tearing and recovery for one law (see `codegen` for the layout), alone and inside fused loops.
 
-The arithmetic is `kernels.tearing`; loops that need no law are there as well.
+The arithmetic is `kernels.tearing`; loops that need no law, the limit of the stress and the total deformation, are there as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["TEARING_HEAD", "TEARING_LOOPS", "tearing_source"]
+__all__ = ["NO_GATHER_STAGES", "NO_SCATTER_STAGES", "TEARING_LOOPS", "gather_stages_of", "scatter_stages_of", "tearing_source"]
 
 TEARING_LOOPS = ("detect_tears", "limit_deformation", "recover_plasticity")
 """Names of the loops, as in `codegen.LawKernels`."""
-
-TEARING_HEAD = '''
-from mpm_nodes.kernels import tearing
-from mpm_nodes.kernels.lanes import any_lane
-'''
 
 # a group of sixteen without a weak particle costs one load in `limit_deformation_in`
 _LOOPS = '''
@@ -77,10 +72,38 @@ def recover_plasticity({state_names}, total, stride, segments, exponent, rest):
 '''
 
 
+NO_SCATTER_STAGES = {"suffix": "", "tear_arguments": "", "detect": "pass", "limit": "pass"}
+NO_GATHER_STAGES = {"suffix": "", "tear_arguments": "", "limit": "pass", "total": "pass", "recover": "pass"}
+
+
+def scatter_stages_of(state_names: str, tears: bool) -> dict[str, str]:
+    """Return what stands in a fused scatter for the detection of tears and the limit of the stress.
+
+    An infinite threshold leaves the marks alone. Laws without an elastic strain keep the marks that were painted.
+    """
+    detect = (f"if threshold < np.inf: detect_tears_in({state_names}, total, weak, stride, start, end, ahead, threshold)"
+              if tears else "pass")
+    return {"suffix": "_tearing", "tear_arguments": ", total, weak, threshold", "detect": detect,
+            "limit": "tearing.limit_stress_run(tau, tau_stride, tau_shift, weak, start, end)"}
+
+
+def gather_stages_of(state_names: str, tears: bool) -> dict[str, str]:
+    """Return what stands in a fused gather for the limit of the deformation, the total deformation and its recovery.
+
+    An exponent of 0 leaves the plastic strain alone.
+    """
+    limit = (f"limit_deformation_in({state_names}, velocity_gradient, L_stride, L_shift, weak, stride, start, end, dt, "
+             "alg11_expansion)")
+    recover = f"if exponent != 0.0: recover_plasticity_in({state_names}, total, stride, start, end, exponent, rest)"
+    return {"suffix": "_tearing", "tear_arguments": ", total, weak, alg11_expansion, exponent, rest",
+            "limit": limit if tears else "pass", "recover": recover if tears else "pass",
+            "total": "tearing.total_deformation_run(total, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, dt)"}
+
+
 def tearing_source(pieces: Mapping[str, str]) -> str:
     """Return the source of the loops.
 
     Args:
         pieces: What `codegen` knows of the law; "state_names" and "load_state" are used.
     """
-    return TEARING_HEAD + _LOOPS.format(**pieces)
+    return _LOOPS.format(**pieces)

@@ -217,3 +217,35 @@ def pachinko(shot: Shot) -> list[Figure]:
 def _spread(points: np.ndarray) -> float:
     """Return the root mean square distance from the middle [m]."""
     return float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+# ---------------------------------------------------------------- tendril
+def tendril(shot: Shot) -> list[Figure]:
+    """Return when each stretched column comes apart: torn and mending, torn for good, and without tearing."""
+    parted = [_first_parted(shot, material) for material in range(3)]
+    weak = [_torn(shot, shot.last, material) for material in range(3)]
+    most = [max(_torn(shot, frame, material) for frame in shot.sampled) for material in range(3)]
+    return [
+        lost_mass(shot),
+        Figure("sticky (recovers in 0.3 s): first frame in two", parted[0], "tears", parted[0] > 0),
+        Figure("without tearing: first frame in two", parted[2], "0: the thread stays", parted[2] == 0),
+        Figure("sticky: torn at most, share of the particles [%]", most[0], "tears", most[0] > 1.0),
+        Figure("sticky: still torn at the end [%]", weak[0], "mends", weak[0] < 0.1 * most[0]),
+        Figure("brittle (recovers in 100 s): still torn at the end [%]", weak[1], "stays torn", weak[1] > 0.9 * most[1]),
+    ]
+
+
+def _first_parted(shot: Shot, material: int) -> int:
+    """Return the first frame in which no piece of a material reaches from its lowest to its highest particles, else 0."""
+    for frame in shot.frames:
+        points = shot.positions(frame, material)
+        piece = pieces(points, shot.cell_size)
+        low, high = points[:, 1].min() + shot.cell_size, points[:, 1].max() - shot.cell_size
+        if not set(piece[points[:, 1] < low]) & set(piece[points[:, 1] > high]):
+            return frame
+    return 0
+
+
+def _torn(shot: Shot, frame: int, material: int) -> float:
+    particles = shot.at(frame)
+    return 100.0 * float(particles["weak"][particles["material"] == material].mean(dtype=float))

@@ -39,7 +39,7 @@ class Sample:
         name: What the command calls it; its graph is NAME.json.
         doc: One line on what is seen.
         source: Figure of the source that it follows.
-        paper: Its large size.
+        paper: Its large size; None where the source states none.
         figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
     """
@@ -47,7 +47,7 @@ class Sample:
     name: str
     doc: str
     source: str
-    paper: PaperSize
+    paper: PaperSize | None
     figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
 
@@ -84,6 +84,10 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "pachinko", "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
             "Y15 figure 14", _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6), figures.pachinko,
+        ),
+        Sample(
+            "tendril", "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
+            "Y15 figures 7 and 8", None, figures.tendril,
         ),
     )
 }

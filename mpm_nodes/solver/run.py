@@ -113,7 +113,8 @@ class SubstepSolver:
         self._limiting = frozenset(("particles", name) for name in limiting)
         # the velocity gradient must be there when the limits of dt are measured anew, and for stages of the user
         self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
-            not planned.declaration.is_builtin or planned.function is remove_subgrid for planned in unfused.stages)
+            not planned.declaration.is_builtin for planned in unfused.stages) or any(
+            planned.function is remove_subgrid for planned in self.plan.stages)
         self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
 
     @property
@@ -169,7 +170,7 @@ class SubstepSolver:
             step.keep = (keep or self.checked or self._lasting or self.particles.keep_next
                          or step.dt >= step.time_left * (1.0 - 1e-9))
             if self.checked:
-                run_checked(planned, call, self.particles, self.grid)
+                run_checked(planned, call, self.particles, self.grid, step.report)
             else:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:

@@ -10,6 +10,7 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.commands.sample import sized
+from mpm_nodes.data import InputError
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
@@ -32,8 +33,8 @@ def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- the graphs
-@each
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, sample in SAMPLES.items() for size in SIZES
+                                            if size == "quick" or sample.paper])
 def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, size: str):
     """Every size is a valid graph; the paper's holds its particles within 5 %, its cell size and its time step."""
     graph = graph_of(name, size)
@@ -46,6 +47,12 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
         assert graph.nodes[solver].knobs["dt_max"] in (1e-5, 5e-6)
     else:
         assert 1000 < begin < 100_000
+
+
+def test_a_sample_without_numbers_of_its_source_has_no_paper_size():
+    """The tendril is a picture in the source, without a table."""
+    with pytest.raises(InputError, match="sample 'tendril': its source states no numbers"):
+        graph_of("tendril", "paper")
 
 
 @each

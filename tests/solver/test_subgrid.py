@@ -207,7 +207,7 @@ def test_the_number_of_threads_changes_no_removal():
         for threads in (1, 2):
             numba.set_num_threads(threads)
             solver = prepared(points(position, 1), np.float32)
-            remove_subgrid(solver.particles, solver.step_context, anisotropy=0.5)
+            remove_subgrid(solver.particles, solver.step_context, anisotropy=0.15)
             ends.append((left(solver).tobytes(), solver.step_context.report["removed"]))
     finally:
         numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import fusion_scenes
 import numba
 import numpy as np
 import pytest
@@ -329,6 +330,85 @@ def test_the_number_of_threads_changes_no_bit(fuse):
     finally:
         numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
     assert ends[0] == ends[1]
+
+
+# ---------------------------------------------------------------- fused
+SCATTERED = "rasterize+detect_tears+compute_stress+limit_stress+add_stress_forces"
+UPDATED = SCATTERED + "+update_grid_velocity"
+GATHERED = "gather+limit_deformation+update_deformation+update_total_deformation+apply_plasticity+recover_plasticity"
+LIKE = {"total_deformation": "deformation", "elastic_strain": "deformation"}
+
+
+def fusion_runs(names=FOAM, options=(), **knobs) -> list[SubstepSolver]:
+    """Return the same solve fused and one stage at a time."""
+    document = chain(*names, **knobs)
+    return [SubstepSolver(blob(*MIXED), document, cell_size=0.1, fuse=fuse, **dict(options)) for fuse in (True, False)]
+
+
+def compare(runs: list[SubstepSolver]) -> None:
+    """Compare every attribute of two runs after 1 and 10 substeps: within rounding, marks and ids equal."""
+    for count in range(1, 11):
+        for run in runs:
+            run.step(dt=fusion_scenes.DT)
+        if count in (1, 10):
+            assert fusion_scenes.far(*runs, count, **LIKE) == {}, count
+    assert runs[0].particles.unpack("weak").any()
+
+
+@pytest.mark.parametrize("scene", ["free", "bodies"])
+@pytest.mark.parametrize(
+    ("transfer", "kernel", "dtype"),
+    [("apic", "quadratic", np.float32), ("flip", "cubic", np.float32),
+     pytest.param("apic", "cubic", np.float64, marks=pytest.mark.slow),
+     pytest.param("flip", "quadratic", np.float64, marks=pytest.mark.slow)])
+def test_fused_and_single_stages_agree(transfer, kernel, dtype, scene):
+    """Foam, snow and liquid, some torn: each attribute within rounding after 1 and 10 substeps, removals equal."""
+    both = {"transfer": transfer, "kernel": kernel}
+    options = {**fusion_scenes.SCENES[scene], "dtype": dtype}
+    runs = fusion_runs(options=options, rasterize=both, gather=both, add_stress_forces={"kernel": kernel})
+    expected = [UPDATED if transfer == "apic" else SCATTERED, GATHERED + "+remove_subgrid+collide_particles+move_particles"]
+    assert [planned.id for planned in runs[0].plan.stages if "+" in planned.id] == expected
+    compare(runs)
+    assert runs[0].step_context.report["removed"].total.particles == runs[1].step_context.report["removed"].total.particles
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [("remove_subgrid", [UPDATED, GATHERED + "+collide_particles+move_particles"]),
+     ("collide_particles", [UPDATED, GATHERED]), ("detect_tears", [GATHERED + "+remove_subgrid+collide_particles+move_particles"]),
+     ("recover_plasticity", [UPDATED])])
+def test_what_is_left_out_is_fused_where_a_kernel_is_left(missing, expected):
+    """Without one of its stages the plan agrees with its single stages, fused as far as kernels go."""
+    runs = fusion_runs([name for name in FOAM if name != missing])
+    assert [planned.id for planned in runs[0].plan.stages if "+" in planned.id] == expected
+    for count in range(1, 4):
+        for run in runs:
+            run.step(dt=fusion_scenes.DT)
+        assert fusion_scenes.far(*runs, count, **LIKE) == {}, count
+
+
+def test_fused_knobs_reach_the_kernels():
+    """Threshold scale and the literal expansion rule change the fused solve as they change the single stages."""
+    marks = []
+    for scale in (0.2, 5.0):
+        runs = fusion_runs(detect_tears={"threshold_scale": scale}, limit_deformation={"alg11_expansion": True})
+        compare(runs)
+        marks.append(runs[0].particles.unpack("weak").sum())
+    assert marks[0] > 1.2 * marks[1]
+
+
+def test_the_limits_kept_by_the_fused_stage_are_those_that_would_be_measured():
+    """Without a removal the fused substep leaves the largest speed, gradient and wave; both ways choose the same dt."""
+    runs, kept = fusion_runs(), 0
+    for _ in range(8):
+        ours, theirs = (run.step() for run in runs)
+        assert ours == pytest.approx(theirs, rel=1e-4)
+        limits, runs[0].particles.limits = runs[0].particles.limits, None
+        if limits is not None:
+            measured = [tuple(rest) for _, *rest in runs[0].particles.law_limits()]
+            np.testing.assert_allclose(limits, measured, rtol=4 * np.finfo(np.float32).eps)
+            kept += 1
+    assert kept > 0
 
 
 # ---------------------------------------------------------------- other targets

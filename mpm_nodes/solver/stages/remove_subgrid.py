@@ -72,16 +72,26 @@ def remove_subgrid(
         anisotropy: Smallest ratio of the neighbours' extents, squared, that the grid resolves.
         interval: Substeps between two removals, counted from the start of the frame.
     """
+    remove(particles, step, thin_particles(particles, step, anisotropy, interval))
+
+
+def thin_particles(particles: Particles, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
+    """Return a mask of the particles that are to go, shape (count,); it depends on position, mass and `weak` alone."""
     dead = np.zeros(particles.count, np.uint8)
     if step.substep % interval == 0 and particles.count:
         _mark(particles, anisotropy, dead)
+    return dead.view(bool)
+
+
+def remove(particles: Particles, step: StepContext, dead: np.ndarray) -> None:
+    """Delete the particles of a mask, and report what is lost."""
     gone = np.flatnonzero(dead)
     now = Removed()
     if len(gone):
         mass = particles.rows("mass")[0, gone].astype(float)
         momentum = particles.rows("velocity")[:, gone].astype(float) @ mass
         now = Removed(len(gone), float(mass.sum()), tuple(map(float, momentum)))
-        particles.delete(dead.astype(bool))
+        particles.delete(dead)
     _report(step, now)
 
 
@@ -115,9 +125,9 @@ def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
     near_blocks = np.sort(order[np.flatnonzero(np.cumsum(seen)[:-1])])
     chunks = -(-np.diff(start)[near_blocks] // 16)
     chunk_start = np.concatenate([[0], np.cumsum(chunks)])
-    boxes = np.empty((int(chunk_start[-1]), 6), particles.offset.dtype)
-    subgrid.chunk_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes)
+    boxes, block_boxes = (np.empty((rows, 6), particles.offset.dtype) for rows in (int(chunk_start[-1]), blocks))
+    subgrid.find_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes, block_boxes)
     chunk_of = np.zeros(blocks, np.int64)
     chunk_of[near_blocks] = chunk_start[:-1]
     subgrid.mark_thin(particles.offset, particles.array("mass"), weak, particles.stride, particles.shift, particles.block_coord,
-                      start, order, marked_blocks, near, chunk_of, boxes, anisotropy, dead)
+                      start, order, marked_blocks, near, chunk_of, boxes, block_boxes, anisotropy, dead)

@@ -9,6 +9,7 @@ import numpy as np
 from mpm_nodes.data import LAW_STATE, A, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels import tearing as kernels
+from mpm_nodes.solver.state import BoundLaw
 
 ROUNDING = 8.0
 """Units in the last place of tr C_P below which |dev C_P| is rounding: a product of three matrices."""
@@ -41,8 +42,12 @@ def recover_plasticity(
     Args:
         particles: Particles that recover.
     """
-    rest = ROUNDING * float(np.finfo(particles.dtype).eps)
     for law, segments in particles.runs():
         if law.kernels.recover_plasticity is not None and math.isfinite(law.recovery_time):
             law.kernels.recover_plasticity(*law.state(particles), particles.array("total_deformation"), particles.stride, segments,
-                                           0.5 * math.expm1(-step.dt / law.recovery_time), rest)
+                                           *recovery(law, particles, step))
+
+
+def recovery(law: BoundLaw, particles: Particles, step: StepContext) -> tuple[float, float]:
+    """Return the exponent (e^(-dt/t_p) - 1) / 2, 0 for a material that never recovers, and what counts as rest."""
+    return 0.5 * math.expm1(-step.dt / law.recovery_time), ROUNDING * float(np.finfo(particles.dtype).eps)
