@@ -98,9 +98,9 @@ def cracker() -> Distance:
     def distance(points: np.ndarray) -> np.ndarray:
         out = np.abs(points) - (np.array([0.045, 0.004, 0.045]) - 0.0015)
         box = np.linalg.norm(np.maximum(out, 0.0), axis=1) + np.minimum(out.max(axis=1), 0.0) - 0.0015
-        pitch = 0.026
+        pitch = 0.027
         middle = pitch * np.clip(np.rint(points[:, [0, 2]] / pitch), -1, 1)
-        hole = np.linalg.norm(points[:, [0, 2]] - middle, axis=1) - 0.0065
+        hole = np.linalg.norm(points[:, [0, 2]] - middle, axis=1) - 0.0085
         return np.maximum(box, -hole)
 
     return distance
@@ -173,10 +173,10 @@ def write_head(source: Path, target: Path, width: float = 0.27, turn: float = 55
     write_mesh(target, "head", solid.extended(points), solid.triangles)
 
 
-HEIGHTS = (0.92, 0.79, 0.67, 0.56, 0.465, 0.38, 0.30, 0.225)
-PITCHES = (0.175, 0.14, 0.115, 0.0955, 0.0815, 0.0715, 0.0635, 0.0565)
+HEIGHTS = (0.54, 0.445, 0.36, 0.285, 0.215, 0.15)
+PITCHES = (0.150, 0.120, 0.097, 0.081, 0.069, 0.060)
 """Heights of the rows of pins [m], and the distances of their pins [m]: closer and closer downwards."""
-PIN_RADIUS, DEPTH, BOARD = 0.008, 0.10, 0.70
+PIN_RADIUS, DEPTH, BOARD = 0.008, 0.10, 0.40
 """Radius of a pin, its length along z, and width of the board [m]."""
 
 
