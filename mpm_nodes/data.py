@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 __all__ = [
     "ATTRIBUTES", "GRID_ARRAYS", "LAW_STATE", "A", "Attribute", "Cancelled", "Collider", "Colliders", "CollisionRule",
-    "Emitter", "FrameContext", "GraphSettings", "Grid", "InputError", "Kernel", "LevelSet", "Many", "Material", "Mesh",
+    "Drop", "Emitter", "FrameContext", "GraphSettings", "Grid", "InputError", "Kernel", "LevelSet", "Many", "Material", "Mesh",
     "MpmNodesError", "OutputError", "OutputPath", "Particles", "Previous", "Range", "Reads", "Stage", "StepContext",
     "SubstepGraph", "Transfer", "Unit", "Vec3", "WallRule", "Walls", "Writes",
     "WrittenPath",
@@ -459,20 +459,37 @@ class Particles:
 
 
 @dataclass(frozen=True)
-class Emitter:
-    """A continuous source: the template's particles stream through the region at their velocity.
+class Drop:
+    """One copy of an emitter's template: x = rotation (template position) + offset, put into the solve at `time`.
 
     Attributes:
-        template: Particles that fill the nozzle once.
-        velocity: Speed and direction of the stream [m/s].
-        start: First emitting time, seconds since the start frame.
-        end: Last emitting time, seconds since the start frame.
+        time: Seconds since the start frame.
+        rotation: Rows of the rotation matrix.
+        offset: [m].
+    """
+
+    time: float
+    rotation: tuple[Vec3, Vec3, Vec3]
+    offset: Vec3
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """A continuous source: the template streams through the region without end, or whole copies of it are dropped.
+
+    Attributes:
+        template: Particles that fill the nozzle once, or the body that is dropped.
+        velocity: Speed and direction of the stream, or of every drop [m/s].
+        start: First emitting time of a stream, seconds since the start frame.
+        end: Last emitting time of a stream, seconds since the start frame.
+        drops: The copies, in the order of their times; with any of them the emitter is no stream.
     """
 
     template: Particles
     velocity: Vec3
     start: float = 0.0
     end: float = float("inf")
+    drops: tuple[Drop, ...] = ()
 
 
 @dataclass(frozen=True)

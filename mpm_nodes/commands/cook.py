@@ -104,14 +104,23 @@ def load(path: Path, overrides: Sequence[str]) -> Any:
     return graph
 
 
-def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str) -> Any:
-    """Execute a graph with progress on the console or as JSON lines; Ctrl-C stops it after the current substep."""
+def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, watch: Any = None) -> Any:
+    """Execute a graph with progress on the console or as JSON lines; Ctrl-C stops it after the current substep.
+
+    `watch` is called with every event as well.
+    """
     from mpm_nodes.graph.events import ConsoleLines, JsonLines
     from mpm_nodes.graph.executor import execute
     from mpm_nodes.graph.store import DiskStore
 
     console = ConsoleLines()
-    sink = {"console": console, "jsonl": JsonLines(sys.stdout), "none": None}[args.events]
+    shown = {"console": console, "jsonl": JsonLines(sys.stdout), "none": None}[args.events]
+
+    def sink(event: Any) -> None:
+        for receiver in (shown, watch):
+            if receiver is not None:
+                receiver(event)
+
     with cancel_on_interrupt() as cancel:
         try:
             return execute(

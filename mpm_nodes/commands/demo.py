@@ -35,13 +35,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def contact_sheet(folder: Path, args: argparse.Namespace) -> Path | None:
-    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn."""
+def contact_sheet(folder: Path, args: argparse.Namespace, show: str | None = None) -> Path | None:
+    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn. `show`: points or surface."""
     from mpm_nodes.preview import render_cache
 
     try:
         progress = show_progress if args.events == "console" else None
-        return render_cache(folder, engine=args.engine, progress=progress).contact_sheet
+        return render_cache(folder, engine=args.engine, progress=progress, show=show).contact_sheet
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

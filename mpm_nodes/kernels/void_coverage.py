@@ -12,7 +12,31 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import lane_constant, load, load_splat, store
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, minimum, select
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
+
+CHUNK = 16
+"""Blocks that share a scratch."""
+WIDE = 12
+"""Cells along a block and the two on either side of it."""
+ROOM, LIST = 16384, 64
+"""Particles around a block, and around a point, that are looked at: many times what a uniform filling has."""
+POINTS, MARGIN = 34, 10
+"""Lattice points along a block and one on either side; room before them in a row, where no point is used."""
+ROW = POINTS + 2 * MARGIN
+HALF_DIAGONAL = np.float32(0.2166)
+"""No point is further from the nearest one of the lattice [r]."""
+QUARTER, SLACK = np.float32(0.25), np.float32(1.0 / 64.0)
+CLIMB, STEPS = np.float32(0.35), 10
+"""How far a climb may lead [r], and its steps."""
+WAYS = np.zeros((3, 16), np.float32)
+WAYS[:, :8] = np.indices((2, 2, 2)).reshape(3, 8) * 2 - 1
+WAYS[:, 8:11], WAYS[:, 11:14] = 1.5 * np.eye(3), -1.5 * np.eye(3)
+"""Sixteen directions to climb: to the corners and the faces of a cube, and none."""
+WAYS_X, WAYS_Y, WAYS_Z = (lane_constant(row) for row in WAYS)
+LANE = lane_constant(range(WIDTH))
 
 
 @kernel(parallel=True)
@@ -54,20 +78,220 @@ def is_free(bins, slot, i, j, k, x, y, z, square):
 
 
 def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
-    """Return which cells of edge r may receive a sample, shape (slots, 512), uint8."""
-    opened = np.zeros((len(bins.near), 512), np.uint8)
-    _open_deep(places.near, places.of_slot, distance, depth, opened)
+    """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
+
+    A cell is open where a point that no sphere of `radius` holds is found in it or r / 4 from it, less than that from where it is
+    deeper than `depth`: one of a lattice of 4^3 points in each cell of edge r, or one that a climb reaches from a local maximum,
+    on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
+    is narrower than about r / 16 and is left.
+    """
+    opened = np.zeros((len(bins.near), 4096), np.uint8)
+    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, opened)
     return opened
 
 
 @kernel(parallel=True)
-def _open_deep(near, of_slot, distance, depth, opened):
-    """Open the cells that have a corner deeper than `depth`."""
-    for q in prange(opened.shape[0]):
-        corners = np.empty(729, np.float32)
-        gather_corners(near, of_slot[q], distance, corners)
-        for cell in range(512):
-            c = 81 * (cell >> 6) + 9 * ((cell >> 3) & 7) + (cell & 7)
-            least = min(min(min(corners[c], corners[c + 1]), min(corners[c + 9], corners[c + 10])),
-                        min(min(corners[c + 81], corners[c + 82]), min(corners[c + 90], corners[c + 91])))
-            opened[q, cell] = least < -depth
+def _open_slots(bins, near, of_slot, distance, radius, depth, opened):
+    for chunk in prange((opened.shape[0] + CHUNK - 1) // CHUNK):
+        # one scratch for many blocks; cells of other blocks may be opened too: whoever does so, writes the same value
+        scratch = _scratch()
+        for slot in range(CHUNK * chunk, min(CHUNK * chunk + CHUNK, opened.shape[0])):
+            _open_slot(bins, near, of_slot[slot], slot, distance, radius, depth, scratch, opened)
+
+
+@inline
+def _scratch():
+    """Return corners, squared distances of the lattice and its summits, starts and coordinates of the particles around, a list."""
+    return (np.empty(729, np.float32), np.empty(POINTS * POINTS * ROW, np.float32), np.empty(POINTS * POINTS * ROW, np.float32),
+            np.empty(WIDE * WIDE * (WIDE + 1), np.int32), np.empty((3, ROOM), np.float32), np.zeros(3 * LIST, np.float32))
+
+
+@inline
+def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened):
+    """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
+    corners, squares, highest, start, around, some = scratch
+    gather_corners(near, place, distance, corners)
+    least = np.float32(0.0)
+    for c in range(729):
+        least = min(least, corners[c])
+    if not least < -depth:
+        return
+    _gather_around(bins, slot, start, around)
+    _measure_lattice(start, around, radius, squares)
+    low = max(np.float32(0.0), radius - HALF_DIAGONAL)
+    _find_summits(squares, highest, low * low)
+    for a in range(32):
+        for b in range(32):
+            row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN
+            for c in range(32):
+                if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
+                    x, y, z = _lattice(a), _lattice(b), _lattice(c)
+                    x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
+                    if value > radius * radius and _depth_at(corners, x, y, z) > depth - QUARTER:
+                        _open_around(bins, slot, x, y, z, opened)
+
+
+@inline
+def _summit(start, around, some, x, y, z, value, radius):
+    """Return a point of the lattice that is not covered, or where a climb from it ends; and the squared distance there, or 0."""
+    if value > radius * radius:
+        return x, y, z, value
+    wanted = radius + SLACK
+    count = _gather_near(start, around, some, x, y, z, wanted + CLIMB)
+    x, y, z, value = _climb(some, count, x, y, z, value, wanted)
+    return x, y, z, value if value > wanted * wanted else np.float32(0.0)
+
+
+@inline
+def distance_at(corners, x, y, z):
+    """Interpolate the distance of a block's corners trilinearly."""
+    i, j, k = min(int(x), 7), min(int(y), 7), min(int(z), 7)
+    fx, fy, fz = x - np.float32(i), y - np.float32(j), z - np.float32(k)
+    c = 81 * i + 9 * j + k
+    gx, gy, gz = np.float32(1.0) - fx, np.float32(1.0) - fy, np.float32(1.0) - fz
+    low = gy * (gz * corners[c] + fz * corners[c + 1]) + fy * (gz * corners[c + 9] + fz * corners[c + 10])
+    high = gy * (gz * corners[c + 81] + fz * corners[c + 82]) + fy * (gz * corners[c + 90] + fz * corners[c + 91])
+    return gx * low + fx * high
+
+
+@inline
+def _depth_at(corners, x, y, z):
+    """Return the depth of a point in a block, or of the block's point next to it."""
+    low, high = np.float32(0.0), np.float32(8.0)
+    return -distance_at(corners, min(max(x, low), high), min(max(y, low), high), min(max(z, low), high))
+
+
+@inline
+def _lattice(n):
+    return np.float32(0.25) * np.float32(n) + np.float32(0.125)
+
+
+@inline
+def _is_deep(corners, i, j, k, depth):
+    """Tell whether a corner of a cell lies deeper than `depth`."""
+    c = 81 * i + 9 * j + k
+    return min(min(min(corners[c], corners[c + 1]), min(corners[c + 9], corners[c + 10])),
+               min(min(corners[c + 81], corners[c + 82]), min(corners[c + 90], corners[c + 91]))) < -depth
+
+
+@inline
+def _open_around(bins, slot, x, y, z, opened):
+    """Open the cells of edge r / 2 that hold points r / 4 around (x, y, z)."""
+    x, y, z, half = x + x, y + y, z + z, np.float32(0.5)
+    for i in range(int(np.floor(x - half)), int(np.floor(x + half)) + 1):
+        for j in range(int(np.floor(y - half)), int(np.floor(y + half)) + 1):
+            for k in range(int(np.floor(z - half)), int(np.floor(z + half)) + 1):
+                q = bins.near[slot, ((i + 16) >> 4) * 9 + ((j + 16) >> 4) * 3 + ((k + 16) >> 4)]
+                if q >= 0:
+                    opened[q, ((i & 15) << 8) + ((j & 15) << 4) + (k & 15)] = 1
+
+
+# ---------------------------------------------------------------- a block and what is around it
+@inline
+def _gather_around(bins, slot, start, around):
+    """Copy the particles of the cells -2 .. 9 of a block, row by row along z; what does not fit is left out."""
+    at = np.int32(0)
+    for i in range(-2, 10):
+        for j in range(-2, 10):
+            row = ((i + 2) * WIDE + j + 2) * (WIDE + 1)
+            for k in range(-2, 10):
+                start[row + k + 2] = at
+                n, cell = in_block(i, j, k)
+                q = bins.near[slot, n]
+                if q < 0:
+                    continue
+                x, y, z = np.float32(i - (i & 7)), np.float32(j - (j & 7)), np.float32(k - (k & 7))
+                for p in range(bins.start[512 * q + cell], min(bins.start[512 * q + cell + 1],
+                                                               bins.start[512 * q + cell] + ROOM - at)):
+                    around[0, at], around[1, at], around[2, at] = bins.x[p] + x, bins.y[p] + y, bins.z[p] + z
+                    at += 1
+            start[row + WIDE] = at
+
+
+@kernel(fastmath=False)
+def _measure_lattice(start, around, radius, squares):
+    """Write the least squared distance of the lattice's points to a particle; beyond `radius`, more than its square."""
+    squares[:] = 4.0
+    four, half, reach = np.float32(4.0), np.float32(0.5), np.float32(4.0) * radius
+    like = load(squares, 0)
+    sixteenth, lane = const(like, 0.0625), LANE(like)
+    for p in range(start[WIDE * WIDE * (WIDE + 1) - 1]):
+        x, y, z = four * around[0, p] - half, four * around[1, p] - half, four * around[2, p] - half
+        first = int(np.floor(z - reach)) + 1
+        if first < -8 or first > 33:
+            continue
+        dz = lane + broadcast(like, np.float32(first) - z)
+        high = sixteenth * (dz * dz)
+        for a in range(max(-1, int(np.ceil(x - reach))), min(32, int(np.floor(x + reach))) + 1):
+            dx = np.float32(a) - x
+            for b in range(max(-1, int(np.ceil(y - reach))), min(32, int(np.floor(y + reach))) + 1):
+                dy = np.float32(b) - y
+                row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN + first
+                store(squares, row, minimum(load(squares, row), high + broadcast(high, np.float32(0.0625) * (dx * dx + dy * dy))))
+
+
+@kernel(fastmath=False)
+def _find_summits(squares, highest, low):
+    """Mark with 1 the points of the lattice that are as far from all particles as their 26 neighbours, and `low` at least."""
+    like = load(squares, 0)
+    one, zero, least = const(like, 1.0), const(like, 0.0), broadcast(like, low)
+    for a in range(1, 33):
+        for b in range(1, 33):
+            for c in range(MARGIN, MARGIN + 32, 16):
+                at = (a * POINTS + b) * ROW + c
+                value = load(squares, at)
+                around = least
+                for i in range(-1, 2):
+                    for j in range(-1, 2):
+                        row = at + (i * POINTS + j) * ROW
+                        ends = maximum(load(squares, row - 1), load(squares, row + 1))
+                        around = maximum(around, maximum(load(squares, row), ends))
+                store(highest, at, select(value >= around, one, zero))
+
+
+# ---------------------------------------------------------------- climbing
+@kernel(fastmath=False)
+def _climb(some, count, x, y, z, value, radius):
+    """Follow the distance to the nearest particle uphill; return where it ends, and the squared distance there.
+
+    Of sixteen directions the best is taken as long as it leads up, then the step shrinks. A summit lies within about two steps of
+    a point that no direction leads up from: the climb ends where it cannot reach `radius` any more.
+    """
+    like = load(some, 0)
+    ux, uy, uz, lane = WAYS_X(like), WAYS_Y(like), WAYS_Z(like), LANE(like)
+    step, square = np.float32(0.11), radius * radius
+    for _ in range(STEPS):
+        size = broadcast(like, step)
+        px, py, pz = broadcast(like, x) + size * ux, broadcast(like, y) + size * uy, broadcast(like, z) + size * uz
+        squares = const(like, 9.0)
+        for p in range(count):
+            dx, dy, dz = load_splat(some, p) - px, load_splat(some, LIST + p) - py, load_splat(some, 2 * LIST + p) - pz
+            squares = minimum(squares, dx * dx + dy * dy + dz * dz)
+        best = hmax(squares)
+        if best > value:
+            way = int(hmax(select(squares == broadcast(like, best), lane, const(like, 0.0))))
+            x, y, z = x + step * WAYS[0, way], y + step * WAYS[1, way], z + step * WAYS[2, way]
+            value = best
+            if value > square:
+                break
+        else:
+            step *= np.float32(0.5)
+            if np.sqrt(value) + np.float32(4.0) * step < radius:
+                break
+    return x, y, z, value
+
+
+@inline
+def _gather_near(start, around, some, x, y, z, reach):
+    """List the particles closer than `reach` to a point; return how many."""
+    count, square = 0, reach * reach
+    low, high = max(0, int(z - reach + 2)), min(WIDE, int(z + reach + 2) + 1)
+    for i in range(max(0, int(x - reach + 2)), min(WIDE, int(x + reach + 2) + 1)):
+        for j in range(max(0, int(y - reach + 2)), min(WIDE, int(y + reach + 2) + 1)):
+            row = (i * WIDE + j) * (WIDE + 1)
+            for p in range(start[row + low], start[row + high]):
+                dx, dy, dz = around[0, p] - x, around[1, p] - y, around[2, p] - z
+                if dx * dx + dy * dy + dz * dz < square and count < LIST:
+                    some[count], some[LIST + count], some[2 * LIST + count] = around[0, p], around[1, p], around[2, p]
+                    count += 1
+    return count

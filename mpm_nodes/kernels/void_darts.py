@@ -18,7 +18,7 @@ threads. What differs from the printed algorithm, which need not end:
 * A cell goes where no corner is deeper than `depth`: the distance is trilinear inside the cells of level 3, so none of its points
   is. This contains the printed rule for cells away from the inside.
 * Cells of level 9, narrower than r / 32, are not made.
-* Cells of level 3 that `open_cells` finds covered are closed from the start.
+* Cells of level 4 near which `open_cells` finds everything covered are closed from the start.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from numba import prange
 
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
-from mpm_nodes.kernels.void_coverage import corner_distances, is_free, open_cells
+from mpm_nodes.kernels.void_coverage import corner_distances, distance_at, is_free, open_cells
 
 LEVELS = 9
 """Levels 0 to 8: the last cells are r / 32 wide."""
-MOST = 8
-"""More samples than these cannot lie in a cell of edge r, at least 0.87 r apart."""
+MOST = 2
+"""More samples than these cannot lie in a cell of edge r / 2, at least 0.7 r apart."""
 
 
 class Samples(NamedTuple):
@@ -152,18 +152,6 @@ def _spread_bits(code):
     return (x | (x >> 16)) & 0x3FF
 
 
-@inline
-def distance_at(corners, x, y, z):
-    """Interpolate the distance of a block's corners trilinearly."""
-    i, j, k = min(int(x), 7), min(int(y), 7), min(int(z), 7)
-    fx, fy, fz = x - np.float32(i), y - np.float32(j), z - np.float32(k)
-    c = 81 * i + 9 * j + k
-    gx, gy, gz = np.float32(1.0) - fx, np.float32(1.0) - fy, np.float32(1.0) - fz
-    low = gy * (gz * corners[c] + fz * corners[c + 1]) + fy * (gz * corners[c + 9] + fz * corners[c + 10])
-    high = gy * (gz * corners[c + 81] + fz * corners[c + 82]) + fy * (gz * corners[c + 90] + fz * corners[c + 91])
-    return gx * low + fx * high
-
-
 # ---------------------------------------------------------------- a sweep
 @kernel(parallel=True)
 def _throw(bins, tree, blocks, start, codes, level, radius, depth, seed):
@@ -188,7 +176,7 @@ def _throw_into(bins, tree, w, start, codes, level, radius, depth, seed):
         key = _mixed(key + np.uint64(0x9E3779B97F4A7C15))
         z = (np.float32(_spread_bits(code)) + _fraction(key)) * width
         i, j, k = min(int(x), 7), min(int(y), 7), min(int(z), 7)
-        if tree.closed[w, 64 * i + 8 * j + k] or not distance_at(tree.corners[w], x, y, z) < -depth:
+        if tree.closed[w, _half_cell(x, y, z)] or not distance_at(tree.corners[w], x, y, z) < -depth:
             continue
         if is_free(bins, tree.slot[w], i, j, k, x, y, z, square) and _is_free_of_new(bins, tree, w, i, j, k, x, y, z, square):
             row = tree.first[w] + tree.accepted[w]
@@ -227,14 +215,12 @@ def _split(bins, tree, start, codes, level, radius, depth, children, count):
         for at in range(start[w], start[w + 1]):
             for child in range(8):
                 code = codes[at] * 8 + child
-                if level < 3:
-                    keep = _holds_open(tree.closed[w], code, level)
-                else:
-                    x = np.float32(_spread_bits(code >> 2)) * width
-                    y = np.float32(_spread_bits(code >> 1)) * width
-                    z = np.float32(_spread_bits(code)) * width
-                    cell = 64 * int(x) + 8 * int(y) + int(z)
-                    keep = (not tree.closed[w, cell] and _reaches(tree.corners[w], x, y, z, width, depth)
+                x = np.float32(_spread_bits(code >> 2)) * width
+                y = np.float32(_spread_bits(code >> 1)) * width
+                z = np.float32(_spread_bits(code)) * width
+                keep = not tree.closed[w, _half_cell(x, y, z)] if level >= 4 else _holds_open(tree.closed[w], code, level)
+                if keep and level >= 3:
+                    keep = (_reaches(tree.corners[w], x, y, z, width, depth)
                             and not _is_inside_one(bins, tree, w, x, y, z, width, radius))
                 if keep:
                     children[8 * start[w] + kept] = code
@@ -243,14 +229,21 @@ def _split(bins, tree, start, codes, level, radius, depth, children, count):
 
 
 @inline
+def _half_cell(x, y, z):
+    """Return the number of the cell of level 4 that holds a point."""
+    two = np.float32(2.0)
+    return (min(int(two * x), 15) << 8) + (min(int(two * y), 15) << 4) + min(int(two * z), 15)
+
+
+@inline
 def _holds_open(closed, code, level):
-    """Tell whether a cell wider than those of level 3 contains one that is open."""
-    size = 8 >> level
+    """Tell whether a cell of level 3 or less contains one of level 4 that is open."""
+    size = 16 >> level
     x, y, z = _spread_bits(code >> 2) * size, _spread_bits(code >> 1) * size, _spread_bits(code) * size
     for i in range(x, x + size):
         for j in range(y, y + size):
             for k in range(z, z + size):
-                if not closed[64 * i + 8 * j + k]:
+                if not closed[(i << 8) + (j << 4) + k]:
                     return True
     return False
 

@@ -13,6 +13,7 @@ import numpy as np
 from mpm_nodes.data import (
     A,
     Degrees,
+    Drop,
     Emitter,
     Frames,
     GraphSettings,
@@ -30,7 +31,7 @@ from mpm_nodes.data import (
     concatenate,
 )
 from mpm_nodes.graph.declare import node
-from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
+from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, rotation_matrix, seeding_estimate
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.regions import Region
@@ -219,6 +220,60 @@ def emit_stream(
     return Emitter(moving, tuple(float(component) for component in velocity), max(start, 0.0), end)
 
 
+@node(category="Emit", label="Drops", version=1)
+def emit_drops(
+    settings: GraphSettings,
+    template: Particles,
+    *,
+    count: A[int, Unitless, Range(min=1, max=100_000, soft_max=100)] = 10,
+    start_frame: A[float, Frames] = 1.0,
+    interval: A[float, Frames, Range(min=0.0, soft_max=48.0)] = 12.0,
+    spread: A[Vec3, Metres, Range(min=0.0, soft_max=10.0)] = (0.0, 0.0, 0.0),
+    turn: A[Vec3, Degrees, Range(min=0.0, max=360.0)] = (0.0, 0.0, 0.0),
+    velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
+    seed: int = 0,
+) -> Emitter:
+    """Drop whole copies of a body one after the other, each somewhere else and turned another way.
+
+    Give them time to fall out of each other's way: a copy that appears inside another one doubles the matter there.
+
+    Args:
+        template: The body: particles that some emitter made.
+        count: How many copies.
+        start_frame: Frame of the first copy.
+        interval: Frames from one copy to the next.
+        spread: Edges of the box around the template's place within which copies are put at random; neighbours in time lie
+            in different thirds of its longest edge.
+        turn: Whole range of the random turns about x, then y, then z, about the middle of the body.
+        velocity: Initial velocity of every copy.
+        seed: Seed of places and turns.
+    """
+    if not len(template):
+        raise MpmNodesError("emit_drops.template: holds no particles; wire an emitter that makes some")
+    middle = template["position"].mean(axis=0)
+    drops, shares = [], _scattered(count, spread, np.random.default_rng([seed, 2]))
+    angles = np.random.default_rng([seed, 3]).uniform(-0.5, 0.5, (count, 3)) * np.asarray(turn)
+    for number in range(count):
+        time = (start_frame + number * interval - settings.start) / settings.fps
+        rotation = rotation_matrix(tuple(angles[number]))
+        offset = middle - rotation @ middle + shares[number] * np.asarray(spread)
+        drops.append(Drop(float(time), tuple(map(tuple, rotation.tolist())), tuple(offset.tolist())))
+    seen = tuple(drop for drop in drops if drop.time >= 0.0)
+    if not seen:
+        raise MpmNodesError(f"emit_drops.start_frame: all {count} copies lie before frame {settings.start}, where the shot "
+                            "begins; raise start_frame, or lower settings.start")
+    return Emitter(template, tuple(map(float, velocity)), drops=seen)
+
+
+def _scattered(count: int, spread: Vec3, random: np.random.Generator) -> np.ndarray:
+    """Return places in the unit box about 0, shape (count, 3); along the longest edge the thirds take turns."""
+    shares = random.uniform(-0.5, 0.5, (count, 3))
+    longest = int(np.argmax(spread))
+    thirds = np.array([1, 0, 2])[np.arange(count) % 3]
+    shares[:, longest] = (thirds + 0.5 + shares[:, longest]) / 3.0 - 0.5
+    return shares
+
+
 @node(category="Emit", label="Merge Particles", version=1)
 def merge_particles(sources: Many[Particles]) -> Particles:
     """Join particles of several sources: ids are renumbered, materials kept apart.
@@ -313,6 +368,11 @@ def _mesh_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
     return _mesh_region(path, _stamp(path), knobs["prim"], knobs["frame"], knobs["thickness"], cell)[0]
 
 
+def _dropped(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    body = sum(int(each.get("particles", 0)) for each in inputs.get("template", ()))
+    return {"particles": body * int(knobs["count"])}
+
+
 def _merged(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {"particles": sum(int(each.get("particles", 0)) for each in inputs.get("sources", ()))}
 
@@ -321,4 +381,5 @@ emit_box.preflight = _estimate_of(_box_of)
 emit_sphere.preflight = _estimate_of(_ball_of)
 emit_level_set.preflight = _estimate_of(_level_set_of)
 emit_mesh.preflight = _estimate_of(_mesh_of)
+emit_drops.preflight = _dropped
 merge_particles.preflight = _merged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -129,6 +130,7 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
     solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
     step.frame, step.substep = ctx.frame, 0
+    before, clock = dict(solver.stage_seconds), time.perf_counter()
 
     def at(time: float) -> float:
         return ctx.frame - 1 + (time - begin) / length
@@ -144,6 +146,8 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
         ctx.report("substep", dt=dt, limit=step.report.get("limit"), limit_material=step.report.get("limit_material"),
                    particles=solver.particles.count)
     solver.time = end
+    spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
+    ctx.report("stages", seconds=time.perf_counter() - clock, stages=spent)
     for name, count, depth in solver.colliders.report(solver.particles):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)
@@ -156,7 +160,8 @@ def _memory(
     knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]
 ) -> dict[str, Any]:
     """Estimate the solver's memory from its sources: state, sort buffers and the published snapshot."""
-    particles = sum(int(source.get("particles", 0)) for source in inputs.get("sources", ()))
+    sources = (*inputs.get("sources", ()), *inputs.get("emitters", ()))
+    particles = sum(int(source.get("particles", 0)) for source in sources)
     scale = 1.0 if knobs["precision"] is Precision.SINGLE else 2.0
     return {"memory": int(particles * 600 * scale) + (100 << 20), "particles": particles}
 

@@ -1,7 +1,7 @@
-"""Continuous emitters: a template of particles that streams through a nozzle.
+"""Continuous emitters: a template of particles that streams through a nozzle, or whole copies of it that are dropped.
 
-The template repeats along its velocity without gaps. A particle enters the solve when it passes the nozzle's exit plane, and
-starts where the stream has carried it by the end of that substep: neither the number of substeps nor their length shows.
+The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the nozzle's exit
+plane, and starts where the stream has carried it by the end of that substep: neither the number of substeps nor their length shows.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, MpmNodesError
+from mpm_nodes.data import Emitter, MpmNodesError, Particles
+
+
+def source_of(emitter: Emitter, material_index: np.ndarray) -> Stream | Drops:
+    """Return what brings the particles of an emitter into a solve (arguments as `Stream`'s)."""
+    return Drops(emitter, material_index) if emitter.drops else Stream(emitter, material_index)
 
 
 class Stream:
-    """One emitter of a solve.
+    """One streaming emitter of a solve.
 
     Args:
         emitter: What streams, how fast, from when to when.
@@ -35,8 +40,7 @@ class Stream:
         length = along.max() - along.min() + template.spacing
         self.period = length / speed
         self.crossing = (along.max() + 0.5 * template.spacing - along) / speed
-        self.columns = {name: column for name, column in template.attributes.items() if name != "id"}
-        self.columns["material"] = material_index[self.columns.get("material", np.zeros(len(template), np.int32))]
+        self.columns = _columns(template, material_index)
 
     def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
         """Return the columns of the particles that cross the exit in (begin, end], seconds since the start frame."""
@@ -57,3 +61,41 @@ class Stream:
         columns["position"] = columns["position"] + travelled[:, None] * self.velocity
         columns["velocity"] = np.broadcast_to(self.velocity, (len(who), 3))
         return columns
+
+
+class Drops:
+    """One dropping emitter of a solve: every copy appears whole, moved by its velocity to the end of that substep.
+
+    Args:
+        emitter: What is dropped, where, when and how fast.
+        material_index: Index of each of the template's materials in the solve.
+    """
+
+    def __init__(self, emitter: Emitter, material_index: np.ndarray) -> None:
+        self.emitter = emitter
+        self.columns = _columns(emitter.template, material_index)
+
+    def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
+        """Return the columns of the copies whose time lies in (begin, end], seconds since the start frame.
+
+        A copy of time 0 comes with the first substep.
+        """
+        due = [drop for drop in self.emitter.drops if begin < drop.time <= end or begin <= 0.0 == drop.time]
+        if not due:
+            return None
+        velocity = np.asarray(self.emitter.velocity, float)
+        places = []
+        for drop in due:
+            turned = self.columns["position"] @ np.asarray(drop.rotation).T
+            places.append(turned + np.asarray(drop.offset) + (end - drop.time) * velocity)
+        columns = {name: np.concatenate([column] * len(due)) for name, column in self.columns.items()}
+        columns["position"] = np.concatenate(places)
+        columns["velocity"] = np.broadcast_to(velocity, columns["position"].shape)
+        return columns
+
+
+def _columns(template: Particles, material_index: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the template's columns with the solve's material numbers; ids are given when a particle enters."""
+    columns = {name: column for name, column in template.attributes.items() if name != "id"}
+    columns["material"] = material_index[columns.get("material", np.zeros(len(template), np.int32))]
+    return columns

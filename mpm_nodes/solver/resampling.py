@@ -28,6 +28,10 @@ STRETCHES = ("deformation", "total_deformation")
 """Attributes whose average is scaled to the average of their determinants, so that averaging makes no volume."""
 
 
+MOTION = ("velocity", "affine", "velocity_gradient")
+"""Averages that no inverted stretch spoils."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to resample; lengths in units of r = h / 2.
@@ -148,19 +152,21 @@ def _fields(particles: ParticleStore, layout: _Columns, rows: np.ndarray, dtype:
 
 
 def _settled(layout: _Columns, values: np.ndarray, columns: dict[str, np.ndarray], mine: np.ndarray) -> None:
-    """Write averages into columns; where a stretch came out inverted, the whole state stays that of the nearest donor."""
-    good = np.ones(len(values), bool)
+    """Write averages into columns; where a stretch came out inverted, it and the law's state stay those of the nearest donor."""
     first = layout.width - len(layout.stretches)
-    scaled = {}
+    scaled, upright = {}, {}
     for n, name in enumerate(layout.stretches):
         F, J = values[:, layout.start[name]].reshape(-1, 3, 3), values[:, first + n]
         det = np.linalg.det(F)
-        good &= (det > 0) & (J > 0)
+        upright[name] = (det > 0) & (J > 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             scaled[name] = F * np.cbrt(J / det)[:, None, None]
+    everywhere = np.ones(len(values), bool)
+    # no law knows the total deformation: its state does not hang on it
+    state = upright.get("deformation", everywhere)
     for name in layout.names:
         value = scaled.get(name, values[:, layout.start[name]].reshape(len(values), *columns[name].shape[1:]))
-        kept = good if name not in ("velocity", "affine", "velocity_gradient") else np.ones(len(good), bool)
+        kept = everywhere if name in MOTION else upright["total_deformation"] if name == "total_deformation" else state
         columns[name][mine[kept]] = value[kept]
 
 

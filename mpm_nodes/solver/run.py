@@ -30,7 +30,7 @@ from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.emission import source_of
 from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
@@ -75,7 +75,7 @@ class SubstepSolver:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
-        self.streams = tuple(Stream(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
+        self.streams = tuple(source_of(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
         self.spacing = particles.spacing
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
@@ -170,7 +170,7 @@ class SubstepSolver:
             step.keep = (keep or self.checked or self._lasting or self.particles.keep_next
                          or step.dt >= step.time_left * (1.0 - 1e-9))
             if self.checked:
-                run_checked(planned, call, self.particles, self.grid)
+                run_checked(planned, call, self.particles, self.grid, step.report)
             else:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:

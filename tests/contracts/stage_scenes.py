@@ -21,8 +21,11 @@ CELL = 0.1
 MATERIALS = {
     "neo_hookean": Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber"),
     "fixed_corotated": Material("fixed_corotated", {"youngs_modulus": 2e4}, 1000.0, "jelly"),
-    "snow": Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow"),
+    "snow": Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow",
+                     tear_threshold=1.0, recovery_time=0.3),
     "liquid": Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup"),
+    "herschel_bulkley": Material("herschel_bulkley", {"bulk_modulus": 2e4, "yield_stress": 10.0}, 77.7, "cream",
+                                 tear_threshold=1.0, recovery_time=0.3),
 }
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 

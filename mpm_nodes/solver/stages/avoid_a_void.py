@@ -26,7 +26,7 @@ def avoid_a_void(
     conserve_momentum: bool = True,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
-    coverage: A[float, Unitless, Range(min=0.7, max=1.0)] = COVERAGE,
+    coverage: A[float, Unitless, Range(min=0.8, max=1.0)] = COVERAGE,
     depth: A[float, Unitless, Range(min=1.8, max=3.9)] = 2.2,
     merge_distance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.03,
     seed: A[int, Range(min=0)] = 0,

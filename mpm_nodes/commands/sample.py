@@ -1,0 +1,222 @@
+"""Cook a packaged sample, make its contact sheet, and print the figures that it must show."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.commands import cook
+from mpm_nodes.commands.demo import contact_sheet
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    from mpm_nodes.samples.index import SIZES
+
+    command.add_argument("name", nargs="?", metavar="NAME", help="the sample; none lists them all")
+    command.add_argument(
+        "--size", choices=SIZES, default="quick",
+        help="quick: minutes on two cores; paper: particles, grid and time step of the source, three frames of them",
+    )  # fmt: skip
+    command.add_argument(
+        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds"
+    )
+    cook.add_graph_options(command)
+    cook.add_cook_options(command)
+    command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME)")
+    command.add_argument(
+        "--engine", choices=("auto", "cycles", "splat"), default="splat", help="who renders the contact sheet"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the samples, or cook one, render it, measure it, and say what to type next."""
+    from mpm_nodes.samples.index import SAMPLES, sample_named
+
+    if args.name is None:
+        for sample in SAMPLES.values():
+            print(f"{sample.name:16}{sample.doc}")
+        return 0
+    sample = sample_named(args.name)
+    if args.study:
+        return study(sample, args)
+    from mpm_nodes.samples.shot import Progress
+
+    progress = Progress()
+    out = args.out or Path("out") / sample.name
+    packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
+    with importlib.resources.as_file(packaged) as path:
+        graph = sized(cook.load(path, ()), sample, args.size, args.overrides)
+        again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
+        again += "".join(f" --set {text}" for text in args.overrides)
+        result = cook.cook(graph, args, out, f"{again} --resume", progress)
+    sheet = contact_sheet(result.revision_folder, args, sample.show)
+    shot = shot_of(result, graph, progress)
+    found = figures_of(shot, sample, args)
+    record = write_figures(result.revision_folder, sample, args, found, progress)
+    print_figures(f"{sample.name} ({args.size}), {sample.source}", found)
+    print_stages(progress)
+    cook.print_written(result, args, also=[path for path in (sheet, record) if path])
+    return 0
+
+
+def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
+    """Return the graph turned into that size, then changed by the command line's overrides; all problems are raised at once.
+
+    Raises:
+        InputError: The sample has no paper size.
+        GraphError: An override names or gives what the graph does not take.
+    """
+    from mpm_nodes.data import InputError
+    from mpm_nodes.graph.document import apply_override
+    from mpm_nodes.graph.problems import GraphError
+    from mpm_nodes.graph.validate import validate
+
+    if size == "paper" and sample.paper is None:
+        raise InputError(f"sample '{sample.name}': its source states no numbers for it; leave --size paper out")
+    if size == "paper":
+        for name in sample.paper.without:
+            remove(graph, name)
+        overrides = (*sample.paper.overrides, *overrides)
+    problems = []
+    for text in overrides:
+        try:
+            apply_override(graph, text)
+        except GraphError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise GraphError([*problems, *validate(graph)])
+    return graph
+
+
+def remove(graph: Any, name: str) -> None:
+    """Take a node out of a graph, and its wires."""
+    del graph.nodes[name]
+    for entry in graph.nodes.values():
+        for port, wires in list(entry.inputs.items()):
+            kept = [wire for wire in wires if wire.partition(".")[0] != name]
+            if kept:
+                entry.inputs[port] = kept
+            else:
+                del entry.inputs[port]
+
+
+def shot_of(result: Any, graph: Any, progress: Any) -> Any:
+    """Return the cooked sample for its figures."""
+    from mpm_nodes.preview import find_root
+    from mpm_nodes.samples.shot import Shot
+
+    return Shot(find_root(result.revision_folder), tuple(result.frames), graph.settings.cell_size, progress)
+
+
+def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
+    """Return the figures of the quick size, or those of the paper's that three frames show."""
+    from mpm_nodes.samples.figures import common_figures
+    from mpm_nodes.samples.shot import Figure
+
+    found = common_figures(shot)
+    if args.size == "quick":
+        return [*found, *sample.figures(shot)]
+    paper, begin = sample.paper, found[0].measured
+    found[0] = Figure(found[0].name, begin, f"{paper.particles:,}", abs(begin / paper.particles - 1.0) < 0.05)
+    speed = found[-1]
+    found[-1] = Figure(speed.name, speed.measured, f"{60.0 * paper.minutes:g} s on 8 cores", speed.measured < 60.0 * paper.minutes)
+    return found
+
+
+# ---------------------------------------------------------------- saying it
+def print_figures(title: str, found: Sequence[Any]) -> None:
+    """Print the figures as a table: what, measured, what the source says or what must hold, whether it does."""
+    rows = [(figure.name, number(figure.measured), figure.expected, verdict(figure)) for figure in found]
+    widths = [max(len(row[k]) for row in (*rows, ("figure", "measured", "must show", ""))) for k in range(3)]
+    print(title)
+    for row in (("figure", "measured", "must show", ""), *rows):
+        print(f"  {row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:{widths[2]}}  {row[3]}".rstrip())
+
+
+def print_stages(progress: Any) -> None:
+    """Print what share of the solve each stage took."""
+    spent = progress.stage_seconds()
+    total = sum(spent.values())
+    if not total:
+        return
+    print(f"time by stage (fused stages count as one), {total:.1f} s in {len(progress.settled())} frames")
+    for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
+        if seconds > 0.0005 * total:
+            print(f"  {100.0 * seconds / total:5.1f} %  {name}")
+
+
+def number(value: float) -> str:
+    """Return a number for people: whole ones in full, others with four digits."""
+    if math.isfinite(value) and float(value).is_integer() and abs(value) < 1e12:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def verdict(figure: Any) -> str:
+    """Return whether a figure holds, in a word."""
+    return "" if figure.ok is None else "ok" if figure.ok else "NOT"
+
+
+def write_figures(folder: Path, sample: Any, args: argparse.Namespace, found: Sequence[Any], progress: Any) -> Path:
+    """Write the figures beside the contact sheet, as JSON, and return the file."""
+    from dataclasses import asdict
+
+    path = folder / "preview" / "figures.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {
+        "sample": sample.name, "size": args.size, "source": sample.source, "overrides": list(args.overrides),
+        "figures": [asdict(figure) for figure in found],
+        "seconds_by_frame": progress.seconds, "substeps_by_frame": progress.substeps,
+        "seconds_by_stage": progress.stage_seconds(),
+    }  # fmt: skip
+    path.write_text(json.dumps(record, indent=1, default=float) + "\n", encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- the study of the spheres
+def study(sample: Any, args: argparse.Namespace) -> int:
+    """Cook the spheres at two resolutions with three seeds each; print the gap under each sphere after its impact."""
+    from mpm_nodes.data import InputError
+    from mpm_nodes.samples.figures import bottoms, rebound
+    from mpm_nodes.samples.shot import Figure
+
+    if sample.name != "spheres":
+        raise InputError(f"--study: is for the sample 'spheres', and this is '{sample.name}'; leave it out")
+    found = []
+    for factor in (1.0, 1.25):
+        for seed in (1, 2, 3):
+            cell, positions, frames = solved(sample, args, factor, seed)
+            for material, name in enumerate(("viscoplastic", "oobleck")):
+                gap = rebound(bottoms(positions, frames, material), cell)
+                holds = gap >= 2.0 * cell if material else gap < 2.0 * cell
+                wanted = f"{'' if material else 'less than '}2 h = {2e3 * cell:g}{' or more' if material else ''}"
+                found.append(Figure(f"{name}, h = {1e3 * cell:g} mm, seed {seed}: gap [mm]", 1e3 * gap, wanted, holds))
+                print(f"{found[-1].name} {found[-1].measured:.3g} {verdict(found[-1])}", flush=True)
+    print_figures("spheres: does each leave the ground again?", found)
+    return 0
+
+
+def solved(sample: Any, args: argparse.Namespace, factor: float, seed: int) -> tuple[float, Any, range]:
+    """Solve the spheres with other seeds and cells; return the cell size, a function (frame, material) -> positions, the frames."""
+    from mpm_nodes.graph.executor import Evaluator
+
+    packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
+    with importlib.resources.as_file(packaged) as path:
+        graph = sized(cook.load(path, ()), sample, args.size, args.overrides)
+    cell = factor * graph.settings.cell_size
+    graph.set("settings.cell_size", cell)
+    for ball in ("viscoplastic_ball", "oobleck_ball"):
+        graph.set(f"{ball}.seed", seed)
+    evaluator, frames = Evaluator(graph), range(graph.settings.start, graph.settings.end + 1)
+    kept = {frame: evaluator.value("drop.particles", frame) for frame in frames}
+
+    def positions(frame: int, material: int) -> Any:
+        return kept[frame]["position"][kept[frame]["material"] == material]
+
+    return cell, positions, frames

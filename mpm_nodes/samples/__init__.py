@@ -1,0 +1,1 @@
+"""Packaged samples: graph files with their geometry, and what must be seen in each."""

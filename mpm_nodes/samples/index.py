@@ -1,0 +1,105 @@
+"""The list of samples: their graphs, their two sizes, and the functions that measure their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpm_nodes.data import InputError
+from mpm_nodes.samples import figures
+from mpm_nodes.samples.shot import Figure, Shot
+
+SIZES = ("quick", "paper")
+PAPER_FRAMES = 4
+"""The first pose and three cooked frames."""
+
+
+@dataclass(frozen=True)
+class PaperSize:
+    """What a source states about its own run, and what turns the sample's graph into it.
+
+    Attributes:
+        particles: Particles at the start, as the sample's graph should have them.
+        minutes: Its minutes a frame (of 1/30 s), on eight cores.
+        overrides: Changes of knobs and settings, as `--set` takes them.
+        without: Nodes that are taken out.
+    """
+
+    particles: int
+    minutes: float
+    overrides: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One packaged sample.
+
+    Attributes:
+        name: What the command calls it; its graph is NAME.json.
+        doc: One line on what is seen.
+        source: Figure of the source that it follows.
+        paper: Its large size; None where the source states none.
+        figures: Measures what must be seen in the quick size.
+        show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
+    """
+
+    name: str
+    doc: str
+    source: str
+    paper: PaperSize | None
+    figures: Callable[[Shot], list[Figure]]
+    show: str = "surface"
+
+
+def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
+    """Return a paper size: frames of 1/30 s, the grid's cell and the time step."""
+    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}", f"{solve}.substeps.resampling_interval=50")
+    return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
+
+
+SAMPLES: dict[str, Sample] = {
+    sample.name: sample
+    for sample in (
+        Sample(
+            "shaving_foam", "A dollop of shaving cream under a block that swings to and fro: it jiggles, necks, tears and falls.",
+            "Y15 figures 1 and 3", _paper("shake", 54_695, 57.5, 3e-3, 1e-5), figures.shaving_foam,
+        ),
+        Sample(
+            "uniform_smore", "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak.",
+            "Y15 figure 10", _paper("press", 202_278, 111.9, 1.6e-3, 1e-5), figures.uniform_smore,
+        ),
+        Sample(
+            "toasted_smore", "A marshmallow with a stiff toasted shell is crushed: the shell cracks, the soft core flows out.",
+            "Y15 figure 11", _paper("press", 981_554, 160.2, 1e-3, 1e-5), figures.toasted_smore, "points",
+        ),
+        Sample(
+            "pie", "A whipped-cream pie is thrown at a monkey's head: it splashes, tears, and chunks stay on the face.",
+            "Y15 figure 12", _paper("throw", 725_052, 245.7, 1.6e-3, 1e-5), figures.pie,
+        ),
+        Sample(
+            "spheres", "Two spheres that differ in the power of their flow law alone: one flows on impact, oobleck rebounds.",
+            "Y15 figure 13", _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)), figures.spheres, "points",
+        ),
+        Sample(
+            "pachinko", "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
+            "Y15 figure 14", _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6), figures.pachinko,
+        ),
+        Sample(
+            "tendril", "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
+            "Y15 figures 7 and 8", None, figures.tendril,
+        ),
+    )
+}
+"""By name, in the order in which they are listed."""
+
+
+def sample_named(name: str) -> Sample:
+    """Return a sample.
+
+    Raises:
+        InputError: When there is none of that name.
+    """
+    if name not in SAMPLES:
+        raise InputError(f"sample '{name}': there is none of that name; choose one of {', '.join(SAMPLES)}")
+    return SAMPLES[name]

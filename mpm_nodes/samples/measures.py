@@ -1,0 +1,137 @@
+"""Measures on particle positions that figures of samples share; NumPy alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def cells_of(positions: np.ndarray, cell: float, margin: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Return each particle's cell index (n, 3), and which cells of the box around them hold a particle."""
+    index = np.floor(positions / cell).astype(np.int64)
+    index -= index.min(axis=0) - margin
+    filled = np.zeros(index.max(axis=0) + 1 + margin, bool)
+    filled[tuple(index.T)] = True
+    return index, filled
+
+
+def grown(cells: np.ndarray, within: np.ndarray | None = None, diagonal: bool = False) -> np.ndarray:
+    """Return the cells and their neighbours through faces (or corners as well), held to `within`."""
+    found = cells.copy()
+    for axis in range(3):
+        source = found if diagonal else cells
+        more = source.copy()
+        for step in (1, -1):
+            moved = np.roll(source, step, axis)
+            edge = [slice(None)] * 3
+            edge[axis] = 0 if step == 1 else -1
+            moved[tuple(edge)] = False
+            more |= moved
+        found = found | more
+    return found if within is None else found & within
+
+
+def flooded(start: np.ndarray, within: np.ndarray) -> np.ndarray:
+    """Return the cells of `within` that can be reached from `start` through faces."""
+    found = start & within
+    while True:
+        more = grown(found, within)
+        if (more == found).all():
+            return found
+        found = more
+
+
+def pieces(positions: np.ndarray, cell: float) -> np.ndarray:
+    """Return a number for each particle: equal where particles hang together through cells that touch; 0 is the largest."""
+    index, filled = cells_of(positions, cell)
+    labels = np.zeros(filled.shape, np.int64)
+    count = 0
+    left = filled.copy()
+    while left.any():
+        count += 1
+        seed = np.zeros_like(left)
+        seed[np.unravel_index(np.argmax(left), left.shape)] = True
+        piece = _flooded_corners(seed, filled)
+        labels[piece] = count
+        left &= ~piece
+    mine = labels[tuple(index.T)] - 1
+    order = np.argsort(-np.bincount(mine, minlength=count), kind="stable")
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    return rank[mine]
+
+
+def _flooded_corners(start: np.ndarray, within: np.ndarray) -> np.ndarray:
+    found = start
+    while True:
+        more = grown(found, within, diagonal=True)
+        if (more == found).all():
+            return found
+        found = more
+
+
+def interior_densities(positions: np.ndarray, masses: np.ndarray, cell: float) -> np.ndarray:
+    """Return the mass density at the interior nodes of the grid [kg/m^3]: cubic B-splines, as the paper's own grid has them.
+
+    A node is interior when every cell that its spline reaches, and one more around, lies on the inside of the matter's outer
+    surface; voids within the matter count as inside, so that they show.
+
+    Args:
+        positions: [m], shape (n, 3).
+        masses: [kg], shape (n,).
+        cell: Grid spacing h [m].
+    """
+    index, filled = cells_of(positions, cell, margin=5)
+    shape = np.array(filled.shape)
+    # the outside: empty cells that the corner of the box reaches
+    corner = np.zeros_like(filled)
+    corner[0, 0, 0] = True
+    outside = flooded(corner, ~filled)
+    for _ in range(3):
+        outside = grown(outside, diagonal=True)
+    # node k is the low corner of cell k: its spline reaches the cells k - 2 .. k + 1
+    interior = ~outside
+    local = positions / cell - (np.floor(positions / cell).astype(np.int64) - index)[0]
+    density = np.zeros(shape)
+    base = index - 1
+    share = [_cubic(local[:, axis][:, None] - (base[:, axis][:, None] + np.arange(4))) for axis in range(3)]
+    flat = density.reshape(-1)
+    for i in range(4):
+        for j in range(4):
+            for k in range(4):
+                weight = share[0][:, i] * share[1][:, j] * share[2][:, k] * masses
+                place = np.ravel_multi_index(((base[:, 0] + i), (base[:, 1] + j), (base[:, 2] + k)), tuple(shape))
+                flat += np.bincount(place, weight, len(flat))
+    return density[interior] / cell**3
+
+
+def _cubic(x: np.ndarray) -> np.ndarray:
+    a = np.abs(x)
+    return np.where(a < 1.0, 0.5 * a**3 - a**2 + 2.0 / 3.0, np.where(a < 2.0, (2.0 - a) ** 3 / 6.0, 0.0))
+
+
+def pushed_out(inner: np.ndarray, outer: np.ndarray, slab: float, sectors: int = 32) -> float:
+    """Return the share of inner points that lie farther from the vertical axis than every outer point of their direction.
+
+    Directions are `sectors` around the axis in slabs of that height [m]; in one without outer points every inner point that
+    is farther out than the nearest outer point of all counts.
+
+    Args:
+        inner: Positions about the axis [m], shape (n, 3).
+        outer: Positions about the axis [m], shape (m, 3).
+        slab: Height of a slab [m].
+        sectors: Number of sectors.
+    """
+    low = min(inner[:, 1].min(), outer[:, 1].min())
+
+    def bins(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        turn = np.arctan2(points[:, 2], points[:, 0]) / (2.0 * np.pi) + 0.5
+        place = np.minimum((turn * sectors).astype(int), sectors - 1)
+        return place + sectors * ((points[:, 1] - low) / slab).astype(int), np.hypot(points[:, 0], points[:, 2])
+
+    mine, reach = bins(inner)
+    theirs, shell = bins(outer)
+    farthest = np.full(max(mine.max(), theirs.max()) + 1, -1.0)
+    np.maximum.at(farthest, theirs, shell)
+    bare = farthest < 0.0
+    farthest[bare] = shell[shell > 0.5 * shell.max()].min()
+    return float((reach > farthest[mine]).mean())

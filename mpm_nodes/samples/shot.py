@@ -1,0 +1,128 @@
+"""A cooked sample, as its figures see it: what the cook reported, and the particles that lie in its cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Particles
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number of a sample.
+
+    Attributes:
+        name: What was measured, with its unit in brackets.
+        measured: The number.
+        expected: What the source says, or what must hold.
+        ok: Whether it holds; None where nothing is claimed.
+    """
+
+    name: str
+    measured: float
+    expected: str = ""
+    ok: bool | None = None
+
+
+@dataclass
+class Progress:
+    """Collects the figures of each frame from the events of a cook: call it with every event.
+
+    Attributes:
+        substeps: Substeps by frame.
+        seconds: Seconds that the solve took, by frame.
+        stages: Seconds of each stage, by frame and stage.
+    """
+
+    substeps: dict[int, int] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+    stages: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Keep what is of use of an event."""
+        if event["event"] == "stages":
+            self.seconds[event["frame"]], self.stages[event["frame"]] = event["seconds"], dict(event["stages"])
+        elif event["event"] == "frame_done":
+            self.substeps[event["frame"]] = event.get("substeps", 0)
+
+    def settled(self) -> list[int]:
+        """Return the solved frames without the first, in which kernels are compiled or loaded; all when there is only one."""
+        frames = sorted(self.seconds)
+        return frames[1:] or frames
+
+    def stage_seconds(self) -> dict[str, float]:
+        """Return the seconds of each stage over the settled frames, in the order of the substep graph."""
+        total: dict[str, float] = {}
+        for frame in self.settled():
+            for name, seconds in self.stages[frame].items():
+                total[name] = total.get(name, 0.0) + seconds
+        return total
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A cooked sample.
+
+    Attributes:
+        stage: Root stage of its cache.
+        frames: Frames in it, ascending.
+        cell_size: Grid spacing h [m].
+        progress: What the cook reported.
+        kept: Particles of the frames that were read.
+    """
+
+    stage: Path
+    frames: tuple[int, ...]
+    cell_size: float
+    progress: Progress = field(default_factory=Progress)
+    kept: dict[int, Particles] = field(default_factory=dict, repr=False)
+
+    @property
+    def first(self) -> int:
+        """First frame."""
+        return self.frames[0]
+
+    @property
+    def last(self) -> int:
+        """Last frame."""
+        return self.frames[-1]
+
+    def at(self, frame: int) -> Particles:
+        """Return the particles of a frame."""
+        from usd_io.stage import read_points
+
+        if frame not in self.kept:
+            self.kept[frame] = read_points(self.stage, frame)
+        return self.kept[frame]
+
+    def positions(self, frame: int, material: int | None = None) -> np.ndarray:
+        """Return the positions of a frame's particles, or of those of one material [m], shape (n, 3)."""
+        particles = self.at(frame)
+        chosen = slice(None) if material is None else particles["material"] == material
+        return np.asarray(particles["position"], float)[chosen]
+
+    def mass(self, frame: int, material: int | None = None) -> float:
+        """Return the mass of a frame's particles, or of those of one material [kg]."""
+        particles = self.at(frame)
+        chosen = slice(None) if material is None else particles["material"] == material
+        return float(particles["mass"][chosen].sum(dtype=float))
+
+    @cached_property
+    def sampled(self) -> tuple[int, ...]:
+        """Nine frames spread evenly, for figures that would take long on all."""
+        return tuple(sorted({round(frame) for frame in np.linspace(self.first, self.last, 9).tolist()}))
+
+    def skin_volume(self, frame: int) -> float:
+        """Return the volume that the surface mesh encloses [m^3]."""
+        from mpm_nodes.kernels.mesh_repair import triangulate
+        from usd_io.collider_meshes import StageMeshes
+
+        meshes = StageMeshes(self.stage, "mesh")
+        topology, points = meshes.topology(frame), meshes.points(frame)
+        corners = (points - points.mean(axis=0))[triangulate(topology.counts, topology.indices)[0]]
+        return float(np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0)
