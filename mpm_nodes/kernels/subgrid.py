@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
+from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.binning import pack_coord
 from mpm_nodes.kernels.eigen import eigen
 from mpm_nodes.kernels.jit import inline, kernel
@@ -161,6 +162,17 @@ def covariance(sums):
     return (xx, xy, xz, xy, yy, yz, xz, yz, zz)
 
 
+@inline
+def is_thin(V, anisotropy):
+    """Return whether min / max eigenvalue of V, or the largest one, is below `anisotropy`."""
+    trace = mat3.trace(V)
+    if trace >= 3.0 * anisotropy and mat3.is_positive(mat3.add_diagonal(V, -anisotropy * trace)):
+        return False  # min > anisotropy trace: most particles need no eigenvalues
+    _U, s = eigen(V)
+    low, high = min(s[0], s[1], s[2]), max(s[0], s[1], s[2])
+    return low < anisotropy * high or high < anisotropy
+
+
 @kernel(parallel=True, fastmath=False)
 def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes,
               block_boxes, anisotropy, thin):
@@ -203,7 +215,4 @@ def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order
                 sums[n] = 0.0
                 for lane in range(WIDTH):
                     sums[n] += lanes[n * WIDTH + lane]
-            _U, s = eigen(covariance(sums))
-            low, high = min(s[0], s[1], s[2]), max(s[0], s[1], s[2])
-            if low < anisotropy * high or high < anisotropy:
-                thin[p] = 1
+            thin[p] = is_thin(covariance(sums), anisotropy)

@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels import mat3, rotations
-from mpm_nodes.kernels.eigen import eigen, largest_eigenvalue
+from mpm_nodes.kernels.eigen import eigen, largest_eigenvalue, rough_eigen
 from mpm_nodes.kernels.exponentials import exp, log
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.lane_memory import load, prefetch, store, store_first
@@ -112,8 +112,11 @@ def _exp_less_one(x):
     series = one + x * series * const(x, 1.0 / 5.0)
     series = one + x * series * const(x, 1.0 / 4.0)
     series = one + x * series * const(x, 1.0 / 3.0)
-    series = one + x * series * const(x, 1.0 / 2.0)
-    return select(absolute(x) < const(x, 0.1), series * x, exp(x) - one)
+    result = x * (one + x * series * const(x, 1.0 / 2.0))
+    far = absolute(x) > const(x, 0.1)
+    if any_lane(far):
+        result = select(far, exp(x) - one, result)
+    return result
 
 
 @inline
@@ -128,7 +131,8 @@ def recovered(F, b, exponent, rest):
     D = mat3.deviator(C)
     moves = mat3.double_dot(D, D) > rest * rest * size * size
     if any_lane(moves):
-        U, s = eigen(C)
+        # an error off the diagonal of U^T C U counts as much as the exponent lets it
+        U, s = rough_eigen(C, const(rest, 0.1) * rest / maximum(absolute(exponent), const(rest, 1e-9)))
         least = const(size, 1e-12) * size
         x, y, z = log(maximum(s[0], least)), log(maximum(s[1], least)), log(maximum(s[2], least))
         mean = const(size, 1.0 / 3.0) * (x + y + z)

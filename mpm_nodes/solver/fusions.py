@@ -85,7 +85,7 @@ def _recovering(particles: Any, law: Any, step: Any, knobs: Knobs) -> tuple[Any,
     if "limit_deformation" not in knobs:
         return ()
     return (particles.array("total_deformation"), particles.array("weak"), knobs["limit_deformation"]["alg11_expansion"],
-            *recovery(law, particles, step))
+            *recovery(law, particles, step, knobs["recover_plasticity"]["interval"]))
 
 
 def _gather_and_update(particles: Any, grid: Any, step: Any, knobs: Knobs, largest: list[np.ndarray] | None,

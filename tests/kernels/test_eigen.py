@@ -69,6 +69,19 @@ def test_eigen_is_accurate_everywhere(case, dtype):
     np.testing.assert_array_equal(largest, s.max(axis=1).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-4])
+def test_rough_eigen_leaves_no_more_than_its_tolerance(tolerance, dtype):
+    """U^T M U is diagonal up to the tolerance times the root of its diagonal, for strains that differ a hundredfold."""
+    M = turned(10.0 ** RANDOM.uniform(-1, 1, (COUNT, 3))).astype(dtype)
+    U, s = eigen.rough_eigen(columns(M), dtype(tolerance))
+    U, s = rows(U).reshape(-1, 3, 3), rows(s)
+    left = U.transpose(0, 2, 1) @ M @ U - s[:, :, None] * np.eye(3)
+    size = np.sqrt(s[:, :, None] * s[:, None, :])
+    assert (np.abs(left) <= tolerance * size + 50 * np.finfo(dtype).eps * np.abs(M).max(axis=(1, 2), keepdims=True)).all()
+    assert np.abs(U.transpose(0, 2, 1) @ U - np.eye(3)).max() <= 24 * np.finfo(dtype).eps
+
+
 def test_only_the_upper_half_is_read():
     """What stands below the diagonal does not count."""
     M = cases()["random"][:100]

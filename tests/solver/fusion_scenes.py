@@ -125,7 +125,9 @@ def rounding(run: SubstepSolver, substeps: int, dt: float) -> dict[str, float]:
     once = {
         "velocity": speed, "affine": speed / h, "velocity_gradient": speed / h,
         "deformation": size.get("deformation", 0.0) * strain,
+        "total_deformation": size.get("total_deformation", 0.0) * strain,
         "volume_change": size.get("volume_change", 0.0) + dt * speed / h,
+        "elastic_strain": (1.0 + size.get("elastic_strain", 0.0)) * dt * speed / h + size.get("elastic_strain", 0.0),
         "plastic_volume_ratio": size.get("plastic_volume_ratio", 0.0) * strain,
         "stress": modulus * strain,
         "position": dt * speed + h / (run.particles.unit * eps) + size["position"] * np.finfo(float).eps / eps,
