@@ -14,7 +14,7 @@ def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("action", choices=("warm", "where", "clear"), help="compile, show the folder, or empty it")
     command.add_argument(
-        "graph", nargs="?", type=Path, metavar="GRAPH", help="graph whose kernels to compile (default: the demo)"
+        "graph", nargs="?", type=Path, metavar="GRAPH", help="graph whose kernels to compile (default: the demo and every law)"
     )
 
 
@@ -41,10 +41,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def warm(path: Path | None) -> None:
-    """Compile the kernels of a graph by cooking its first two frames into a folder that is thrown away."""
+    """Compile the kernels of a graph by cooking its first two frames into a folder that is thrown away.
+
+    Without a graph these are the demo and a tiny solve of every built-in law; each solve compiles in two processes.
+    """
     from mpm_nodes.graph.document import load_graph
     from mpm_nodes.graph.executor import execute
+    from mpm_nodes.materials.contract import law_ids
+    from mpm_nodes.solver.cold_start import warm_law
 
+    for law_id in law_ids() if path is None else ():
+        warm_law(law_id)
     with importlib.resources.as_file(importlib.resources.files("mpm_nodes") / "samples" / "demo.json") as demo:
         graph = load_graph(path or demo)
         with tempfile.TemporaryDirectory() as folder:

@@ -14,27 +14,31 @@ Nothing here depends on the extent of the domain: cost and memory follow the blo
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import prefetch
+from mpm_nodes.kernels.parallel import parallel_for
 
 MOVES = 125
 
 
-@kernel(parallel=True)
+@part
+def _locate_at(q, offset, stride, shift, block_start, block_count, place, moved):
+    for d in range(MOVES):
+        moved[q, d] = 0
+    for p in range(block_start[q], block_start[q + 1]):
+        cx = 2 + (offset[p] >> shift)
+        cy = 2 + (offset[stride + p] >> shift)
+        cz = 2 + (offset[2 * stride + p] >> shift)
+        move = ((cx >> 2) + 2) * 25 + ((cy >> 2) + 2) * 5 + (cz >> 2) + 2
+        place[p] = move * 64 + (cx & 3) * 16 + (cy & 3) * 4 + (cz & 3)
+        moved[q, move] += 1
+
+
+@kernel
 def locate(offset, stride, shift, block_start, block_count, place, moved):
     """Write, per particle, move * 64 + cell into `place`, and count the particles of each block by move."""
-    for q in prange(block_count):
-        for d in range(MOVES):
-            moved[q, d] = 0
-        for p in range(block_start[q], block_start[q + 1]):
-            cx = 2 + (offset[p] >> shift)
-            cy = 2 + (offset[stride + p] >> shift)
-            cz = 2 + (offset[2 * stride + p] >> shift)
-            move = ((cx >> 2) + 2) * 25 + ((cy >> 2) + 2) * 5 + (cz >> 2) + 2
-            place[p] = move * 64 + (cx & 3) * 16 + (cy & 3) * 4 + (cz & 3)
-            moved[q, move] += 1
+    parallel_for(_locate_at, block_count, (offset, stride, shift, block_start, block_count, place, moved))
 
 
 @inline
@@ -82,17 +86,21 @@ def list_neighbours(coord, packed):
             packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1)
 
 
-@kernel(parallel=True)
+@part
+def _histogram_at(c, block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+    counts[c, :] = 0
+    for q in range(chunk_block[c], chunk_block[c + 1]):
+        for p in range(block_start[q], block_start[q + 1]):
+            move, cell = place[p] >> 6, place[p] & 63
+            k = (target[q, move] * materials + material[p]) * 64 + cell
+            key[p] = k
+            counts[c, k] += 1
+
+
+@kernel
 def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
     """Turn places into sort keys and count them, chunk by chunk."""
-    for c in prange(chunks):
-        counts[c, :] = 0
-        for q in range(chunk_block[c], chunk_block[c + 1]):
-            for p in range(block_start[q], block_start[q + 1]):
-                move, cell = place[p] >> 6, place[p] & 63
-                k = (target[q, move] * materials + material[p]) * 64 + cell
-                key[p] = k
-                counts[c, k] += 1
+    parallel_for(_histogram_at, chunks, (block_start, chunk_block, chunks, place, target, material, materials, key, counts))
 
 
 @kernel
@@ -112,49 +120,61 @@ def scan(counts, chunks, blocks, materials, block_start, segment_start):
     segment_start[blocks * materials] = total
 
 
-@kernel(parallel=True)
+@part
+def _permutation_at(c, block_start, chunk_block, chunks, place, key, counts, source, home):
+    for p in range(block_start[chunk_block[c]], block_start[chunk_block[c + 1]]):
+        at = counts[c, key[p]]
+        counts[c, key[p]] = at + 1
+        source[at] = p
+        home[at] = place[p] >> 6
+
+
+@kernel
 def permutation(block_start, chunk_block, chunks, place, key, counts, source, home):
     """Write where each sorted particle comes from and which move its offset must undo."""
-    for c in prange(chunks):
-        for p in range(block_start[chunk_block[c]], block_start[chunk_block[c + 1]]):
-            at = counts[c, key[p]]
-            counts[c, key[p]] = at + 1
-            source[at] = p
-            home[at] = place[p] >> 6
+    parallel_for(_permutation_at, chunks, (block_start, chunk_block, chunks, place, key, counts, source, home))
 
 
-@kernel(parallel=True)
+@part
+def _move_rows_at(chunk, old, old_stride, new, new_stride, rows, source, count):
+    begin = np.int64(1024 * chunk)
+    # slices, because an index into one array that may be negative is checked at every access: four times slower
+    places = source[begin : min(np.int64(count), begin + 1024)]
+    for r in range(rows):
+        from_row = old[np.int64(r * old_stride) : np.int64((r + 1) * old_stride)]
+        to_row = new[r * new_stride + begin : r * new_stride + begin + places.size]
+        for i in range(to_row.size):
+            prefetch(old, (r + 1) * old_stride + places[i])
+            to_row[i] = from_row[places[i]]
+
+
+@kernel
 def move_rows(old, old_stride, new, new_stride, rows, source, count):
     """Move the rows of one attribute through the permutation.
 
     The scattered reads of a row are asked for while the row before is moved: that doubles the speed.
     """
-    for chunk in prange((count + 1023) // 1024):
-        begin = np.int64(1024 * chunk)
-        # slices, because an index into one array that may be negative is checked at every access: four times slower
-        places = source[begin : min(np.int64(count), begin + 1024)]
-        for r in range(rows):
-            from_row = old[np.int64(r * old_stride) : np.int64((r + 1) * old_stride)]
-            to_row = new[r * new_stride + begin : r * new_stride + begin + places.size]
-            for i in range(to_row.size):
-                prefetch(old, (r + 1) * old_stride + places[i])
-                to_row[i] = from_row[places[i]]
+    parallel_for(_move_rows_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, rows, source, count))
 
 
-@kernel(parallel=True)
+@part
+def _move_offsets_at(chunk, old, old_stride, new, new_stride, source, home, count, block_unit):
+    begin = np.int64(1024 * chunk)
+    places = source[begin : min(np.int64(count), begin + 1024)]
+    moves = home[begin : begin + places.size]
+    for axis in range(3):
+        digit = 25 if axis == 0 else (5 if axis == 1 else 1)
+        from_row = old[np.int64(axis * old_stride) : np.int64((axis + 1) * old_stride)]
+        to_row = new[axis * new_stride + begin : axis * new_stride + begin + places.size]
+        for i in range(to_row.size):
+            prefetch(old, (axis + 1) * old_stride + places[i])
+            to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
+
+
+@kernel
 def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
     """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
-    for chunk in prange((count + 1023) // 1024):
-        begin = np.int64(1024 * chunk)
-        places = source[begin : min(np.int64(count), begin + 1024)]
-        moves = home[begin : begin + places.size]
-        for axis in range(3):
-            digit = 25 if axis == 0 else (5 if axis == 1 else 1)
-            from_row = old[np.int64(axis * old_stride) : np.int64((axis + 1) * old_stride)]
-            to_row = new[axis * new_stride + begin : axis * new_stride + begin + places.size]
-            for i in range(to_row.size):
-                prefetch(old, (axis + 1) * old_stride + places[i])
-                to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
+    parallel_for(_move_offsets_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, source, home, count, block_unit))
 
 
 @kernel

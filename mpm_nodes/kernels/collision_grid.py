@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels.collision import OPEN, respond, sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.collision_culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
-from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.jit import kernel, part
 from mpm_nodes.kernels.lane_gather import mask_bits
 from mpm_nodes.kernels.lane_memory import lane_constant, load_splat
 from mpm_nodes.kernels.lanes import broadcast, const
 from mpm_nodes.kernels.lend import lend
 from mpm_nodes.kernels.level_set import FRICTION, RULE, Bodies
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.posing import body_velocity
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
@@ -23,7 +23,7 @@ ALL_CLEAR = 65535
 """Bits of sixteen nodes that lie outside."""
 
 
-@kernel(parallel=True, fastmath=False)
+@kernel(fastmath=False)
 def collide_grid_nodes(
     velocity, momentum, coord, h, shift, dt, walls, wall_rules,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
@@ -42,15 +42,15 @@ def collide_grid_nodes(
         integer ... coarse_velocities: The arrays of `Bodies`.
     """
     bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    blocks = coord.shape[0]
-    for place in prange(striped_places(blocks)):
-        block = striped(place, blocks)
-        if block < blocks:
-            _collide_grid_block(block, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies)
+    parallel_for(_collide_grid_block, striped_places(coord.shape[0]),
+                 (velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies))
 
 
-@kernel(fastmath=False)
-def _collide_grid_block(block, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies):
+@part
+def _collide_grid_block(place, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies):
+    block = striped(place, coord.shape[0])
+    if block >= coord.shape[0]:
+        return
     base0, base1, base2 = 4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2]
     if bodies.real.shape[0]:
         _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies)
@@ -60,13 +60,13 @@ def _collide_grid_block(block, velocity, momentum, coord, h, shift, dt, walls, w
             _wall_block(block, side, rule, velocity, momentum, (base0, base1, base2), h, shift, walls, wall_rules[6])
 
 
-@kernel(fastmath=False)
+@part
 def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies):
     """Apply the bodies, in order, to the nodes of a block: sixteen are tried at a time, then each that is left."""
     m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
     for b in range(bodies.real.shape[0]):
-        if not write_frame(reals, integers, 0, b, 1, m0, m1, m2, HALF_DIAGONAL, h, 0.0, 0.0, bodies):
+        if not write_frame(reals, integers, np.int64(0), b, np.int64(1), m0, m1, m2, HALF_DIAGONAL, h, 0.0, 0.0, bodies):
             continue
         for layer in range(4):
             clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
@@ -75,7 +75,7 @@ def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, b
                     _collide_node(block, 16 * layer + rest, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies)
 
 
-@kernel(fastmath=False)
+@part
 def _clear_nodes(layer, reals, integers, per_metre, bodies):
     """Return the bits of those nodes of a layer of a block that surely lie outside the body of frame 0."""
     like = load_splat(reals, 0)
@@ -84,7 +84,7 @@ def _clear_nodes(layer, reals, integers, per_metre, bodies):
                                  bodies.table, bodies.coarse, bodies.values))
 
 
-@kernel(fastmath=False)
+@part
 def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies):
     """Apply the rule of body b to a node of a block, if it has mass and lies on or in the body."""
     at = (block * 64 + node) * 4
@@ -101,11 +101,11 @@ def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, sh
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
     r0, r1, r2 = respond(
         bodies.integer[b, RULE], bodies.real[b, FRICTION], n0, n1, n2,
-        float(velocity[at]), float(velocity[at + 1]), float(velocity[at + 2]), w0, w1, w2)
+        np.float64(velocity[at]), np.float64(velocity[at + 1]), np.float64(velocity[at + 2]), w0, w1, w2)
     velocity[at], velocity[at + 1], velocity[at + 2] = r0, r1, r2
 
 
-@kernel(fastmath=False)
+@part
 def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, friction):
     """Apply one wall to the nodes of a block that lie on or beyond its plane (within a millionth of a cell)."""
     axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
@@ -124,6 +124,6 @@ def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, fr
                 node = 4 * rest + layer
             at = (block * 64 + node) * 4
             if momentum[at + 3] > 0.0:
-                r0, r1, r2 = respond(rule, friction, n0, n1, n2, float(velocity[at]), float(velocity[at + 1]),
-                                     float(velocity[at + 2]), 0.0, 0.0, 0.0)
+                r0, r1, r2 = respond(rule, friction, n0, n1, n2, np.float64(velocity[at]), np.float64(velocity[at + 1]),
+                                     np.float64(velocity[at + 2]), 0.0, 0.0, 0.0)
                 velocity[at], velocity[at + 1], velocity[at + 2] = r0, r1, r2

@@ -11,17 +11,17 @@ A path is sphere-traced relative to the moving body, so bodies thinner than a ce
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels.collision import DELETE, OPEN, SEPARATE, respond, sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.collision_culling import FARTHEST, FRAME_INTEGERS, FRAME_REALS, SLACK, clear_lanes, write_frame
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_gather import mask_bits, to_single
 from mpm_nodes.kernels.lane_memory import load, to_float
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import both, broadcast, const
 from mpm_nodes.kernels.lend import lend
 from mpm_nodes.kernels.level_set import FRICTION, OWN_SPEED, RULE, Bodies
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.posing import body_velocity
 
 SKIN = 0.01
@@ -42,7 +42,7 @@ FASTEST = 1.0e24
 
 
 # ---------------------------------------------------------------- the moving body
-@kernel(fastmath=False)
+@part
 def _moving_frame(b, s, x0, x1, x2, real):
     """Return y at time s: between the positions that both end poses give, exact at either end."""
     a0, a1, a2 = to_body(b, 0, x0, x1, x2, real)
@@ -51,7 +51,7 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 
 # ---------------------------------------------------------------- particle paths
-@kernel(parallel=True, fastmath=False)
+@kernel(fastmath=False)
 def collide_particle_paths(
     offset, velocity, stride, block_coord, block_start, unit, h, drift, shift, dt, walls, wall_rules, doomed,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
@@ -80,15 +80,11 @@ def collide_particle_paths(
     bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
     # the position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides
     reach = drift + 1.0 + PUSH
-    blocks = block_coord.shape[0]
-    for place in prange(striped_places(blocks)):
-        block = striped(place, blocks)
-        if block < blocks:
-            _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt,
-                                    walls, wall_rules, doomed, bodies)
+    parallel_for(_collide_particle_block, striped_places(block_coord.shape[0]), (
+        offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls, wall_rules, doomed, bodies))
 
 
-@kernel(fastmath=False)
+@part
 def _wall_places(b0, b1, b2, h, walls, wall_rules):
     """Return how far each wall that does anything lies from a block's centre along its axis [cells], in the order of sides."""
     places = np.empty(6)
@@ -99,10 +95,13 @@ def _wall_places(b0, b1, b2, h, walls, wall_rules):
     return places
 
 
-@kernel(fastmath=False)
-def _collide_particle_block(block, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls,
+@part
+def _collide_particle_block(place, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls,
                             wall_rules, doomed, bodies):
     """Collide one block: the bodies and walls near it are tried on sixteen particles at a time, then on each that is left."""
+    block = striped(place, block_coord.shape[0])
+    if block >= block_coord.shape[0]:
+        return
     b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
@@ -113,11 +112,11 @@ def _collide_particle_block(block, offset, velocity, stride, block_coord, block_
         return
     reals, integers = np.empty(bodies_count * FRAME_REALS, np.float32), np.empty(bodies_count * FRAME_INTEGERS, np.int32)
     near = np.empty(bodies_count, np.int64)
-    count = 0
+    count = np.int64(0)
     for b in range(bodies_count):
         # what sticks or slides was set down at the skin and is still in contact there
         touching = 1.5 * SKIN if bodies.integer[b, RULE] != SEPARATE else 0.0
-        if write_frame(reals, integers, count, b, 0, b0, b1, b2, 3.0**0.5 * reach, h, dt, touching, bodies):
+        if write_frame(reals, integers, count, b, np.int64(0), b0, b1, b2, 3.0**0.5 * reach, h, dt, touching, bodies):
             near[count] = b
             count += 1
     if count == 0 and not walled:
@@ -136,7 +135,7 @@ def _collide_particle_block(block, offset, velocity, stride, block_coord, block_
                                  hits, bodies)
 
 
-@kernel(fastmath=False)
+@part
 def _clear_of_all(first, offset, velocity, stride, unit, h, dt, sides, frames, reals, integers, bodies):
     """Return the bits of those of sixteen particles that surely meet no body, and no wall if they meet no body."""
     o0, o1, o2 = (_cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit))
@@ -170,7 +169,7 @@ def _between(x, low, high):
 def collide_particle(p, offset, velocity, stride, b0, b1, b2, cell, h, dt, walls, wall_rules, doomed, near, bodies):
     """Follow the path of particle p of the block at b past the bodies `near`, then apply the walls."""
     x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
-    v0, v1, v2 = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+    v0, v1, v2 = np.float64(velocity[p]), np.float64(velocity[stride + p]), np.float64(velocity[2 * stride + p])
     if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
         return  # diverged: the stage that chooses dt reports it
     met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies)
@@ -185,7 +184,7 @@ def collide_particle(p, offset, velocity, stride, b0, b1, b2, cell, h, dt, walls
         velocity[p], velocity[stride + p], velocity[2 * stride + p] = w0, w1, w2
 
 
-@kernel(fastmath=False)
+@part
 def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
     """Return (met, position to advance from, velocity) of one particle after the contacts of its path."""
     met = False
@@ -194,7 +193,7 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
     w0 = w1 = w2 = 0.0
     held = False
     for bounce in range(BOUNCES):
-        hit, at, phi = -1, 2.0, 0.0
+        hit, at, phi = np.int64(-1), 2.0, 0.0
         g0 = g1 = g2 = 0.0
         for k in range(near.shape[0]):
             # what sticks or slides was set down at the skin and is still in contact there
@@ -224,7 +223,7 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
     return met, p0 - gone * v0, p1 - gone * v1, p2 - gone * v2, v0, v1, v2
 
 
-@kernel(fastmath=False)
+@part
 def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
     """Return when the path from p first touches body b (s..1, or 2: never), and phi and its gradient there.
 
@@ -262,7 +261,7 @@ def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
     return s + (1.0 - s) * outside, phi, d0, d1, d2
 
 
-@kernel(fastmath=False)
+@part
 def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
     """Apply the walls to a particle that would advance from z with v; the last value says that it is to be deleted."""
     gone = False
@@ -292,7 +291,7 @@ def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
 
 
 # ---------------------------------------------------------------- report
-@kernel(parallel=True, fastmath=False)
+@kernel(fastmath=False)
 def penetration(
     offset, stride, block_coord, block_start, unit, h, shift,
     integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
@@ -301,10 +300,8 @@ def penetration(
     bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
     blocks = block_coord.shape[0]
     found = np.zeros((blocks, real.shape[0], 2))
-    for place in prange(striped_places(blocks)):
-        block = striped(place, blocks)
-        if block < blocks:
-            _penetrate_block(block, offset, stride, block_coord, block_start, unit, h, shift, bodies, found)
+    parallel_for(_penetrate_block, striped_places(blocks),
+                 (offset, stride, block_coord, block_start, unit, h, shift, bodies, found))
     total = np.zeros((real.shape[0], 2))
     for block in range(blocks):
         for b in range(real.shape[0]):
@@ -313,16 +310,19 @@ def penetration(
     return total
 
 
-@kernel(fastmath=False)
-def _penetrate_block(block, offset, stride, block_coord, block_start, unit, h, shift, bodies, found):
+@part
+def _penetrate_block(place, offset, stride, block_coord, block_start, unit, h, shift, bodies, found):
     """Write how many particles of a block are inside each body, and the greatest depth [m]."""
+    block = striped(place, block_coord.shape[0])
+    if block >= block_coord.shape[0]:
+        return
     b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
     cell, end = h / unit, block_start[block + 1]
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
     for b in range(found.shape[1]):
-        if not write_frame(reals, integers, 0, b, 1, b0, b1, b2, FARTHEST, h, 0.0, 0.0, bodies):
+        if not write_frame(reals, integers, np.int64(0), b, np.int64(1), b0, b1, b2, FARTHEST, h, 0.0, 0.0, bodies):
             continue
         for first in range(block_start[block], end, WIDTH):
             outside = _outside(first, offset, stride, unit, 1.0 / h, reals, integers, bodies)
@@ -337,7 +337,7 @@ def _penetrate_block(block, offset, stride, block_coord, block_start, unit, h, s
                     found[block, b, 1] = max(found[block, b, 1], -phi)
 
 
-@kernel(fastmath=False)
+@part
 def _outside(first, offset, stride, unit, per_metre, reals, integers, bodies):
     """Return the bits of those of sixteen particles that surely lie outside the body of frame 0."""
     o0, o1, o2 = _cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit)

@@ -6,12 +6,13 @@ registers (see `weights`): per particle there remain polynomials in its position
 
 from __future__ import annotations
 
-from numba import get_thread_id, prange
+from numba import get_thread_id
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import broadcast, fma
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SECOND_TILE, SLICE, TILE, load_change_tile, load_tile
 from mpm_nodes.kernels.weights import (
     EXCESS,
@@ -220,28 +221,41 @@ def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient,
         _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _gather_at(k, stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base,
+               grid):
+    thread = get_thread_id()
+    at = thread * SCRATCH
+    load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
+    gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, None, inverse_cell,
+               ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
+
+
+@kernel(fastmath=False)
 def gather(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base, grid):
     """Gather v = sum w v_i, C = D^-1 sum w v_i (x_i - x_p)^T and L = sum v_i (grad w)^T.
 
     `ranges` has a row (begin, end, block) for every run of particles of one block.
     """
-    for k in prange(ranges.shape[0]):
-        thread = get_thread_id()
-        at = thread * SCRATCH
-        load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
-        gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, None, inverse_cell,
-                   ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
+    parallel_for(_gather_at, ranges.shape[0], (
+        stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base, grid))
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _gather_flip_at(k, stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch,
+                    base, grid, momentum, fraction):
+    thread = get_thread_id()
+    at = thread * SCRATCH
+    load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
+    load_change_tile(scratch, at + SECOND_TILE, grid, momentum, fraction, tile_slot, ranges[k, 2])
+    gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, fraction, inverse_cell,
+               ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
+
+
+@kernel(fastmath=False)
 def gather_flip(stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base,
                 grid, momentum, fraction):
     """As `gather`, but v_p <- a v_p + sum w (v_i - a momentum_i / m_i): a blend of FLIP (a) and PIC (1 - a)."""
-    for k in prange(ranges.shape[0]):
-        thread = get_thread_id()
-        at = thread * SCRATCH
-        load_tile(scratch, at, grid, tile_slot, ranges[k, 2])
-        load_change_tile(scratch, at + SECOND_TILE, grid, momentum, fraction, tile_slot, ranges[k, 2])
-        gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, stride, 0, fraction, inverse_cell,
-                   ranges[k, 0], ranges[k, 1], 0, scratch, at, base, 64 * thread)
+    parallel_for(_gather_flip_at, ranges.shape[0], (
+        stencil, offset, stride, shift, unit, velocity, affine, gradient, inverse_cell, ranges, tile_slot, scratch, base, grid,
+        momentum, fraction))

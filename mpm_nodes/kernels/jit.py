@@ -21,6 +21,8 @@ import llvmlite
 import numba
 from numba.extending import register_jitable
 
+from mpm_nodes.kernels.kernel_cache import KernelCache
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -45,16 +47,27 @@ numba.config.CACHE_DIR = str(CACHE_FOLDER)
 # omp starts a parallel loop in about a microsecond, tbb in 5 to 70: a substep starts dozens
 numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "boundscheck": False}
+# without wrappers for C, which nothing calls and which every caller of a function would compile again
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 
 
 def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
     """Compile a loop over particles or nodes. `fastmath=False` where NaN or infinity must be seen."""
 
     def decorate(function: Callable) -> Callable:
-        return numba.njit(parallel=parallel, fastmath=fastmath, **_OPTIONS)(function)
+        return _cached(numba.njit(parallel=parallel, fastmath=fastmath, **_OPTIONS)(function))
 
     return decorate if function is None else decorate(function)
+
+
+def part(function: Callable) -> Callable:
+    """Compile a function that kernels call and Python cannot: a large one, or the body of a `parallel_for`."""
+    return _cached(numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
+
+
+def _cached(dispatcher: Any) -> Any:
+    dispatcher._cache = KernelCache(dispatcher.py_func, CACHE_FOLDER)
+    return dispatcher
 
 
 def thread_count() -> int:
@@ -67,5 +80,5 @@ def most_threads() -> int:
     return numba.config.NUMBA_NUM_THREADS
 
 
-inline = register_jitable
+inline = register_jitable(no_cfunc_wrapper=True)
 """Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import lane_constant, load, spread_last, store, store_first, to_float, to_int
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import absolute, both, broadcast, const, hmax, maximum, rint, select
+from mpm_nodes.kernels.parallel import parallel_for
 
 LANE = lane_constant(range(WIDTH))
 VECTOR_X, VECTOR_Y, VECTOR_Z, NO_MASS = (
@@ -32,22 +32,30 @@ def _velocity_of(p, dt, gx, gy, gz, least_mass):
     return select(both(mass > broadcast(p, least_mass), NO_MASS(p) > zero), v, zero)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _update_grid_velocity_at(b, momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
+    for n in range(256 * b, 256 * b + 256, WIDTH):
+        p, f = load(momentum, n), load(force, n)
+        p = p + NO_MASS(p) * (broadcast(p, dt) * f)
+        store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
+
+
+@kernel(fastmath=False)
 def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
-    for b in prange(blocks):
-        for n in range(256 * b, 256 * b + 256, WIDTH):
-            p, f = load(momentum, n), load(force, n)
-            p = p + NO_MASS(p) * (broadcast(p, dt) * f)
-            store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
+    parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass))
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _divide_by_mass_at(b, momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
+    for n in range(256 * b, 256 * b + 256, WIDTH):
+        store(velocity, n, _velocity_of(load(momentum, n), dt, gx, gy, gz, least_mass))
+
+
+@kernel(fastmath=False)
 def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
-    for b in prange(blocks):
-        for n in range(256 * b, 256 * b + 256, WIDTH):
-            store(velocity, n, _velocity_of(load(momentum, n), dt, gx, gy, gz, least_mass))
+    parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gx, gy, gz, least_mass))
 
 
 @kernel(fastmath=False)
@@ -76,22 +84,30 @@ def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, lar
     largest[k, 0], largest[k, 1], largest[k, 2] = hmax(drift), hmax(displacement), hmax(speed)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _move_particles_at(k, offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
+    move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
+
+
+@kernel(fastmath=False)
 def move_particles(offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
     """Move particles by dt v and write what `move_run` tells of every range into `largest`, shape (ranges, 3).
 
     A particle that would move more than a cell stays, so that no offset can leave the tile before the caller has looked at
     `largest`; a NaN counts as infinite.
     """
-    for k in prange(ranges.shape[0]):
-        move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
+    parallel_for(_move_particles_at, ranges.shape[0], (offset, stride, unit, velocity, cells_per_velocity, ranges, largest))
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _largest_speeds_at(k, velocity, stride, ranges, largest):
+    speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
+
+
+@kernel(fastmath=False)
 def largest_speeds(velocity, stride, ranges, largest):
     """Write max |v|^2 of every range into `largest`, shape (ranges,); infinity where one is not a number."""
-    for k in prange(ranges.shape[0]):
-        speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
+    parallel_for(_largest_speeds_at, ranges.shape[0], (velocity, stride, ranges, largest))
 
 
 @kernel(fastmath=False)

@@ -184,7 +184,7 @@ def _keyed(b, s, y0, y1, y2, bodies):
     first = bodies.integer[b, KEY_LATTICES]
     if first == bodies.integer[b, KEY_LATTICES + 1] and first == bodies.integer[b, KEY_LATTICES + 3]:
         return sample_lattice(first, y0, y1, y2, bodies)
-    end, mix = 1, bodies.real[b, KEY_MIX + 1]
+    end, mix = np.int64(1), bodies.real[b, KEY_MIX + 1]
     if s < 1.0:
         if _same_pair(b, bodies.integer):
             mix = bodies.real[b, KEY_MIX] + s * (mix - bodies.real[b, KEY_MIX])
@@ -223,7 +223,7 @@ def _own_motion(b, y0, y1, y2, bodies):
     first = bodies.integer[b, KEY_LATTICES + 2]
     if first == bodies.integer[b, KEY_LATTICES + 3] and bodies.integer[b, HAS_VELOCITY] == 0:
         return 0.0, 0.0, 0.0
-    _, g0, g1, g2, v0, v1, v2, rate = _carried_keys(b, 1, bodies.real[b, KEY_MIX + 1], y0, y1, y2, bodies)
+    _, g0, g1, g2, v0, v1, v2, rate = _carried_keys(b, np.int64(1), bodies.real[b, KEY_MIX + 1], y0, y1, y2, bodies)
     squared = g0 * g0 + g1 * g1 + g2 * g2
     if bodies.integer[b, HAS_VELOCITY] == 0 and squared > 1e-12:
         # what the drift leaves over: along the normal the surface moves at -(d phi/dt) / |grad phi|

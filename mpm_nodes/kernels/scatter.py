@@ -21,12 +21,13 @@ added to the grid in eight colours of blocks, without atomics: sums do not depen
 
 from __future__ import annotations
 
-from numba import get_thread_id, prange
+from numba import get_thread_id
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import load, load_quarter, prefetch, store, transpose
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import broadcast, const, fma
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.tiles import RECORDS, ROW, SCRATCH, SLICE, TILE, add_tile, clear_tile
 from mpm_nodes.kernels.weights import (
     FRACTION,
@@ -334,7 +335,17 @@ def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, st
     _flush(rows, scratch, here)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _scatter_momentum_at(k, first, stencil, offset, stride, shift, unit, velocity, mass, ranges, colour_range, tile_slot, scratch,
+                         base, grid):
+    r, thread = colour_range[first + k], get_thread_id()
+    at = thread * SCRATCH
+    scatter_run(stencil, offset, stride, shift, unit, velocity, None, mass, None, 0, 0, None, 0.0, 0.0,
+                ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+    add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+
+
+@kernel(fastmath=False)
 def scatter_momentum(stencil, offset, stride, shift, unit, velocity, mass, ranges, colour_start, colour_range, tile_slot, scratch,
                      base, grid):
     """Add mass and momentum m v of every particle to the grid.
@@ -343,37 +354,47 @@ def scatter_momentum(stencil, offset, stride, shift, unit, velocity, mass, range
     """
     for colour in range(8):
         first = colour_start[colour]
-        for k in prange(colour_start[colour + 1] - first):
-            r, thread = colour_range[first + k], get_thread_id()
-            at = thread * SCRATCH
-            scatter_run(stencil, offset, stride, shift, unit, velocity, None, mass, None, 0, 0, None, 0.0, 0.0,
-                        ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
-            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+        parallel_for(_scatter_momentum_at, colour_start[colour + 1] - first, (
+            first, stencil, offset, stride, shift, unit, velocity, mass, ranges, colour_range, tile_slot, scratch, base, grid))
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _scatter_affine_momentum_at(k, first, stencil, offset, stride, shift, unit, velocity, affine, mass, cell_size, ranges,
+                                colour_range, tile_slot, scratch, base, grid):
+    r, thread = colour_range[first + k], get_thread_id()
+    at = thread * SCRATCH
+    scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, None, 0, 0, None, cell_size, 0.0,
+                ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+    add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+
+
+@kernel(fastmath=False)
 def scatter_affine_momentum(stencil, offset, stride, shift, unit, velocity, affine, mass, cell_size, ranges, colour_start,
                             colour_range, tile_slot, scratch, base, grid):
     """Add mass and momentum m (v + C (x_i - x_p)) of every particle to the grid."""
     for colour in range(8):
         first = colour_start[colour]
-        for k in prange(colour_start[colour + 1] - first):
-            r, thread = colour_range[first + k], get_thread_id()
-            at = thread * SCRATCH
-            scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, None, 0, 0, None, cell_size, 0.0,
-                        ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
-            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+        parallel_for(_scatter_affine_momentum_at, colour_start[colour + 1] - first, (
+            first, stencil, offset, stride, shift, unit, velocity, affine, mass, cell_size, ranges, colour_range, tile_slot,
+            scratch, base, grid))
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _scatter_force_at(k, first, stencil, offset, stride, shift, unit, stress, volume, cell_size, ranges, colour_range, tile_slot,
+                      scratch, base, grid):
+    r, thread = colour_range[first + k], get_thread_id()
+    at = thread * SCRATCH
+    scatter_run(stencil, offset, stride, shift, unit, None, None, None, stress, stride, 0, volume, cell_size,
+                -1.0 / cell_size, ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
+    add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+
+
+@kernel(fastmath=False)
 def scatter_force(stencil, offset, stride, shift, unit, stress, volume, cell_size, ranges, colour_start, colour_range, tile_slot,
                   scratch, base, grid):
     """Add - V0 tau grad w of every particle to the force grid."""
     for colour in range(8):
         first = colour_start[colour]
-        for k in prange(colour_start[colour + 1] - first):
-            r, thread = colour_range[first + k], get_thread_id()
-            at = thread * SCRATCH
-            scatter_run(stencil, offset, stride, shift, unit, None, None, None, stress, stride, 0, volume, cell_size,
-                        -1.0 / cell_size, ranges[r, 0], ranges[r, 1], 0, scratch, at, base, 64 * thread)
-            add_tile(scratch, at, grid, tile_slot, ranges[r, 2])
+        parallel_for(_scatter_force_at, colour_start[colour + 1] - first, (
+            first, stencil, offset, stride, shift, unit, stress, volume, cell_size, ranges, colour_range, tile_slot, scratch,
+            base, grid))

@@ -5,12 +5,11 @@ A tile is followed by a thread's weights and its sixteen particles' records, all
 
 from __future__ import annotations
 
-from numba import prange
-
-from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.jit import kernel, part
 from mpm_nodes.kernels.lane_memory import load, prefetch, spread_last, store
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import any_lane, broadcast, const, select
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.weights import WEIGHT_SCRATCH
 
 TILE = 2176
@@ -85,9 +84,13 @@ def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
                 store(scratch, tile + i * SLICE + j * ROW, load(grid, g) - share * p)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _clear_grid_at(g, grid, blocks):
+    for i in range(256 * g, 256 * g + 256):
+        grid[i] = 0
+
+
+@kernel(fastmath=False)
 def clear_grid(grid, blocks):
     """Set the first `blocks` grid blocks to zero."""
-    for g in prange(blocks):
-        for i in range(256 * g, 256 * g + 256):
-            grid[i] = 0
+    parallel_for(_clear_grid_at, blocks, (grid, blocks))

@@ -109,14 +109,15 @@ _HEAD = '''"""Loops over particles for the law "{id}", written by mpm_nodes.mate
 import sys
 
 import numpy as np
-from numba import get_thread_id, prange
+from numba import get_thread_id
 
 from mpm_nodes.kernels import mat3, tearing
 from mpm_nodes.kernels.gather import gather_run
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first
 from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, select
 from mpm_nodes.kernels.motion import move_run
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
 
@@ -142,11 +143,16 @@ def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shif
             {store_first_stress}
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def stress_block(k, {state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
+    stress_in({state_names}, velocity_gradient, scale, tau, stride, np.int64(0), stride, segments[k, 0], segments[k, 1],
+              np.int64(0), coeffs, dt)
+
+
+@kernel(fastmath=False)
 def stress({state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
-    for k in prange(segments.shape[0]):
-        stress_in({state_names}, velocity_gradient, scale, tau, stride, np.int64(0), stride, segments[k, 0], segments[k, 1],
-                  np.int64(0), coeffs, dt)
+    parallel_for(stress_block, segments.shape[0],
+                 ({state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt))
 '''
 
 _ADVANCE = '''
@@ -165,11 +171,16 @@ def advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, star
             {store_first_state}
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def advance_block(k, {state_names}, velocity_gradient, stride, segments, coeffs, dt):
+    advance_in({state_names}, velocity_gradient, stride, np.int64(0), stride, segments[k, 0], segments[k, 1], np.int64(0),
+               coeffs, dt)
+
+
+@kernel(fastmath=False)
 def advance({state_names}, velocity_gradient, stride, segments, coeffs, dt):
-    for k in prange(segments.shape[0]):
-        advance_in({state_names}, velocity_gradient, stride, np.int64(0), stride, segments[k, 0], segments[k, 1], np.int64(0),
-                   coeffs, dt)
+    parallel_for(advance_block, segments.shape[0],
+                 ({state_names}, velocity_gradient, stride, segments, coeffs, dt))
 '''
 
 _PROJECT = '''
@@ -185,10 +196,15 @@ def project_in({state_names}, scale, stride, start, end, coeffs, dt):
             {store_first_state}
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def project_block(k, {state_names}, scale, stride, segments, coeffs, dt):
+    project_in({state_names}, scale, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+
+
+@kernel(fastmath=False)
 def project({state_names}, scale, stride, segments, coeffs, dt):
-    for k in prange(segments.shape[0]):
-        project_in({state_names}, scale, stride, segments[k, 0], segments[k, 1], coeffs, dt)
+    parallel_for(project_block, segments.shape[0],
+                 ({state_names}, scale, stride, segments, coeffs, dt))
 '''
 
 _LIMITS = '''
@@ -216,11 +232,16 @@ def limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride
             out[k, j] = np.inf
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def limits_block(k, {state_names}, velocity_gradient, scale, stride, segments, coeffs, out):
+    limits_in({state_names}, velocity_gradient, stride, np.int64(0), scale, stride, segments[k, 0], segments[k, 1], coeffs,
+              out, k)
+
+
+@kernel(fastmath=False)
 def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, out):
-    for k in prange(segments.shape[0]):
-        limits_in({state_names}, velocity_gradient, stride, np.int64(0), scale, stride, segments[k, 0], segments[k, 1], coeffs,
-                  out, np.int64(k))
+    parallel_for(limits_block, segments.shape[0],
+                 ({state_names}, velocity_gradient, scale, stride, segments, coeffs, out))
 '''
 
 

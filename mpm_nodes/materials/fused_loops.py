@@ -17,27 +17,35 @@ LOCAL_ROWS = 9
 """Rows of the scratch of each thread: enough for the velocity gradient."""
 
 _SCATTER = '''
-@kernel(parallel=True, fastmath=False)
+@part
+def scatter_{name}_block(k, first, last, {state_names}, velocity_gradient, scale, tau, local, stencil, offset, stride, shift, unit,
+                         velocity, {affine}mass, volume, cell_size, coeffs, dt, segments, colour_range, tile_slot, scratch, base,
+                         momentum{force}{tear_arguments}):
+    r, thread = colour_range[first + k], get_thread_id()
+    start, end, at = segments[r, 0], segments[r, 1], thread * SCRATCH
+    ahead = segments[colour_range[min(first + k + 1, last - 1)], 0] - start
+    tau_stride, tau_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
+    {detect}
+    stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, ahead, coeffs, dt)
+    {limit}
+    {scatter}
+
+
+@kernel(fastmath=False)
 def scatter_{name}({state_names}, velocity_gradient, scale, tau, local, stencil, offset, stride, shift, unit, velocity, {affine}
                    mass, volume, cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base,
                    momentum{force}{tear_arguments}):
     for colour in range(8):
-        first = colour_start[colour]
-        for k in prange(colour_start[colour + 1] - first):
-            r, thread = colour_range[first + k], get_thread_id()
-            start, end, at = segments[r, 0], segments[r, 1], thread * SCRATCH
-            following = min(first + k + 1, colour_start[colour + 1] - 1)
-            ahead = segments[colour_range[following], 0] - start
-            tau_stride, tau_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
-            {detect}
-            stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, ahead, coeffs, dt)
-            {limit}
-            {scatter}
+        first, last = colour_start[colour], colour_start[colour + 1]
+        parallel_for(scatter_{name}_block, last - first, (
+            first, last, {state_names}, velocity_gradient, scale, tau, local, stencil, offset, stride, shift, unit, velocity,
+            {affine}mass, volume, cell_size, coeffs, dt, segments, colour_range, tile_slot, scratch, base,
+            momentum{force}{tear_arguments}))
 '''
 
 _WITH_FORCES = (
     "scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, tau, tau_stride, tau_shift, volume, cell_size,",
-    "            -dt / cell_size, start, end, ahead, scratch, at, base, 64 * thread)",
+    "    -dt / cell_size, start, end, ahead, scratch, at, base, 64 * thread)",
     "add_tile(scratch, at, momentum, tile_slot, segments[r, 2])",
 )
 _APART = (
@@ -50,29 +58,37 @@ _APART = (
 )
 
 _GATHER = '''
-@kernel(parallel=True, fastmath=False)
+@part
+def gather_and_update{suffix}_block(
+        k, {state_names}, velocity, affine, velocity_gradient, local, scale, stencil, offset, stride, shift, inverse_unit, unit,
+        cell_size, coeffs, dt, moves, segments, tile_slot, scratch, base, grid, strain, largest{flip_arguments}{tear_arguments}):
+    thread = get_thread_id()
+    start, end, at = segments[k, 0], segments[k, 1], thread * SCRATCH
+    following = min(k + 1, segments.shape[0] - 1)
+    ahead = segments[following, 0] - start
+    L_stride, L_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
+    load_tile(scratch, at, grid, tile_slot, segments[k, 2])
+    prefetch_tile(grid, tile_slot, segments[following, 2])
+    {load_change}
+    gather_run(stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, L_stride, L_shift,
+               {fraction}, 1.0 / cell_size, start, end, ahead, scratch, at, base, 64 * thread)
+    {limit}
+    advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, coeffs, dt)
+    {total}
+    {project}
+    {recover}
+    limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, strain, k)
+    if moves:
+        move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, k)
+
+
+@kernel(fastmath=False)
 def gather_and_update{suffix}({state_names}, velocity, affine, velocity_gradient, local, scale, stencil, offset, stride, shift,
                       inverse_unit, unit, cell_size, coeffs, dt, moves, segments, tile_slot, scratch, base, grid, strain,
                       largest{flip_arguments}{tear_arguments}):
-    for k in prange(segments.shape[0]):
-        thread = get_thread_id()
-        start, end, at = segments[k, 0], segments[k, 1], thread * SCRATCH
-        following = min(k + 1, segments.shape[0] - 1)
-        ahead = segments[following, 0] - start
-        L_stride, L_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
-        load_tile(scratch, at, grid, tile_slot, segments[k, 2])
-        prefetch_tile(grid, tile_slot, segments[following, 2])
-        {load_change}
-        gather_run(stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, L_stride, L_shift,
-                   {fraction}, 1.0 / cell_size, start, end, ahead, scratch, at, base, 64 * thread)
-        {limit}
-        advance_in({state_names}, velocity_gradient, L_stride, L_shift, stride, start, end, ahead, coeffs, dt)
-        {total}
-        {project}
-        {recover}
-        limits_in({state_names}, velocity_gradient, L_stride, L_shift, scale, stride, start, end, coeffs, strain, np.int64(k))
-        if moves:
-            move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, np.int64(k))
+    parallel_for(gather_and_update{suffix}_block, segments.shape[0], (
+        {state_names}, velocity, affine, velocity_gradient, local, scale, stencil, offset, stride, shift, inverse_unit, unit,
+        cell_size, coeffs, dt, moves, segments, tile_slot, scratch, base, grid, strain, largest{flip_arguments}{tear_arguments}))
 '''
 
 
@@ -100,7 +116,7 @@ def fused_source(projects: bool, pieces: Mapping[str, str], tears: bool = False)
 
 
 def _scatter(state_names: str, name: str, affine: str, force: str, lines: tuple[str, ...], stages: Mapping[str, str]) -> str:
-    calls = ("\n" + 12 * " ").join(lines).replace("{affine_or_none}", "affine" if affine else "None")
+    calls = ("\n" + 4 * " ").join(lines).replace("{affine_or_none}", "affine" if affine else "None")
     return _SCATTER.format(state_names=state_names, name=name + stages["suffix"], affine=affine, force=force, scatter=calls,
                            **{key: stages[key] for key in ("tear_arguments", "detect", "limit")})
 

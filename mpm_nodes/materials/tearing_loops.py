@@ -27,10 +27,14 @@ def detect_tears_in({state_names}, total, weak, stride, start, end, ahead, thres
         store_first(weak, i, select(torn, const(flag, 1), const(flag, 0)), end - i)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def detect_tears_block(k, {state_names}, total, weak, stride, segments, threshold):
+    detect_tears_in({state_names}, total, weak, stride, segments[k, 0], segments[k, 1], np.int64(0), threshold)
+
+
+@kernel(fastmath=False)
 def detect_tears({state_names}, total, weak, stride, segments, threshold):
-    for k in prange(segments.shape[0]):
-        detect_tears_in({state_names}, total, weak, stride, segments[k, 0], segments[k, 1], np.int64(0), threshold)
+    parallel_for(detect_tears_block, segments.shape[0], ({state_names}, total, weak, stride, segments, threshold))
 
 
 @inline
@@ -47,11 +51,16 @@ def limit_deformation_in({state_names}, velocity_gradient, L_stride, L_shift, we
         tearing.store_matrix(velocity_gradient, L_stride, L_shift + i, mat3.choose(torn, limited, L), end - i)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def limit_deformation_block(k, {state_names}, velocity_gradient, weak, stride, segments, dt, alg11_expansion):
+    limit_deformation_in({state_names}, velocity_gradient, stride, np.int64(0), weak, stride, segments[k, 0], segments[k, 1],
+                         dt, alg11_expansion)
+
+
+@kernel(fastmath=False)
 def limit_deformation({state_names}, velocity_gradient, weak, stride, segments, dt, alg11_expansion):
-    for k in prange(segments.shape[0]):
-        limit_deformation_in({state_names}, velocity_gradient, stride, np.int64(0), weak, stride, segments[k, 0], segments[k, 1],
-                             dt, alg11_expansion)
+    parallel_for(limit_deformation_block, segments.shape[0],
+                 ({state_names}, velocity_gradient, weak, stride, segments, dt, alg11_expansion))
 
 
 @inline
@@ -65,10 +74,14 @@ def recover_plasticity_in({state_names}, total, stride, start, end, exponent, re
             tearing.store_matrix(total, stride, i, F, end - i)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def recover_plasticity_block(k, {state_names}, total, stride, segments, exponent, rest):
+    recover_plasticity_in({state_names}, total, stride, segments[k, 0], segments[k, 1], exponent, rest)
+
+
+@kernel(fastmath=False)
 def recover_plasticity({state_names}, total, stride, segments, exponent, rest):
-    for k in prange(segments.shape[0]):
-        recover_plasticity_in({state_names}, total, stride, segments[k, 0], segments[k, 1], exponent, rest)
+    parallel_for(recover_plasticity_block, segments.shape[0], ({state_names}, total, stride, segments, exponent, rest))
 '''
 
 

@@ -123,9 +123,13 @@ def solve(
 def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], time_scale: float, gravity: Vec3,
                    dt_min: float, dt_max: float) -> None:
     """Run substeps until the frame ends, sampling keyed knobs at every one."""
+    from mpm_nodes.solver import cold_start
+
     begin, length = solver.time, ctx.frame_duration * time_scale
     end, shot_begin = begin + length, ctx.time - ctx.frame_duration
     solver.set_colliders(colliders, clock=(begin, shot_begin, time_scale))
+    if cold_start.is_cold(solver):
+        ctx.report("note", message=cold_start.NOTICE)
     # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
     solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context

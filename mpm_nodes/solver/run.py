@@ -29,6 +29,7 @@ from mpm_nodes.kernels.weights import DRIFT_LIMIT
 from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.checked import run_checked
+from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import source_of
 from mpm_nodes.solver.fusions import FUSIONS
@@ -94,6 +95,7 @@ class SubstepSolver:
             origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
         unfused = self.plan
         self.plan = fused(unfused, FUSIONS) if fuse else unfused
+        self.recipe, self.fuse = substeps, fuse
         self.particles.laws = laws
         self.transient = _transient(self.plan) - columns - set(ALWAYS)
         self.grid = GridStore(self.particles)
@@ -135,6 +137,7 @@ class SubstepSolver:
         self._dispatch = self.plan.bind(
             {"particles": self.particles, "grid": self.grid, "colliders": self.colliders}, self.step_context)
 
+    @compiled_in_two
     def step(self, dt: float | None = None, *, time_left: float = np.inf, frame: float = 0.0,
              check_cancel: Callable[[], None] = lambda: None, keep: bool = True) -> float:
         """Run one substep and return its length [s].
