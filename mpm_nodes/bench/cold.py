@@ -1,4 +1,7 @@
-"""How long the kernels of a row take to compile: in a process of its own, with an empty cache."""
+"""How long the kernels of a row take to compile: in a process of its own, with an empty cache, helped as any solve is.
+
+See `solver.cold_start`; MPM_NODES_COMPILE_HELPER=0 measures one process alone.
+"""
 
 from __future__ import annotations
 

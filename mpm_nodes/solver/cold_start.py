@@ -100,8 +100,11 @@ def _cores() -> int:
 
 def _start(solver: Any) -> subprocess.Popen | None:
     """Start a helper, or return None where it could not help."""
-    jit.CACHE_FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    if os.environ.get(SWITCH) == "0" or _cores() < 2 or not sys.executable or not os.access(jit.CACHE_FOLDER.parent, os.W_OK):
+    if os.environ.get(SWITCH) == "0" or _cores() < 2 or not sys.executable:
+        return None
+    with contextlib.suppress(OSError):
+        jit.CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
+    if not os.access(jit.CACHE_FOLDER, os.W_OK):
         return None
     try:
         task = pickle.dumps(_task(solver))
