@@ -71,6 +71,7 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "uniform_smore", "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak.",
             "Y15 figure 10", _paper("press", 202_278, 111.9, 1.6e-3, 1e-5), figures.uniform_smore,
+            sheet=(1, 9, 16, 24, 36, 42, 46, 50, 62),
         ),
         Sample(
             "toasted_smore", "A marshmallow with a stiff toasted shell is crushed: the shell cracks, the soft core flows out.",
