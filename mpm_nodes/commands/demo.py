@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.resources
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from mpm_nodes.commands import cook
@@ -35,13 +36,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def contact_sheet(folder: Path, args: argparse.Namespace, show: str | None = None) -> Path | None:
-    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn. `show`: points or surface."""
+def contact_sheet(
+    folder: Path, args: argparse.Namespace, show: str | None = None, frames: Sequence[int] | None = None
+) -> Path | None:
+    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s)."""
     from mpm_nodes.preview import render_cache
 
     try:
         progress = show_progress if args.events == "console" else None
-        return render_cache(folder, engine=args.engine, progress=progress, show=show).contact_sheet
+        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, show=show).contact_sheet
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

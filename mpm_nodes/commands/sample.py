@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
         again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
         again += "".join(f" --set {text}" for text in args.overrides)
         result = cook.cook(graph, args, out, f"{again} --resume", progress)
-    sheet = contact_sheet(result.revision_folder, args, sample.show)
+    chosen = sample.sheet if args.size == "quick" and set(sample.sheet) <= set(result.frames) else ()
+    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None)
     shot = shot_of(result, graph, progress)
     found = figures_of(shot, sample, args)
     record = write_figures(result.revision_folder, sample, args, found, progress)

@@ -42,6 +42,7 @@ class Sample:
         paper: Its large size; None where the source states none.
         figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
+        sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Sample:
     paper: PaperSize | None
     figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
+    sheet: tuple[int, ...] = ()
 
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
@@ -64,10 +66,12 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "shaving_foam", "A dollop of shaving cream under a block that swings to and fro: it jiggles, necks, tears and falls.",
             "Y15 figures 1 and 3", _paper("shake", 54_695, 57.5, 3e-3, 1e-5), figures.shaving_foam,
+            sheet=(1, 9, 13, 16, 18, 20, 23, 26, 55),
         ),
         Sample(
             "uniform_smore", "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak.",
             "Y15 figure 10", _paper("press", 202_278, 111.9, 1.6e-3, 1e-5), figures.uniform_smore,
+            sheet=(1, 9, 16, 24, 36, 42, 46, 50, 62),
         ),
         Sample(
             "toasted_smore", "A marshmallow with a stiff toasted shell is crushed: the shell cracks, the soft core flows out.",
@@ -76,10 +80,12 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "pie", "A whipped-cream pie is thrown at a monkey's head: it splashes, tears, and chunks stay on the face.",
             "Y15 figure 12", _paper("throw", 725_052, 245.7, 1.6e-3, 1e-5), figures.pie,
+            sheet=(1, 3, 5, 7, 9, 11, 14, 18, 27),
         ),
         Sample(
             "spheres", "Two spheres that differ in the power of their flow law alone: one flows on impact, oobleck rebounds.",
             "Y15 figure 13", _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)), figures.spheres, "points",
+            (1, 3, 5, 7, 9, 12, 16, 22, 33),
         ),
         Sample(
             "pachinko", "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
