@@ -152,12 +152,22 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
     solver.time = end
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - clock, stages=spent)
+    _report_changes(ctx, step.report)
     for name, count, depth in solver.colliders.report(solver.particles):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)
         if depth > 0.5 * solver.cell_size:
             ctx.report("warning", where=name, message=f"{count} particles are inside collider '{name}', up to {depth:.3g} m "
                        f"deep; lower choose_time_step.cfl or the cell size if it shows")
+
+
+def _report_changes(ctx: FrameContext, report: Mapping[str, Any]) -> None:
+    """Publish what stages removed, put in or merged in this frame."""
+    removed, resampling = report.get("removed"), report.get("resampling")
+    if removed is not None and removed.frame == ctx.frame and removed.total.particles:
+        ctx.report("removed", particles=removed.total.particles, mass=removed.total.mass, momentum=removed.total.momentum)
+    if resampling is not None and resampling["frame"] == ctx.frame:
+        ctx.report("resampling", **{name: value for name, value in resampling.items() if name != "frame"})
 
 
 def _memory(

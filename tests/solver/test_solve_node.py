@@ -269,3 +269,17 @@ def test_unknown_substep_settings_are_refused_before_the_run():
     graph.nodes["sim"].knobs["substeps"] = {"preset": "explicit_apic", "set": {"kernl": "cubic"}}
     with pytest.raises(GraphError, match=r"sim.substeps.kernl: .*kernel"):
         execute(graph)
+
+
+def test_what_foam_puts_in_and_takes_out_is_reported():
+    """Each frame of a cream thrown on the ground tells of its resampling: counts that explain the number of particles."""
+    events = []
+    foam = {"preset": "continuum_foam", "set": {"resampling_interval": 5}}
+    graph = shot(end=4, cell_size=0.05, centre=(0.0, 0.2, 0.0), velocity=(0.0, -3.0, 0.0), material="material_herschel_bulkley",
+                 colliders=[("ground", "collide_plane", {})], substeps=foam, fps=120.0)
+    result = execute(graph, on_event=events.append)
+    told = [event for event in events if event["event"] == "resampling"]
+    assert len(told) == 3 and all(event["calls"] > 0 for event in told)
+    count = 6**3 * 8 + sum(event["inserted"] - event["merged"] for event in told)
+    assert len(result.outputs["sim"]["particles"]) == count
+    assert not [event for event in events if event["event"] == "removed"]  # it never tears: nothing to remove
