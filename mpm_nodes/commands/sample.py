@@ -14,6 +14,10 @@ from mpm_nodes.commands import cook
 from mpm_nodes.commands.demo import contact_sheet
 
 
+STUDY_FRAMES = 21
+"""A third of a second: impact, flight and second contact."""
+
+
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     from mpm_nodes.samples.index import SIZES
@@ -214,7 +218,7 @@ def solved(sample: Any, args: argparse.Namespace, factor: float, seed: int) -> t
     graph.set("settings.cell_size", cell)
     for ball in ("viscoplastic_ball", "oobleck_ball"):
         graph.set(f"{ball}.seed", seed)
-    evaluator, frames = Evaluator(graph), range(graph.settings.start, graph.settings.end + 1)
+    evaluator, frames = Evaluator(graph), range(graph.settings.start, graph.settings.start + STUDY_FRAMES)
     kept = {frame: evaluator.value("drop.particles", frame) for frame in frames}
 
     def positions(frame: int, material: int) -> Any:
