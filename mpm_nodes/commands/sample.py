@@ -13,7 +13,6 @@ from typing import Any
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.demo import contact_sheet
 
-
 STUDY_FRAMES = 21
 """A third of a second: impact, flight and second contact."""
 
