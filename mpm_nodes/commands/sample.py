@@ -13,7 +13,6 @@ from typing import Any
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.demo import contact_sheet
 
-
 STUDY_FRAMES = 21
 """A third of a second: impact, flight and second contact."""
 
@@ -150,7 +149,7 @@ def print_stages(progress: Any) -> None:
     total = sum(spent.values())
     if not total:
         return
-    print(f"time by stage (fused stages count as one), {total:.1f} s in {len(progress.settled())} frames")
+    print(f"time by stage (--no-fuse tells fused ones apart), {total:.1f} s in {len(progress.settled())} frames")
     for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
         if seconds > 0.0005 * total:
             print(f"  {100.0 * seconds / total:5.1f} %  {name}")
