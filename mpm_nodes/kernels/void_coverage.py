@@ -28,7 +28,7 @@ POINTS, MARGIN = 34, 10
 ROW = POINTS + 2 * MARGIN
 HALF_DIAGONAL = np.float32(0.2166)
 """No point is further from the nearest one of the lattice [r]."""
-QUARTER, SLACK = np.float32(0.25), np.float32(1.0 / 64.0)
+HALF, SLACK = np.float32(0.5), np.float32(1.0 / 64.0)
 CLIMB, STEPS = np.float32(0.35), 10
 """How far a climb may lead [r], and its steps."""
 WAYS = np.zeros((3, 16), np.float32)
@@ -80,7 +80,7 @@ def is_free(bins, slot, i, j, k, x, y, z, square):
 def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
     """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
 
-    A cell is open where a point that no sphere of `radius` holds is found in it or r / 4 from it, less than that from where it is
+    A cell is open where a point that no sphere of `radius` holds is found in it or r / 2 from it, less than that from where it is
     deeper than `depth`: one of a lattice of 4^3 points in each cell of edge r, or one that a climb reaches from a local maximum,
     on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
     is narrower than about r / 16 and is left.
@@ -127,7 +127,7 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
                 if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
                     x, y, z = _lattice(a), _lattice(b), _lattice(c)
                     x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
-                    if value > radius * radius and _depth_at(corners, x, y, z) > depth - QUARTER:
+                    if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
                         _open_around(bins, slot, x, y, z, opened)
 
 
@@ -176,11 +176,11 @@ def _is_deep(corners, i, j, k, depth):
 
 @inline
 def _open_around(bins, slot, x, y, z, opened):
-    """Open the cells of edge r / 2 that hold points r / 4 around (x, y, z)."""
-    x, y, z, half = x + x, y + y, z + z, np.float32(0.5)
-    for i in range(int(np.floor(x - half)), int(np.floor(x + half)) + 1):
-        for j in range(int(np.floor(y - half)), int(np.floor(y + half)) + 1):
-            for k in range(int(np.floor(z - half)), int(np.floor(z + half)) + 1):
+    """Open the cells of edge r / 2 that hold points r / 2 around (x, y, z)."""
+    x, y, z, one = x + x, y + y, z + z, np.float32(1.0)
+    for i in range(int(np.floor(x - one)), int(np.floor(x + one)) + 1):
+        for j in range(int(np.floor(y - one)), int(np.floor(y + one)) + 1):
+            for k in range(int(np.floor(z - one)), int(np.floor(z + one)) + 1):
                 q = bins.near[slot, ((i + 16) >> 4) * 9 + ((j + 16) >> 4) * 3 + ((k + 16) >> 4)]
                 if q >= 0:
                     opened[q, ((i & 15) << 8) + ((j & 15) << 4) + (k & 15)] = 1

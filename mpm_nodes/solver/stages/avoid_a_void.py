@@ -17,8 +17,9 @@ COVERAGE = math.sqrt(3.0) / 2.0 + 0.01
 @stage(label="Avoid a Void")
 def avoid_a_void(
     particles: A[
-        Particles, Reads("position", "velocity", "mass", "volume", "material", "velocity_gradient", "stiffness_scale", LAW_STATE),
-        Reads("affine", when=("transfer", Transfer.APIC)), Writes("id", "mass", "volume"),
+        Particles,
+        Reads("id", "position", "velocity", "mass", "volume", "material", "velocity_gradient", "stiffness_scale", LAW_STATE),
+        Reads("affine", when=("transfer", Transfer.APIC)), Writes("id", "position", "mass", "volume"),
     ],
     step: StepContext,
     *,
