@@ -80,7 +80,7 @@ def is_free(bins, slot, i, j, k, x, y, z, square):
 def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
     """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
 
-    A cell is open where a point that no sphere of `radius` holds is found in it or r / 2 from it, less than that from where it is
+    A cell is open where a point that no sphere of `radius` holds is found in it or near it, less than r / 2 from where it is
     deeper than `depth`: one of a lattice of 4^3 points in each cell of edge r, or one that a climb reaches from a local maximum,
     on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
     is narrower than about r / 16 and is left.
@@ -128,7 +128,7 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
                     x, y, z = _lattice(a), _lattice(b), _lattice(c)
                     x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
                     if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
-                        _open_around(bins, slot, x, y, z, opened)
+                        _open_around(bins, slot, x, y, z, _reach(np.sqrt(value) - radius), opened)
 
 
 @inline
@@ -175,9 +175,15 @@ def _is_deep(corners, i, j, k, depth):
 
 
 @inline
-def _open_around(bins, slot, x, y, z, opened):
-    """Open the cells of edge r / 2 that hold points r / 2 around (x, y, z)."""
-    x, y, z, one = x + x, y + y, z + z, np.float32(1.0)
+def _reach(gap):
+    """Return how far a gap may reach from a point of it that is `gap` away from all spheres: more than three times that."""
+    return min(HALF, np.float32(0.15) + np.float32(3.0) * gap)
+
+
+@inline
+def _open_around(bins, slot, x, y, z, reach, opened):
+    """Open the cells of edge r / 2 that hold points up to `reach` from (x, y, z) along the axes."""
+    x, y, z, one = x + x, y + y, z + z, reach + reach
     for i in range(int(np.floor(x - one)), int(np.floor(x + one)) + 1):
         for j in range(int(np.floor(y - one)), int(np.floor(y + one)) + 1):
             for k in range(int(np.floor(z - one)), int(np.floor(z + one)) + 1):

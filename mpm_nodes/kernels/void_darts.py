@@ -269,11 +269,10 @@ def _is_inside_one(bins, tree, w, x, y, z, width, radius):
     """Tell whether one covering sphere, of a particle or a new sample, holds all corners of a cell of level 3 or more."""
     half = np.float32(0.5) * width
     x, y, z = x + half, y + half, z + half
-    square = radius * radius
-    i, j, k = int(x), int(y), int(z)
-    for a in range(i - 1, i + 2):
-        for b in range(j - 1, j + 2):
-            for c in range(k - 1, k + 2):
+    square, reach = radius * radius, radius - half
+    for a in range(int(np.floor(x - reach)), int(np.floor(x + reach)) + 1):
+        for b in range(int(np.floor(y - reach)), int(np.floor(y + reach)) + 1):
+            for c in range(int(np.floor(z - reach)), int(np.floor(z + reach)) + 1):
                 n, cell = in_block(a, b, c)
                 slot = bins.near[tree.slot[w], n]
                 if slot < 0:

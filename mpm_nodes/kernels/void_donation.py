@@ -22,6 +22,9 @@ from numba import prange
 
 from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_memory import load, store
+from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.lanes import broadcast, fma
 from mpm_nodes.kernels.void_bins import Bins, in_block
 from mpm_nodes.kernels.void_darts import Samples
 from mpm_nodes.kernels.weights import by_width, weights
@@ -217,31 +220,49 @@ def _along(stencil, u):
 
 
 @kernel(parallel=True)
-def stack_rows(array, stride, rows, ranges, first_row, fields, column):
-    """Write the rows of an attribute side by side, from `column` on, for the particles of some runs."""
+def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, width):
+    """Write attributes of the particles of some runs side by side: 1, then their rows, then determinants, then zeros.
+
+    Args:
+        arrays: Tuple of the attributes' arrays.
+        rows: Rows of each.
+        stride: Distance of rows.
+        determinants: Columns where matrices start whose determinants are wanted.
+        ranges: (begin, end, ...) of every run.
+        first_row: Where each run starts in `fields`, counted in particles.
+        fields: Values, `width` a particle, flat.
+        width: A multiple of sixteen.
+    """
     for run in prange(ranges.shape[0]):
-        _stack_run(array, stride, rows, ranges[run, 0], ranges[run, 1], first_row[run], fields, column)
+        _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
 
 
 @inline
-def _stack_run(array, stride, rows, begin, end, first_row, fields, column):
-    for p in range(begin, end):
-        for row in range(rows):
-            fields[first_row + p - begin, column + row] = array[row * stride + p]
-
-
-@kernel(parallel=True)
-def stack_determinants(ranges, first_row, fields, column, to):
-    """Write the determinants of the matrices from `column` on into column `to`."""
-    for run in prange(ranges.shape[0]):
-        for row in range(first_row[run], first_row[run] + ranges[run, 1] - ranges[run, 0]):
-            f = fields[row, column : column + 9]
-            fields[row, to] = mat3.det((f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]))
+def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields, width):
+    start = first_row * width
+    for p in range(end - begin):
+        fields[start + p * width] = 1
+    column = 1
+    for a in range(len(arrays)):
+        array = arrays[a]
+        for row in range(rows[a]):
+            for p in range(end - begin):
+                fields[start + p * width + column] = array[row * stride + begin + p]
+            column += 1
+    for d in range(determinants.size):
+        for p in range(end - begin):
+            f = fields[start + p * width + determinants[d] : start + p * width + determinants[d] + 9]
+            fields[start + p * width + column] = mat3.det((f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]))
+        column += 1
+    for c in range(column, width):
+        for p in range(end - begin):
+            fields[start + p * width + c] = 0
 
 
 @kernel(parallel=True, fastmath=False)
-def add_to_nodes(stencil, offset, stride, inverse_unit, mass, fields, first_row, ranges, near, of_slot, chosen, sums):
-    """Add w m and w m q of some runs of particles to the nodes of their places; runs of one call must not share nodes.
+def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen,
+                 sums):
+    """Add w m times the values of some runs of particles to the nodes of their places; the runs must not share nodes.
 
     Args:
         stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
@@ -249,39 +270,52 @@ def add_to_nodes(stencil, offset, stride, inverse_unit, mass, fields, first_row,
         stride: Distance of rows.
         inverse_unit: Cells per unit of the offsets.
         mass: Rows of the mass [kg].
-        fields: Field values, one row a particle of the runs, shape (particles, K).
-        first_row: Row of `fields` where each run starts.
+        arrays: The attributes, as for `stack_rows`.
+        rows: Rows of each.
+        determinants: Columns where matrices start whose determinants are wanted.
+        width: Values a particle, and a node.
         ranges: (begin, end, slot) of every run.
         near: Neighbours of the places.
         of_slot: Place of each slot.
         chosen: Which of the runs to take.
-        sums: Sums, shape (places, 64, K + 1), the mass first.
+        sums: Sums, 64 nodes of `width` values a place, flat; the first is the mass.
     """
     for c in prange(chosen.size):
         run = chosen[c]
-        _add_run(stencil, offset, stride, inverse_unit, mass, fields, first_row[run], ranges[run, 0], ranges[run, 1],
-                 near[of_slot[ranges[run, 2]]], sums)
+        begin, end = ranges[run, 0], ranges[run, 1]
+        fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
+        _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
+        _add_run(stencil, offset, stride, inverse_unit, mass, fields, np.int64(width), begin, end, near[of_slot[ranges[run, 2]]],
+                 sums)
+
+
+@kernel(fastmath=False)
+def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, sums):
+    shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)
+    for p in range(begin, end):
+        count = _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares, places)
+        for column in range(0, width, WIDTH):
+            given = load(fields, (p - begin) * width + column)
+            for n in range(count):
+                at = places[n] + column
+                store(sums, at, fma(given, broadcast(given, shares[n]), load(sums, at)))
 
 
 @inline
-def _add_run(stencil, offset, stride, inverse_unit, mass, fields, row, begin, end, near, sums):
-    values = sums.shape[2]
-    for p in range(begin, end):
-        given = fields[row + p - begin]
-        u, v, w = (offset[p] * inverse_unit + 3.5, offset[stride + p] * inverse_unit + 3.5,
-                   offset[2 * stride + p] * inverse_unit + 3.5)
-        wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
-        i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
-        for a in range(len(stencil)):
-            for b in range(len(stencil)):
-                flat = wx[a] * wy[b] * mass[p]
-                for c in range(len(stencil)):
-                    n, node = _node(i + a, j + b, k + c)
-                    target = sums[near[n], node]
-                    share = sums.dtype.type(flat * wz[c])
-                    target[0] += share
-                    for value in range(1, values):
-                        target[value] += share * given[value - 1]
+def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares, places):
+    """List w m of each node of a particle's stencil, and where its values start; return how many nodes there are."""
+    u, v, w = (offset[p] * inverse_unit + 3.5, offset[stride + p] * inverse_unit + 3.5, offset[2 * stride + p] * inverse_unit + 3.5)
+    wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
+    i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
+    count = 0
+    for a in range(len(stencil)):
+        for b in range(len(stencil)):
+            flat = wx[a] * wy[b] * mass[p]
+            for c in range(len(stencil)):
+                n, node = _node(i + a, j + b, k + c)
+                shares[count], places[count] = flat * wz[c], (64 * np.int64(near[n]) + node) * width
+                count += 1
+    return count
 
 
 @inline
@@ -291,7 +325,7 @@ def _node(i, j, k):
 
 
 @kernel(parallel=True, fastmath=False)
-def average_at(stencil, place, position, near, sums, averages):
+def average_at(stencil, place, position, near, sums, width, averages):
     """Write sum w_i q_i / sum w_i over the nodes with mass, for points in cells from their block's low corner.
 
     Args:
@@ -300,6 +334,7 @@ def average_at(stencil, place, position, near, sums, averages):
         position: Points in cells from grid node (0, 0, 0) of their block, shape (n, 3).
         near: Neighbours of the places.
         sums: What `add_to_nodes` filled.
+        width: Values a node.
         averages: Averages, shape (n, K); zero where no node has mass.
     """
     for n in prange(place.size):
@@ -313,12 +348,12 @@ def average_at(stencil, place, position, near, sums, averages):
             for b in range(len(stencil)):
                 for c in range(len(stencil)):
                     side, node = _node(i + a, j + b, k + c)
-                    source = sums[near[place[n], side], node]
-                    if source[0] > 0:
+                    source = (64 * np.int64(near[place[n], side]) + node) * width
+                    if sums[source] > 0:
                         share = wx[a] * wy[b] * wz[c]
                         total += share
                         for value in range(mine.size):
-                            mine[value] += share * (source[value + 1] / source[0])
+                            mine[value] += share * (sums[source + value + 1] / sums[source])
         if total > 0:
             for value in range(mine.size):
                 mine[value] /= total

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mpm_nodes.kernels.void_darts import Samples, throw_darts
 from mpm_nodes.kernels.void_distance import interior_distance
 from mpm_nodes.kernels.void_merging import close_pairs
 from mpm_nodes.kernels.weights import STENCIL
-from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore
 
 INERTIA = {Kernel.QUADRATIC: 0.25, Kernel.CUBIC: 1.0 / 3.0}
 """D / h^2 of the B-splines (Jiang 2015)."""
@@ -123,12 +123,17 @@ def _copies(particles: ParticleStore, rows: np.ndarray) -> dict[str, np.ndarray]
 
 
 class _Columns(NamedTuple):
-    """Averaged attributes side by side, determinants behind them."""
+    """Averaged attributes side by side, determinants behind them; in the kernels' rows a 1 stands before and zeros after them."""
 
     names: tuple[str, ...]
     stretches: tuple[str, ...]
     start: dict[str, slice]
     width: int
+
+    @property
+    def padded(self) -> int:
+        """Values of a row of the kernels."""
+        return -(-(self.width + 1) // 16) * 16
 
 
 def _layout(particles: ParticleStore, names: Sequence[str]) -> _Columns:
@@ -140,16 +145,11 @@ def _layout(particles: ParticleStore, names: Sequence[str]) -> _Columns:
     return _Columns(tuple(names), stretches, start, at + len(stretches))
 
 
-def _fields(particles: ParticleStore, layout: _Columns, runs: np.ndarray, first_row: np.ndarray, dtype: Any) -> np.ndarray:
-    """Return the averaged attributes of runs of particles and the determinants of the stretches, shape (n, width)."""
-    values = np.empty((int((runs[:, 1] - runs[:, 0]).sum()), layout.width), dtype)
-    for name in layout.names:
-        void_donation.stack_rows(particles.array(name), particles.stride, particles.table[name].rows, runs, first_row, values,
-                                 layout.start[name].start)
-    first = layout.width - len(layout.stretches)
-    for n, name in enumerate(layout.stretches):
-        void_donation.stack_determinants(runs, first_row, values, layout.start[name].start, first + n)
-    return values
+def _given(particles: ParticleStore, layout: _Columns) -> tuple[tuple[np.ndarray, ...], np.ndarray, int, np.ndarray]:
+    """Return what the kernels stack: arrays, the rows of each, their stride, and where matrices start that have a determinant."""
+    rows = np.array([particles.table[name].rows for name in layout.names])
+    matrices = np.array([layout.start[name].start + 1 for name in layout.stretches], np.int64)
+    return tuple(particles.array(name) for name in layout.names), rows, particles.stride, matrices
 
 
 def _settled(layout: _Columns, values: np.ndarray, columns: dict[str, np.ndarray], mine: np.ndarray) -> None:
@@ -223,7 +223,8 @@ def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, m
         sums = _node_sums(particles, places, np.unique(place), segments, layout, settings)
         position = 1.5 + 0.5 * samples.position[mine].astype(float)
         averages = np.empty((len(mine), layout.width))
-        void_donation.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, averages)
+        void_donation.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, layout.padded,
+                                 averages)
         found.append((mine, layout, averages))
     return found
 
@@ -235,19 +236,24 @@ def _node_sums(particles: ParticleStore, places: Places, wanted: np.ndarray, seg
     givers = np.zeros(len(places.coord), bool)
     givers[around[around >= 0]] = True
     runs = np.ascontiguousarray(segments[givers[places.of_slot[segments[:, 2]]]])
-    length = runs[:, 1] - runs[:, 0]
-    first_row = np.cumsum(length) - length
-    fields = _fields(particles, layout, runs, first_row, particles.dtype)
-    sums = np.zeros((len(places.coord), 64, layout.width + 1), particles.dtype)
+    arrays, rows, stride, matrices = _given(particles, layout)
+    sums = np.zeros(64 * len(places.coord) * layout.padded + PAD, particles.dtype)
     parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
     for colour in range(8):  # tiles of one colour share no node
-        void_donation.add_to_nodes(STENCIL[settings.kernel.value], particles.offset, particles.stride, 1.0 / particles.unit,
-                                   particles.array("mass"), fields, first_row, runs, places.near, places.of_slot,
-                                   np.flatnonzero(parity == colour), sums)
+        void_donation.add_to_nodes(STENCIL[settings.kernel.value], particles.offset, stride, 1.0 / particles.unit,
+                                   particles.array("mass"), arrays, rows, matrices, layout.padded, runs, places.near,
+                                   places.of_slot, np.flatnonzero(parity == colour), sums)
     return sums
 
 
 # ---------------------------------------------------------------- merging
+def _values(particles: ParticleStore, layout: _Columns, rows: np.ndarray) -> np.ndarray:
+    """Return averaged attributes and determinants of some particles, shape (n, width), float64."""
+    values = np.empty(len(rows) * layout.padded, particles.dtype)
+    void_donation.stack_rows(*_given(particles, layout), np.stack([rows, rows + 1], 1), np.arange(len(rows)), values, layout.padded)
+    return values.reshape(len(rows), layout.padded)[:, 1 : layout.width + 1].astype(float)
+
+
 def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> dict[str, np.ndarray]:
     """Return the columns of the particles that take the place of pairs: sums of mass and volume, mass-weighted means of the rest.
 
@@ -261,8 +267,7 @@ def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> 
     for law, _ in particles.runs():
         mine = np.flatnonzero(material == law.index)
         layout = _layout(particles, _averaged(particles, law, settings.transfer))
-        a, b = (_fields(particles, layout, np.stack([each[mine], each[mine] + 1], 1), np.arange(len(mine)), float)
-                for each in (first, second))
+        a, b = (_values(particles, layout, each[mine]) for each in (first, second))
         columns = {name: column.astype(float) if name in layout.names else column for name, column in columns.items()}
         _settled(layout, a + share[mine] * (b - a), columns, mine)
     columns["mass"] = m + n

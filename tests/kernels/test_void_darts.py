@@ -69,25 +69,25 @@ def test_a_stretched_ball_is_filled(stretch):
 
 
 def test_gaps_of_random_clouds_are_found():
-    """Of the points of a fine random probe that are deep and not covered, all but one in fifty lie in an open cell.
+    """Of the points of a fine random probe that are deep and not covered, all but a few in a hundred lie in an open cell.
 
     Those few lie in slivers narrower than r / 16, or beyond half an r from the middle of a gap of odd shape.
     """
     random = np.random.default_rng(5)
     position = lattice(9.0)
-    particles = store(position + random.uniform(-0.36, 0.36, position.shape))
+    particles = store(position + random.uniform(-0.45, 0.45, position.shape))
     bins, places = tables(particles)
     distance = interior_distance(bins, places)
     opened = open_cells(bins, places, distance, np.float32(COVERAGE), np.float32(DEPTH))
-    slot = random.integers(0, len(bins.near), 150_000)
-    local = random.uniform(0.0, 8.0, (150_000, 3))
+    slot = random.integers(0, len(bins.near), 300_000)
+    local = random.uniform(0.0, 8.0, (300_000, 3))
     dense, low = dense_grid(places.coord, distance)
     deep = trilinear(dense, local + 8 * particles.block_coord[slot] - low) < -DEPTH
     slot, local = slot[deep], local[deep]
-    gap = nearest(world(particles, slot, local), particles.unpack("position")) > COVERAGE + 0.01
-    assert gap.sum() > 40
+    gap = nearest(world(particles, slot, local), particles.unpack("position")) > COVERAGE + 0.02
+    assert gap.sum() > 60
     cell = np.floor(2.0 * local[gap]).astype(int) @ [256, 16, 1]
-    assert opened[slot[gap], cell].mean() > 0.98
+    assert opened[slot[gap], cell].mean() > 0.97
     assert opened.mean() < 0.2  # most of the matter is passed over
 
 

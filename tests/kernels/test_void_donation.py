@@ -98,17 +98,17 @@ def test_averages_keep_constants_and_follow_slopes(kernel):
     """A constant field comes back to rounding; a linear one within a fifth of its change over a cell, also near the surface."""
     particles, _, places, samples = thrown(lattice(6.0) * [1.3, 1.0, 1.0], dtype=np.float64)
     x = particles.unpack("position")
-    fields = np.stack([np.full(len(x), 7.0), x @ [1.0, -2.0, 0.5]], 1)
-    sums = np.zeros((len(places.coord), 64, 3))
-    ranges = particles.ranges
-    for run in range(len(ranges)):
+    constant, slope = (np.zeros(particles.stride) for _ in range(2))
+    constant[: len(x)], slope[: len(x)] = 7.0, x @ [1.0, -2.0, 0.5]
+    sums = np.zeros(64 * 16 * len(places.coord) + 16)
+    for run in range(len(particles.ranges)):
         void_donation.add_to_nodes(STENCIL[kernel], particles.offset, particles.stride, 1.0 / particles.unit,
-                                   np.ones(particles.stride), fields, ranges[:, 0].copy(), ranges, places.near, places.of_slot,
-                                   np.array([run]), sums)
-    assert sums[:, :, 0].sum() == pytest.approx(particles.count, rel=1e-12)
+                                   np.ones(particles.stride), (constant, slope), np.ones(2, int), np.zeros(0, int), 16,
+                                   particles.ranges, places.near, places.of_slot, np.array([run]), sums)
+    assert sums[::16].sum() == pytest.approx(particles.count, rel=1e-12)
     averages = np.empty((len(samples.slot), 2))
     void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], 1.5 + 0.5 * samples.position.astype(float), places.near,
-                             sums, averages)
+                             sums, 16, averages)
     point = world(particles, samples.slot, samples.position)
     np.testing.assert_allclose(averages[:, 0], 7.0, rtol=1e-12)
     change = 2.0 * (1.0 + 2.0 + 0.5)  # over a cell, 2 r
