@@ -98,7 +98,7 @@ def test_events_as_json_lines_are_all_of_stdout(folder, capfd):
 
 def test_interrupt_cancels_and_says_how_to_go_on(folder, capfd, monkeypatch):
     """Ctrl-C in the third frame: exit code 3, two frames kept, and the command that continues works."""
-    report = events.EventStream.report
+    report, handler = events.EventStream.report, signal.getsignal(signal.SIGINT)
 
     def interrupted(stream, event, **facts):
         if stream.frame == 3 and stream.substeps == 1:
@@ -116,7 +116,7 @@ def test_interrupt_cancels_and_says_how_to_go_on(folder, capfd, monkeypatch):
     monkeypatch.setattr(registry, "default", lambda: REGISTRY)
     code, out, _ = run(capfd, *command[1:])
     assert code == 0 and "cooked 4 frames" in out
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 # ---------------------------------------------------------------- mistakes
