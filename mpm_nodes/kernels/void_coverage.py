@@ -14,7 +14,7 @@ from numba import prange
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.lane_memory import lane_constant, load, load_splat, store
 from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import broadcast, const, hmax, maximum, minimum, select
+from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, minimum, select
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
 
 CHUNK = 16
@@ -120,11 +120,14 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
     _measure_lattice(start, around, radius, squares)
     low = max(np.float32(0.0), radius - HALF_DIAGONAL)
     _find_summits(squares, highest, low * low)
+    some_here = False
     for a in range(32):
         for b in range(32):
             row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN
             for c in range(32):
-                if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
+                if c & 15 == 0:
+                    some_here = _any_marked(highest, row + c)
+                if some_here and highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
                     x, y, z = _lattice(a), _lattice(b), _lattice(c)
                     x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
                     if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
@@ -255,6 +258,13 @@ def _find_summits(squares, highest, low):
                 store(highest, at, select(value >= around, one, zero))
 
 
+@kernel(fastmath=False)
+def _any_marked(highest, at):
+    """Tell whether one of sixteen points is marked."""
+    marks = load(highest, at)
+    return any_lane(marks > const(marks, 0.0))
+
+
 # ---------------------------------------------------------------- climbing
 @kernel(fastmath=False)
 def _climb(some, count, x, y, z, value, radius):
@@ -265,7 +275,7 @@ def _climb(some, count, x, y, z, value, radius):
     """
     like = load(some, 0)
     ux, uy, uz, lane = WAYS_X(like), WAYS_Y(like), WAYS_Z(like), LANE(like)
-    step, square = np.float32(0.11), radius * radius
+    step, square = np.float32(0.07), radius * radius
     for _ in range(STEPS):
         size = broadcast(like, step)
         px, py, pz = broadcast(like, x) + size * ux, broadcast(like, y) + size * uy, broadcast(like, z) + size * uz

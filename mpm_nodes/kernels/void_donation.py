@@ -261,7 +261,7 @@ def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields
 
 @kernel(parallel=True, fastmath=False)
 def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen,
-                 sums):
+                 wanted, sums):
     """Add w m times the values of some runs of particles to the nodes of their places; the runs must not share nodes.
 
     Args:
@@ -278,6 +278,7 @@ def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, dete
         near: Neighbours of the places.
         of_slot: Place of each slot.
         chosen: Which of the runs to take.
+        wanted: Whether the sums of a node matter, 64 nodes a place.
         sums: Sums, 64 nodes of `width` values a place, flat; the first is the mass.
     """
     for c in prange(chosen.size):
@@ -286,14 +287,14 @@ def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, dete
         fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
         _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
         _add_run(stencil, offset, stride, inverse_unit, mass, fields, np.int64(width), begin, end, near[of_slot[ranges[run, 2]]],
-                 sums)
+                 wanted, sums)
 
 
 @kernel(fastmath=False)
-def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, sums):
+def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, wanted, sums):
     shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)
     for p in range(begin, end):
-        count = _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares, places)
+        count = _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places)
         for column in range(0, width, WIDTH):
             given = load(fields, (p - begin) * width + column)
             for n in range(count):
@@ -302,8 +303,8 @@ def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, 
 
 
 @inline
-def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares, places):
-    """List w m of each node of a particle's stencil, and where its values start; return how many nodes there are."""
+def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places):
+    """List w m of each wanted node of a particle's stencil, and where its values start; return how many nodes there are."""
     u, v, w = (offset[p] * inverse_unit + 3.5, offset[stride + p] * inverse_unit + 3.5, offset[2 * stride + p] * inverse_unit + 3.5)
     wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
     i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
@@ -313,8 +314,10 @@ def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares,
             flat = wx[a] * wy[b] * mass[p]
             for c in range(len(stencil)):
                 n, node = _node(i + a, j + b, k + c)
-                shares[count], places[count] = flat * wz[c], (64 * np.int64(near[n]) + node) * width
-                count += 1
+                at = 64 * np.int64(near[n]) + node
+                if wanted[at]:
+                    shares[count], places[count] = flat * wz[c], at * width
+                    count += 1
     return count
 
 
@@ -322,6 +325,18 @@ def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, shares,
 def _node(i, j, k):
     """Return the neighbour (of 27) and the number there of node (i, j, k) of a block's tile, 0 .. 7 each."""
     return ((i >> 2) + 1) * 9 + ((j >> 2) + 1) * 3 + (k >> 2) + 1, ((i & 3) << 4) + ((j & 3) << 2) + (k & 3)
+
+
+@kernel
+def mark_nodes(stencil, place, position, near, wanted):
+    """Mark the nodes of the stencils of some points, as `average_at` takes them."""
+    for n in range(place.size):
+        i, j, k = _first(stencil, position[n, 0]), _first(stencil, position[n, 1]), _first(stencil, position[n, 2])
+        for a in range(len(stencil)):
+            for b in range(len(stencil)):
+                for c in range(len(stencil)):
+                    side, node = _node(i + a, j + b, k + c)
+                    wanted[64 * np.int64(near[place[n], side]) + node] = 1
 
 
 @kernel(parallel=True, fastmath=False)

@@ -220,8 +220,8 @@ def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, m
             continue
         layout = _layout(particles, _averaged(particles, law, settings.transfer))
         place = places.of_slot[samples.slot[mine]]
-        sums = _node_sums(particles, places, np.unique(place), segments, layout, settings)
         position = 1.5 + 0.5 * samples.position[mine].astype(float)
+        sums = _node_sums(particles, places, place, position, segments, layout, settings)
         averages = np.empty((len(mine), layout.width))
         void_donation.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, layout.padded,
                                  averages)
@@ -229,10 +229,13 @@ def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, m
     return found
 
 
-def _node_sums(particles: ParticleStore, places: Places, wanted: np.ndarray, segments: np.ndarray, layout: _Columns,
-               settings: Settings) -> np.ndarray:
-    """Return sums of w m and w m q over the nodes of the blocks around the `wanted` places, for one material."""
-    around = places.near[wanted]
+def _node_sums(particles: ParticleStore, places: Places, place: np.ndarray, position: np.ndarray, segments: np.ndarray,
+               layout: _Columns, settings: Settings) -> np.ndarray:
+    """Return sums of w m and w m q at the nodes around points, given by their places and in cells there, for one material."""
+    stencil = STENCIL[settings.kernel.value]
+    wanted = np.zeros(64 * len(places.coord), np.uint8)
+    void_donation.mark_nodes(stencil, place, position, places.near, wanted)
+    around = places.near[np.unique(place)]
     givers = np.zeros(len(places.coord), bool)
     givers[around[around >= 0]] = True
     runs = np.ascontiguousarray(segments[givers[places.of_slot[segments[:, 2]]]])
@@ -240,9 +243,9 @@ def _node_sums(particles: ParticleStore, places: Places, wanted: np.ndarray, seg
     sums = np.zeros(64 * len(places.coord) * layout.padded + PAD, particles.dtype)
     parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
     for colour in range(8):  # tiles of one colour share no node
-        void_donation.add_to_nodes(STENCIL[settings.kernel.value], particles.offset, stride, 1.0 / particles.unit,
+        void_donation.add_to_nodes(stencil, particles.offset, stride, 1.0 / particles.unit,
                                    particles.array("mass"), arrays, rows, matrices, layout.padded, runs, places.near,
-                                   places.of_slot, np.flatnonzero(parity == colour), sums)
+                                   places.of_slot, np.flatnonzero(parity == colour), wanted, sums)
     return sums
 
 

@@ -104,11 +104,17 @@ def test_averages_keep_constants_and_follow_slopes(kernel):
     for run in range(len(particles.ranges)):
         void_donation.add_to_nodes(STENCIL[kernel], particles.offset, particles.stride, 1.0 / particles.unit,
                                    np.ones(particles.stride), (constant, slope), np.ones(2, int), np.zeros(0, int), 16,
-                                   particles.ranges, places.near, places.of_slot, np.array([run]), sums)
+                                   particles.ranges, places.near, places.of_slot, np.array([run]),
+                                   np.ones(64 * len(places.coord), np.uint8), sums)
     assert sums[::16].sum() == pytest.approx(particles.count, rel=1e-12)
-    averages = np.empty((len(samples.slot), 2))
-    void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], 1.5 + 0.5 * samples.position.astype(float), places.near,
-                             sums, 16, averages)
+    averages, at = np.empty((len(samples.slot), 2)), 1.5 + 0.5 * samples.position.astype(float)
+    void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, averages)
+    wanted = np.zeros(64 * len(places.coord), np.uint8)
+    void_donation.mark_nodes(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, wanted)
+    sums.reshape(-1, 16)[: len(wanted)][wanted == 0] = np.nan
+    again = np.empty_like(averages)
+    void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, again)
+    assert np.array_equal(again, averages)  # no other node matters
     point = world(particles, samples.slot, samples.position)
     np.testing.assert_allclose(averages[:, 0], 7.0, rtol=1e-12)
     change = 2.0 * (1.0 + 2.0 + 0.5)  # over a cell, 2 r
