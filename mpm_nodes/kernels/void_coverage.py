@@ -120,18 +120,17 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
     _measure_lattice(start, around, radius, squares)
     low = max(np.float32(0.0), radius - HALF_DIAGONAL)
     _find_summits(squares, highest, low * low)
-    some_here = False
     for a in range(32):
         for b in range(32):
-            row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN
-            for c in range(32):
-                if c & 15 == 0:
-                    some_here = _any_marked(highest, row + c)
-                if some_here and highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
-                    x, y, z = _lattice(a), _lattice(b), _lattice(c)
-                    x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
-                    if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
-                        _open_around(bins, slot, x, y, z, _reach(np.sqrt(value) - radius), opened)
+            for half in range(0, 32, WIDTH):
+                row = ((a + 1) * POINTS + b + 1) * ROW + MARGIN
+                if _any_marked(highest, row + half):
+                    for c in range(half, half + WIDTH):
+                        if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
+                            x, y, z = _lattice(a), _lattice(b), _lattice(c)
+                            x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
+                            if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
+                                _open_around(bins, slot, x, y, z, _reach(np.sqrt(value) - radius), opened)
 
 
 @inline
