@@ -69,7 +69,7 @@ def test_a_stretched_ball_is_filled(stretch):
 
 
 def test_gaps_of_random_clouds_are_found():
-    """Of the points of a fine random probe that are deep and not covered, all but a few in a hundred lie in an open cell.
+    """Of the points of a fine random probe that are deep and not covered, all but one in twenty-five lie in an open cell.
 
     Those few lie in slivers narrower than r / 16, or beyond half an r from the middle of a gap of odd shape.
     """
@@ -87,7 +87,7 @@ def test_gaps_of_random_clouds_are_found():
     gap = nearest(world(particles, slot, local), particles.unpack("position")) > COVERAGE + 0.02
     assert gap.sum() > 60
     cell = np.floor(2.0 * local[gap]).astype(int) @ [256, 16, 1]
-    assert opened[slot[gap], cell].mean() > 0.97
+    assert opened[slot[gap], cell].mean() > 0.96
     assert opened.mean() < 0.2  # most of the matter is passed over
 
 
