@@ -88,11 +88,21 @@ def run(args: argparse.Namespace) -> int:
 
 def load(path: Path, overrides: Sequence[str]) -> Any:
     """Return the graph of a file with the command line's overrides applied; all their problems are raised at once."""
-    from mpm_nodes.graph.document import apply_override, load_graph
+    from mpm_nodes.graph.document import load_graph
+
+    return changed(load_graph(path), overrides)
+
+
+def changed(graph: Any, overrides: Sequence[str]) -> Any:
+    """Apply overrides, texts "node.knob=value", to a graph and return it.
+
+    Raises:
+        GraphError: Overrides name or give what the graph does not take; it holds all problems.
+    """
+    from mpm_nodes.graph.document import apply_override
     from mpm_nodes.graph.problems import GraphError
     from mpm_nodes.graph.validate import validate
 
-    graph = load_graph(path)
     problems = []
     for text in overrides:
         try:

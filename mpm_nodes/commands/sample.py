@@ -77,9 +77,6 @@ def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
         GraphError: An override names or gives what the graph does not take.
     """
     from mpm_nodes.data import InputError
-    from mpm_nodes.graph.document import apply_override
-    from mpm_nodes.graph.problems import GraphError
-    from mpm_nodes.graph.validate import validate
 
     if size == "paper" and sample.paper is None:
         raise InputError(f"sample '{sample.name}': its source states no numbers for it; leave --size paper out")
@@ -87,15 +84,7 @@ def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
         for name in sample.paper.without:
             remove(graph, name)
         overrides = (*sample.paper.overrides, *overrides)
-    problems = []
-    for text in overrides:
-        try:
-            apply_override(graph, text)
-        except GraphError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise GraphError([*problems, *validate(graph)])
-    return graph
+    return cook.changed(graph, overrides)
 
 
 def remove(graph: Any, name: str) -> None:
