@@ -31,6 +31,7 @@ from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels import jit
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
+from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.tearing_loops import TEARING_LOOPS, tearing_source
 
 __all__ = ["LawKernels", "law_kernels"]
@@ -59,6 +60,9 @@ class LawKernels:
             two, for laws without `left_strain`.
         limit_deformation: `(state..., L, weak, stride, segments, dt, alg11_expansion)`: limits L of weak particles.
         recover_plasticity: `(state..., total, stride, segments, exponent, rest)`: raises C_P to the power 1 + 2 exponent.
+        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for the arguments of this and the next two.
+        apply_hessian: action of the potential's second derivative on a direction.
+        add_node_blocks: node-diagonal 3 x 3 blocks of it.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
     """
@@ -78,6 +82,9 @@ class LawKernels:
     scatter_apart_flip_tearing: Callable[..., None]
     gather_and_update_tearing: Callable[..., None]
     gather_and_update_flip_tearing: Callable[..., None]
+    evaluate_trial: Callable[..., None]
+    apply_hessian: Callable[..., None]
+    add_node_blocks: Callable[..., None]
     detect_tears: Callable[..., None] | None = None
     limit_deformation: Callable[..., None] | None = None
     recover_plasticity: Callable[..., None] | None = None
@@ -100,6 +107,7 @@ def _kernels_of(found: Law) -> LawKernels:
     fused = ("scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update", "gather_and_update_flip")
     return LawKernels(found, module.stress, module.advance, getattr(module, "project", None), module.limits,
                       *(getattr(module, name + suffix) for suffix in ("", "_tearing") for name in fused),
+                      *(getattr(module, name) for name in IMPLICIT_LOOPS),
                       *(getattr(module, name, None) for name in TEARING_LOOPS))
 
 
@@ -114,9 +122,10 @@ from numba import get_thread_id
 from mpm_nodes.kernels import mat3, tearing
 from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel, part
-from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first
-from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, select
+from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first, to_double
+from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, hmax, hsum, maximum, negate, select
 from mpm_nodes.kernels.motion import move_run
+from mpm_nodes.kernels.node_blocks import scatter_blocks
 from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
@@ -262,6 +271,10 @@ def _source(found: Law) -> str:
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
         "load_coeffs": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
+        "load_state_double": _lines([f"state = {_tuple([_load(name, ATTRIBUTES[name].rows, 'to_double(load({}))') for name in found.state])}",
+                                     f"x = {first}"]),
+        "load_coeffs_double": _lines(
+            ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]),
         "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),
         "stress": _lines(_stress_lines(found)),
     }
@@ -274,7 +287,7 @@ def _source(found: Law) -> str:
     parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
     tears = found.function("left_strain") is not None
     return "\n".join([*(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
-                      fused_source(found.function("project") is not None, pieces, tears)])
+                      fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:
@@ -290,8 +303,8 @@ def _row(index: int) -> str:
     return ("", "stride + ", *(f"{k} * stride + " for k in range(2, 9)))[index] + "i"
 
 
-def _load(array: str, rows: int) -> str:
-    values = [f"load({array}, {_row(row)})" for row in range(rows)]
+def _load(array: str, rows: int, form: str = "load({})") -> str:
+    values = [form.format(f"{array}, {_row(row)}") for row in range(rows)]
     return values[0] if rows == 1 else _tuple(values)
 
 

@@ -36,6 +36,7 @@ from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.terms.energy_store import EnergyStore
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
@@ -99,6 +100,7 @@ class SubstepSolver:
         self.particles.laws = laws
         self.transient = _transient(self.plan) - columns - set(ALWAYS)
         self.grid = GridStore(self.particles)
+        self.energy = EnergyStore(self.grid)
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
         self.time, self.substeps_done = 0.0, 0
@@ -135,7 +137,8 @@ class SubstepSolver:
         """
         self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders, clock)
         self._dispatch = self.plan.bind(
-            {"particles": self.particles, "grid": self.grid, "colliders": self.colliders}, self.step_context)
+            {"particles": self.particles, "grid": self.grid, "colliders": self.colliders, "energy": self.energy},
+            self.step_context)
 
     @compiled_in_two
     def step(self, dt: float | None = None, *, time_left: float = np.inf, frame: float = 0.0,
@@ -160,6 +163,8 @@ class SubstepSolver:
         if dt is None and not self.plan.sets_dt:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
         step.dt = min(dt, time_left) if dt is not None else 0.0
+        step.check_cancel = check_cancel
+        self.energy.clear()
         self._prepare()
         self._dispatch.sample(frame)
         for planned, call, grid_is_empty in zip(

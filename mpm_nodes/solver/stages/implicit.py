@@ -1,0 +1,155 @@
+"""Implicit grid update: energy terms, and the stage that minimises their sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mpm_nodes.data import (
+    LAW_STATE,
+    A,
+    Colliders,
+    Energy,
+    Grid,
+    Kernel,
+    Krylov,
+    Particles,
+    Preconditioner,
+    Range,
+    Reads,
+    Stage,
+    StepContext,
+    Unitless,
+    Writes,
+)
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.minimisation import Minimisation, Outcome, Settings
+from mpm_nodes.solver.terms.law_energy import LawEnergy
+
+MOST_CUTS = 10
+"""A substep is halved so often before the solve counts as diverged."""
+
+
+@stage(label="Law Energy")
+def law_energy(
+    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
+    grid: A[Grid, Reads("mass")],
+    energy: A[Energy, Writes("terms")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["particles", "grid", "energy"]:
+    """Make the energy of every material's law a term of the potential that an implicit update minimises.
+
+    Phi = sum V0 psi(dt grad v); its force is f_i = - sum V0 T grad w_i (R15 section 4, C21 eq. 14).
+
+    Args:
+        particles: Particles whose law is to be minimised.
+        grid: Grid under them.
+        energy: Terms of the potential.
+        kernel: B-spline of the weights; the one of rasterize.
+    """
+    energy.terms["law_energy"] = LawEnergy(particles, grid, STENCIL[kernel.value])
+
+
+@stage(label="Minimise Energy")
+def minimise_energy(
+    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
+    grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
+    colliders: A[Colliders, Reads("level_set")],
+    energy: A[Energy, Reads("terms")],
+    step: StepContext,
+    *,
+    newton_iterations: A[int, Unitless, Range(min=1, max=200)] = 20,
+    tolerance: A[float, Unitless, Range(min=1e-14, max=0.1, log=True)] = 1e-3,
+    krylov: Krylov = Krylov.CONJUGATE_GRADIENT,
+    krylov_iterations: A[int, Unitless, Range(min=1, max=100000)] = 1000,
+    krylov_tolerance: A[float, Unitless, Range(min=1e-14, max=0.9, log=True)] = 0.1,
+    preconditioner: Preconditioner = Preconditioner.BLOCK_JACOBI,
+    guards: bool = True,
+) -> Stage["particles", "grid", "colliders"]:
+    """Implicit velocity update by backward Euler: minimise m/2 |v - v~|^2 + the energy terms, with contacts as constraints.
+
+    Newton's method with matrix-free Krylov solves and a line search that keeps every particle in its law's domain (R15 section 4;
+    Gast 2015). Sticky and slipping bodies hold components of the velocity, separating ones the normal part while it would enter;
+    friction follows Coulomb's law with the normal impulse of the iteration before. A substep that does not converge is halved and
+    tried again.
+
+    Args:
+        particles: Particles of the terms.
+        grid: Grid with mass and momentum.
+        colliders: Bodies and walls.
+        energy: Terms of the potential.
+        newton_iterations: Newton steps before the substep is halved.
+        tolerance: Length of the last Newton step that counts as none [cells].
+        krylov: Conjugate gradients, or conjugate residuals for energies that bend down.
+        krylov_iterations: Iterations of one linear solve at most.
+        krylov_tolerance: Residual of the first linear solve over that of no change; later ones are sharper.
+        preconditioner: Inverse 3 x 3 blocks, inverse diagonal, or masses alone.
+        guards: Keep every particle in its law's domain and let no step raise the energy. Off, matter can pop.
+
+    Raises:
+        SimulationDiverged: Halving the substep ten times does not help.
+    """
+    if not grid.count:
+        return
+    settings = Settings(newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards)
+    tally = _tally(step)
+    for _ in range(MOST_CUTS + 1):
+        colliders.pose(step.time, step.time + step.dt)
+        rows = colliders.grid_contacts(grid)
+        outcome = Minimisation(energy, rows, step.dt, step.gravity, settings, step.check_cancel).run()
+        tally.add(outcome)
+        if outcome.converged or not guards:
+            return
+        step.dt *= 0.5
+        step.report["limit"], step.report["limit_material"] = "implicit solve", ""
+    raise diverged(particles, step)
+
+
+@dataclass
+class ImplicitTally:
+    """What the implicit substeps of a frame took.
+
+    Attributes:
+        frame: The frame.
+        substeps: Minimisations that converged.
+        newton: Newton iterations.
+        krylov: Krylov iterations.
+        halved: Minimisations that did not converge: their substep was halved.
+        shortened: Newton steps that the line search shortened.
+        residual: Largest residual that a last iteration began with [m/s].
+        decrease: Fall of the incremental potential [J].
+        reason: Why the last one that was halved did not converge.
+    """
+
+    frame: int
+    substeps: int = 0
+    newton: int = 0
+    krylov: int = 0
+    halved: int = 0
+    shortened: int = 0
+    residual: float = 0.0
+    decrease: float = 0.0
+    reason: str = ""
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one minimisation."""
+        self.newton += outcome.newton
+        self.krylov += outcome.krylov
+        self.shortened += outcome.halvings
+        if not outcome.converged:
+            self.halved += 1
+            self.reason = outcome.reason
+            return
+        self.substeps += 1
+        self.residual = max(self.residual, outcome.residual)
+        self.decrease += outcome.decrease
+
+
+def _tally(step: Any) -> ImplicitTally:
+    tally = step.report.get("implicit")
+    if tally is None or tally.frame != step.frame:
+        tally = step.report["implicit"] = ImplicitTally(step.frame)
+    return tally
