@@ -204,19 +204,24 @@ def dots(x, y, count, sums):
 
 
 @part
-def _largest_at(g, x, momentum, by_mass, least_mass, sums):
+def _largest_at(g, x, momentum, by_mass, least_mass, whole_mass, sums):
     most = 0.0
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
         if mass > least_mass:
             size = x[n] * x[n] + x[n + 1] * x[n + 1] + x[n + 2] * x[n + 2]
             size = size / (mass * mass) if by_mass else size
+            if mass < whole_mass:
+                size *= (mass / whole_mass) ** 2
             if not size <= most:  # a NaN stays and is seen
                 most = size
     sums[g] = np.sqrt(most)
 
 
 @kernel(fastmath=False)
-def largest(x, momentum, by_mass, least_mass, count, sums):
-    """Write the largest |x|, or |x| / m, of the nodes of every grid block that have mass."""
-    parallel_for(_largest_at, count, (x, momentum, by_mass, least_mass, sums))
+def largest(x, momentum, by_mass, least_mass, whole_mass, count, sums):
+    """Write the largest |x|, or |x| / m, of the nodes of every grid block that have mass.
+
+    A node lighter than `whole_mass`, the mass of a particle, counts by its share of that: so much of it can reach a particle.
+    """
+    parallel_for(_largest_at, count, (x, momentum, by_mass, least_mass, whole_mass, sums))

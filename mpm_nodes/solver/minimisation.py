@@ -137,7 +137,7 @@ class Minimisation:
         return float(self._sums[: self.count].sum())
 
     def _largest(self, x: np.ndarray, by_mass: bool) -> float:
-        krylov.largest(x, self.momentum, by_mass, self.grid.least_mass, self.count, self._sums)
+        krylov.largest(x, self.momentum, by_mass, self.grid.least_mass, self.grid.particle_mass, self.count, self._sums)
         return float(self._sums[: self.count].max(initial=0.0))
 
     def _product(self, p: np.ndarray, q: np.ndarray) -> float:
