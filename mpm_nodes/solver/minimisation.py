@@ -195,7 +195,8 @@ class Minimisation:
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
                 value = self.value(self.velocity)[0]
                 break
-            if found.last_step <= settings.tolerance and halvings == 0 and not self.clamped:
+            # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
+            if found.last_step <= settings.tolerance and not self.clamped:
                 found.converged = True
                 break
         else:
