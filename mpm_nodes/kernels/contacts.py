@@ -10,9 +10,9 @@
 
 A sticky contact takes a node's velocity, a slipping one its normal part, a separating one the same while the node would otherwise
 enter the body: an inequality, held by an active set. Coulomb friction is the dissipation mu_f lam |v_t|, smoothed below eps to a
-parabola, with lam lagged: its gradient reaches mu_f lam and its second derivative is positive, so it joins the minimisation (as in
-Li 2020, "Incremental Potential Contact", section 5). Of several bodies at a node the last one comes first, the others act on what it
-leaves free: it has the last word, as in explicit steps.
+parabola, with lam lagged: its gradient reaches mu_f lam and its second derivative is positive, so it joins the minimisation (as
+in Li 2020, "Incremental Potential Contact", section 5). Of several bodies at a node the last one comes first, the others act on
+what it leaves free: it has the last word, as in explicit steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collision import SEPARATE, STICKY
 from mpm_nodes.kernels.jit import kernel, part
 
-__all__ = ["clamp", "constrain", "drag_of", "let_go", "number_nodes"]
+__all__ = ["clamp", "constrain", "drag_of", "let_go", "number_nodes", "rub"]
 
 NODE, RULE, FRICTION, NORMAL, BODY = 0, 1, 2, 3, 6
 """Columns of a contact, as `collision_grid.list_grid_contacts` writes them."""
@@ -158,6 +158,31 @@ def let_go(rows, active, gradient, impulse, releases, most):
             releases[c] += 1
             found += 1
     return found
+
+
+@kernel(fastmath=False)
+def rub(rows, of_row, active, momentum, velocity, slope):
+    """Write the friction of explicit steps: impulses of mu_f times the normal one, at most what stops the node (Stomakhin 2013).
+
+    Args:
+        rows, of_row, active: Contacts, their nodes' numbers, and which hold.
+        momentum: Nodes' (px, py, pz, m), flat.
+        velocity: Velocities before the contact [m/s].
+        slope: Impulse against the slip, three values of each node in contact [kg m/s]; written.
+    """
+    slope[:] = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        row, at, k = rows[c], 4 * np.int64(rows[c, NODE]), of_row[c]
+        normal_speed = _approach(row, velocity, at)
+        if not active[c] or row[RULE] != SEPARATE or row[FRICTION] <= 0.0 or normal_speed >= 0.0:
+            continue
+        for axis in range(3):
+            t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
+        speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+        share = min(-row[FRICTION] * normal_speed / speed, 1.0) if speed > 0.0 else 0.0
+        for axis in range(3):
+            slope[3 * k + axis] += momentum[at + 3] * share * t[axis]
 
 
 @kernel(fastmath=False)
