@@ -423,7 +423,7 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute("deformation", "F", (3, 3), "", "primvars:F", "F", "Elastic deformation gradient.", rest="identity"),
         Attribute("volume_change", "e", (), "", "primvars:e", "Jminus1", "J - 1: relative change of volume."),
         Attribute("elastic_strain", "b - I", (6,), "", "primvars:elastic_strain", "elasticstrain",
-                  "Unimodular elastic left Cauchy-Green strain less the unit: xx xy xz yy yz zz."),
+                  "Elastic left Cauchy-Green strain up to its volume, less the unit: xx xy xz yy yz zz."),
         Attribute("total_deformation", "F", (3, 3), "", "primvars:total_deformation", "Ftotal",
                   "Deformation gradient, elastic and plastic.", rest="identity"),
         Attribute("weak", "weak", (), "", "primvars:weak", "weak", "1 where the material is torn, else 0.", "int32"),
