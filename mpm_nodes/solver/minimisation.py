@@ -125,7 +125,7 @@ class Minimisation:
         return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope, self.drag)
 
     # ---------------------------------------------------------------- the potential
-    def _value(self, velocity: np.ndarray) -> tuple[float, int]:
+    def value(self, velocity: np.ndarray) -> tuple[float, int]:
         """Return E at `velocity` and the infeasible points; leaves dE/dv in `gradient` and the terms at these velocities."""
         grid = self.grid
         rounded = grid.array("velocity")
@@ -148,8 +148,8 @@ class Minimisation:
         krylov.largest(x, self.momentum, by_mass, self.grid.least_mass, self.grid.particle_mass, self.count, self._sums)
         return float(self._sums[: self.count].max(initial=0.0))
 
-    def _product(self, p: np.ndarray, q: np.ndarray) -> float:
-        """Write q = P H p; return p.q."""
+    def product(self, p: np.ndarray, q: np.ndarray) -> float:
+        """Write q = P H p at the velocities of the last `value`; return p.q."""
         grid = self.grid
         direction, product = self.energy.rounded("direction"), self.energy.rounded("product")
         krylov.round_to(p, direction, self.count)
@@ -166,7 +166,7 @@ class Minimisation:
         for share in (1.0, 0.5, 0.0):
             krylov.scale(share, self.predicted, self.velocity, self.count)
             contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
-            value, broken = self._value(self.velocity)
+            value, broken = self.value(self.velocity)
             if not broken or not self.settings.guards:
                 break
         return value, broken
@@ -201,7 +201,7 @@ class Minimisation:
                 # nothing along the step is lower: at rounding level if the step is short, else a defect of the term
                 found.converged = found.last_step <= 10.0 * settings.tolerance
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
-                value = self._value(self.velocity)[0]
+                value = self.value(self.velocity)[0]
                 break
             if found.last_step <= settings.tolerance and halvings == 0 and not self.clamped:
                 found.converged = True
@@ -231,7 +231,7 @@ class Minimisation:
         krylov.scale(1.0, self.velocity, rest, self.count)
         contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
         contacts.rub(self.rows, self.of_row, self.active, self.momentum, rest, self.drag_slope)
-        self._product(self.velocity, self.gradient)
+        self.product(self.velocity, self.gradient)
         krylov.add_forces(force, self.energy.rounded("product"), -self.scale / self.dt, self.count)
         self._slope(self.velocity)
         krylov.project(self.free, self.slot, self.gradient, self.count)
@@ -280,7 +280,7 @@ class Minimisation:
         while share >= SHORTEST:
             krylov.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
             self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial)
-            there, broken = self._value(self.trial)
+            there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):
                 self.velocity, self.trial = self.trial, self.velocity
@@ -313,7 +313,7 @@ class Minimisation:
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
                 self.check_cancel()
-            curvature = self._product(p, q)
+            curvature = self.product(p, q)
             if not curvature > 0.0:  # the energy bends down along p: keep what there is, or go down the gradient
                 if iteration == 1:
                     krylov.scale(1.0, p, x, count)
@@ -334,7 +334,7 @@ class Minimisation:
         x[: 256 * count] = 0.0
         first = self._precondition(r, z)
         krylov.scale(1.0, z, p, count)
-        zy = self._product(z, y)
+        zy = self.product(z, y)
         krylov.scale(1.0, y, q, count)
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
@@ -346,7 +346,7 @@ class Minimisation:
             krylov.combine(1.0, z, -zy / scale, w, z, count)
             if self._dot(r, z) <= tolerance * tolerance * first:
                 break
-            before, zy = zy, self._product(z, y)
+            before, zy = zy, self.product(z, y)
             krylov.combine(1.0, z, zy / before, p, p, count)
             krylov.combine(1.0, y, zy / before, q, q, count)
         if self._dot(x, self.gradient) >= 0.0:  # not downhill: the preconditioned gradient is
