@@ -29,7 +29,7 @@ from mpm_nodes.kernels.surface_splat import Bins, _floor, _lower_bound
 
 STEPS = 2
 """Displacements, one after the other: the first misses what curvature adds."""
-MOST = 1.5
+MOST = 1.0
 """Longest displacement in all, outward or inward, in units of the particle spacing."""
 _LEAST_AREA = np.float32(0.02)
 _WIDEST = 2.6

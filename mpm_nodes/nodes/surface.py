@@ -208,11 +208,11 @@ def _level_set(
     keys, origins, values = sort_leaves(origins, values)
     neighbours = leaf_neighbours(keys, origins)
     values = redistance(values, neighbours, dx, wide)
-    if smoothing:
-        values = smooth(values, neighbours, wide, smoothing)
     if volumes is not None:
         offset = RADIUS * (radius - 1.0) * spacing
         values = match_volume(values, neighbours, origins, bins, volumes, dx, wide, SPREAD * spacing, most, offset)
+    if smoothing:
+        values = smooth(values, neighbours, wide, smoothing)
     if smoothing or volumes is not None:
         values = redistance(values, neighbours, dx, band)
     near = (values < band).any(axis=(1, 2, 3))
