@@ -98,7 +98,7 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
              help="A parameter of the substeps (cfl), or a stage and its knob (rasterize.kernel)."),
         Parm("mpm_set_value#", "Value", "string", ("",), help="Its value: a number, a word, or JSON."),
     ]
-    return [Parm(name, knob["label"], "ordinal", (str(knob["default"]),), menu=menu, help=knob["doc"] + note),
+    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note),
             Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True)]
 
 
@@ -203,7 +203,8 @@ def _parm(parm: Parm, depth: int) -> list[str]:
     lines += [f"{pad}    default {{ {' '.join(defaults)} }}"] if defaults else []
     lines += [f"{pad}    help    {quoted(parm.help)}"] if parm.help else []
     if parm.menu:
-        lines += [f"{pad}    menu {{", *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),
+        keyword = "menu" if parm.type == "ordinal" else "menureplace"  # a string's menu only offers
+        lines += [f"{pad}    {keyword} {{", *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),
                   f"{pad}    }}"]
     lines += [f"{pad}    range   {{ {parm.range[0]} {parm.range[1]} }}"] if parm.range else []
     lines += [f"{pad}    parmtag {{ {quoted(key)} {quoted(value)} }}" for key, value in parm.tags.items()]
