@@ -1,0 +1,32 @@
+"""MPM Nodes: build graphs of the Material Point Method in Blender's node editor and cook them outside Blender.
+
+Imports nothing but bpy and Python's own library; the simulation runs in a Python environment that has mpm-nodes.
+"""
+
+bl_info = {  # for Blender before 4.2, which has no extensions
+    "name": "MPM Nodes",
+    "author": "The mpm_nodes authors",
+    "version": (0, 1, 0),
+    "blender": (3, 4, 0),
+    "location": "Node Editor > MPM Graph",
+    "description": "Simulate soft, sticky, melting and foaming matter with node graphs",
+    "category": "Node",
+}
+
+import bpy
+
+from . import nodes, sockets, trees
+
+CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES]
+
+
+def register():
+    """Make everything known to Blender."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+
+
+def unregister():
+    """Take everything back."""
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)
