@@ -16,7 +16,7 @@ def add(command: argparse.ArgumentParser) -> None:
         module = importlib.import_module(f"mpm_nodes.commands.host_{name}")
         summary = (module.__doc__ or "").split("\n")[0]
         sub = hosts.add_parser(name, help=summary, description=summary, epilog=command.epilog, allow_abbrev=False)
-        sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error")
         module.add(sub)
         sub.set_defaults(run_host=module.run)
 
