@@ -1,5 +1,7 @@
 """Keyframes of knobs: Blender's F-curves and the key lists of graph files."""
 
+from itertools import pairwise
+
 SHAPES = {"step": "CONSTANT", "linear": "LINEAR", "smooth": "BEZIER"}
 
 
@@ -58,7 +60,7 @@ def set_keys(owner, name, keys, knob):
         setattr(owner, name, value if many or knob["kind"] == "float" else round(value))
         owner.keyframe_insert(name, frame=frame)
     for curve in curves_of(owner, name):
-        for point, (_, value, shape) in zip(curve.keyframe_points, keys):
+        for point, (_, value, shape) in zip(curve.keyframe_points, keys, strict=True):
             point.co[1] = value[curve.array_index] if many else value
             point.interpolation = SHAPES[shape]
         _level_handles(curve)
@@ -69,7 +71,7 @@ def _level_handles(curve):
     points = curve.keyframe_points
     for point in points:
         point.handle_left_type = point.handle_right_type = "FREE"
-    for here, after in zip(points[:-1], points[1:]):
+    for here, after in pairwise(points):
         third = (after.co[0] - here.co[0]) / 3.0
         here.handle_right = (here.co[0] + third, here.co[1])
         after.handle_left = (after.co[0] - third, after.co[1])

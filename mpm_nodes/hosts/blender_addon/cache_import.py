@@ -40,8 +40,7 @@ def show(tree, revision, scene, frames):
         ours = objects_of(holder, stage.stem)
         files = {Path(bpy.path.abspath(cache.filepath)) for cache in _cache_files(ours)}
         volumes = [thing for thing in ours.values() if thing.type == "VOLUME"]
-        same = files == {stage} if files else any(_lies_in(volume, stage.parent) for volume in volumes)
-        if same:
+        if files == {stage} and all(_lies_in(volume, stage.parent) for volume in volumes):
             for cache in _cache_files(ours):
                 _reload(cache)
         else:
@@ -121,7 +120,7 @@ def bring_in(tree, stage, holder, scene, ours):
         key = f"{thing.type}:{re.sub(r'[.][0-9]{3,}$', '', thing.name)}"
         old = ours.pop(key, None)
         if old is not None and old.type == thing.type:
-            _repoint(old, thing)
+            _repoint(old, thing, stage)
             _remove(thing)
             continue
         for collection in list(thing.users_collection):
@@ -183,11 +182,15 @@ def _frame_offset(revision):
         return 0
 
 
-def _repoint(old, new):
+def _repoint(old, new, stage):
     """Let an object follow the files that a newly imported one follows."""
     mine, theirs = _cache_modifier(old), _cache_modifier(new)
-    if mine is not None and theirs is not None:
+    if theirs is not None:
+        if mine is None:  # what was imported when it had a single frame does not move
+            mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")
         mine.cache_file, mine.object_path = theirs.cache_file, theirs.object_path
+    elif mine is not None and mine.cache_file is not None:
+        mine.cache_file.filepath = str(stage)
     if old.type == "VOLUME":
         old.data.filepath = new.data.filepath
 
@@ -202,7 +205,7 @@ def _remove(thing):
 def _drop_unused_caches():
     for cache in list(bpy.data.cache_files):
         if cache.users == 0:
-            bpy.data.cache_files.remove(cache)
+            bpy.data.batch_remove([cache])
 
 
 # ---------------------------------------------------------------- looks
@@ -212,7 +215,9 @@ def _dress(thing, tree):
         return
     if thing.type == "VOLUME":
         thing.data.velocity_unit = "SECOND"
-        thing.data.velocity_grid = velocity_grid(thing.data)
+        grid = velocity_grid(thing.data)
+        if grid:
+            thing.data.velocity_grid = grid
     if not thing.data.materials:
         thing.data.materials.append(None)
     for slot in thing.material_slots:
@@ -224,10 +229,10 @@ def _dress(thing, tree):
 
 
 def velocity_grid(volume):
-    """Return the name of a volume's vector grid of velocities."""
+    """Return the name of a volume's vector grid of velocities, "" when it has none."""
     volume.grids.load()
     vectors = [grid.name for grid in volume.grids if grid.data_type.startswith("VECTOR")]
-    return next((name for name in ("velocity", "vel", "v") if name in vectors), vectors[0] if vectors else "velocity")
+    return next((name for name in ("velocity", "vel", "v") if name in vectors), vectors[0] if vectors else "")
 
 
 def _stands_for_object(thing, tree):

@@ -22,7 +22,7 @@ def substep_trees(tree):
     """Return the substep trees that a graph uses, by (node name, knob name)."""
     found = {}
     for node in tree.nodes:
-        for knob in getattr(node, "record", None) and node.record["knobs"] or ():
+        for knob in node.record["knobs"] if getattr(node, "record", None) else ():
             if knob["kind"] == "substeps" and getattr(node, knobs.prop(knob["name"])) == knobs.OWN:
                 inner = getattr(node, knobs.tree_prop(knob["name"]))
                 if inner is not None:

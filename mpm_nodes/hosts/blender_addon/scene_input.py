@@ -153,7 +153,7 @@ def _keyed(frames, values):
     """Return one value when nothing changes, else a key a frame."""
     if all(value == values[0] for value in values):
         return values[0]
-    return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values)]}
+    return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
 
 
 def _size(thing, wanted):

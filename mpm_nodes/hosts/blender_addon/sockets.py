@@ -13,7 +13,9 @@ class MpmSocket:
     type_id = ""
     colour = (0.5, 0.5, 0.5, 1.0)
 
-    accepts: bpy.props.StringProperty(name="Accepts", description="Types that may be wired here, separated by spaces", options={"HIDDEN"})
+    accepts: bpy.props.StringProperty(
+        name="Accepts", description="Types that may be wired here, separated by spaces", options={"HIDDEN"}
+    )
 
     def takes(self, type_id):
         """Return whether a wire of a type may end here."""
