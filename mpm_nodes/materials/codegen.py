@@ -60,9 +60,11 @@ class LawKernels:
             two, for laws without `left_strain`.
         limit_deformation: `(state..., L, weak, stride, segments, dt, alg11_expansion)`: limits L of weak particles.
         recover_plasticity: `(state..., total, stride, segments, exponent, rest)`: raises C_P to the power 1 + 2 exponent.
-        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for the arguments of this and the next two.
+        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for its arguments and the next two's.
         apply_hessian: action of the potential's second derivative on a direction.
         add_node_blocks: node-diagonal 3 x 3 blocks of it.
+        store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians, changed)`: positive parts of the
+            particles' own 9 x 9 Hessians, and how many of each segment were not positive.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
     """
@@ -85,6 +87,7 @@ class LawKernels:
     evaluate_trial: Callable[..., None]
     apply_hessian: Callable[..., None]
     add_node_blocks: Callable[..., None]
+    store_local_hessians: Callable[..., None]
     detect_tears: Callable[..., None] | None = None
     limit_deformation: Callable[..., None] | None = None
     recover_plasticity: Callable[..., None] | None = None
@@ -124,6 +127,7 @@ from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first, to_double
 from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, hmax, hsum, maximum, negate, select
+from mpm_nodes.kernels.local_hessians import store_positive
 from mpm_nodes.kernels.motion import move_run
 from mpm_nodes.kernels.node_blocks import scatter_blocks
 from mpm_nodes.kernels.parallel import parallel_for
@@ -257,6 +261,7 @@ def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, ou
 def _source(found: Law) -> str:
     """Return the source of the law's module."""
     loads = [_load(name, ATTRIBUTES[name].rows) for name in found.state]
+    doubles = [_load(name, ATTRIBUTES[name].rows, "to_double(load({}))") for name in found.state]
     first = "state[0][0]" if ATTRIBUTES[found.state[0]].rows > 1 else "state[0]"
     coeffs = [f"broadcast(x, coeffs[{index}])" for index in range(len(found.names))]
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
@@ -271,8 +276,7 @@ def _source(found: Law) -> str:
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
         "load_coeffs": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
-        "load_state_double": _lines([f"state = {_tuple([_load(name, ATTRIBUTES[name].rows, 'to_double(load({}))') for name in found.state])}",
-                                     f"x = {first}"]),
+        "load_state_double": _lines([f"state = {_tuple(doubles)}", f"x = {first}"]),
         "load_coeffs_double": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]),
         "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),

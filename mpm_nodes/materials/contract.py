@@ -20,7 +20,7 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `wave_speed(state, coeffs)` | fastest wave [m/s], current moduli over the undeformed density |
 | `project(state, coeffs, dt)` | optional: return map of the trial state |
 | `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
-| `kirchhoff(state, coeffs)` | optional: T at A = 0, where that is cheaper than `stress` |
+| `kirchhoff(state, coeffs)` | optional: T at A = 0 and dt = 0, where that is cheaper than `stress`; explicit steps use it |
 | `left_strain(state)` | optional: J and the unimodular elastic left Cauchy-Green tensor: the law can tear and recover |
 
 `state` holds one entry per name in STATE: nine values, row-major, for a matrix, six (xx xy xz yy yz zz) for a symmetric one,
