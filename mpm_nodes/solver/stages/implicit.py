@@ -99,7 +99,7 @@ def minimise_energy(
     if not grid.count:
         return
     settings = Settings(newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards)
-    _shorten_until_solved(particles, grid, colliders, energy, step, settings, Minimisation.run)
+    _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
 @stage(label="Semi-Implicit Update")
