@@ -263,7 +263,8 @@ class SubstepSolver:
 
 def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     law, coefficients = law_of(material)
-    viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
+    viscosity = material.viscosity + (0.0 if law.viscosity is None else float(coefficients[law.viscosity]))
+    coefficients = np.append(coefficients, material.viscosity)
     limits = [math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time)]
     return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
                     law.state, *limits)
