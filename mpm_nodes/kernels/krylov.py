@@ -174,7 +174,9 @@ def _project_at(g, free, slot, r):
     for n in range(256 * g, 256 * g + 256, 4):
         contact = slot[n >> 2]
         if contact >= 0:
-            r[n], r[n + 1], r[n + 2] = _symmetric_product(free, 6 * contact, r[n], r[n + 1], r[n + 2])
+            # twice: once leaves the rounding of what was removed, which no solve can reduce and which would grow in it
+            x, y, z = _symmetric_product(free, 6 * contact, r[n], r[n + 1], r[n + 2])
+            r[n], r[n + 1], r[n + 2] = _symmetric_product(free, 6 * contact, x, y, z)
 
 
 @kernel(fastmath=False)

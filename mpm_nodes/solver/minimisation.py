@@ -122,7 +122,7 @@ class Minimisation:
     def _friction(self, velocity: np.ndarray) -> float:
         if not self.rubs:
             return 0.0
-        return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope, self.drag)
+        return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope)
 
     # ---------------------------------------------------------------- the potential
     def value(self, velocity: np.ndarray) -> tuple[float, int]:
@@ -203,7 +203,8 @@ class Minimisation:
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
                 value = self.value(self.velocity)[0]
                 break
-            if found.last_step <= settings.tolerance and halvings == 0 and not self.clamped:
+            # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
+            if found.last_step <= settings.tolerance and not self.clamped:
                 found.converged = True
                 break
         else:
@@ -259,6 +260,8 @@ class Minimisation:
         before = self.friction
         self.friction = self._friction(self.velocity)
         self._slope(self.velocity)
+        contacts.drag_curvature(self.rows, self.of_row, self.active, self.impulse, self.momentum, self.velocity, self.gradient,
+                                self.slip, self.drag)
         return value - before + self.friction
 
     def _build_preconditioner(self) -> None:

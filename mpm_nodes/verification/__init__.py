@@ -19,7 +19,7 @@ from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 __all__ = ["Finding", "Problem", "Record", "problems", "run"]
 
 _MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "viscoelasticity",
-            "liquids", "viscosity", "implicit", "contact", "seeding", "tearing", "resampling", "voids")
+            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "seeding", "tearing", "resampling", "voids")
 
 
 def problems() -> dict[str, type[Problem]]:
