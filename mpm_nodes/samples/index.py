@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes.samples import figures
+from mpm_nodes.samples import figures, viscoelastic
 from mpm_nodes.samples.shot import Figure, Shot
 
 SIZES = ("quick", "paper")
@@ -23,12 +23,18 @@ class PaperSize:
         minutes: Its minutes a frame (of 1/30 s), on eight cores.
         overrides: Changes of knobs and settings, as `--set` takes them.
         without: Nodes that are taken out.
+        machine: What it ran on.
+        share: 1/30 s over the duration of a frame here.
+        sheet: Frames of the contact sheet; some of all when there are none.
     """
 
     particles: int
     minutes: float
     overrides: tuple[str, ...]
     without: tuple[str, ...] = ()
+    machine: str = "8 cores"
+    share: float = 1.0
+    sheet: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,15 @@ def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: flo
     return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
 
 
+def _viscoelastic(
+    particles: int, minutes: float, threads: int, cell_size: float, fps: float, end: int, sheet: tuple[int, ...],
+    overrides: tuple[str, ...] = (), without: tuple[str, ...] = (),
+) -> PaperSize:
+    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
+    changed = (f"settings.cell_size={cell_size:g}", f"settings.end={end}", *overrides)
+    return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
+
+
 SAMPLES: dict[str, Sample] = {
     sample.name: sample
     for sample in (
@@ -114,6 +129,11 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "tendril", "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
             "Y15 figures 7 and 8", None, figures.tendril,
+        ),
+        Sample(
+            "twisted_sponge", "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
+            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 25, (13, 22, 25)), viscoelastic.twisted_sponge,
+            sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
         ),
     )
 }

@@ -19,7 +19,8 @@ from mpm_nodes.samples.index import SAMPLES, SIZES
 from mpm_nodes.samples.measures import interior_densities, pieces, pushed_out, seen_from_the_side
 from mpm_nodes.samples.shot import Progress
 
-each = pytest.mark.parametrize("name", SAMPLES)
+FOAMS = {name: sample for name, sample in SAMPLES.items() if sample.source.startswith("Y15")}
+each = pytest.mark.parametrize("name", FOAMS)
 
 
 def graph_of(name: str, size: str = "quick"):
@@ -34,7 +35,7 @@ def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- the graphs
-@pytest.mark.parametrize(("name", "size"), [(name, size) for name, sample in SAMPLES.items() for size in SIZES
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, sample in FOAMS.items() for size in SIZES
                                             if size == "quick" or sample.paper])
 def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, size: str):
     """Every size is a valid graph; the paper's holds its particles within 5 %, its cell size and its time step."""
