@@ -95,7 +95,7 @@ def test_problems_appear_on_their_nodes_and_go_away(houdini):
     cook = small_shot(houdini)
     ball, fall = houdini.work.node("ball"), houdini.work.node("fall")
     ball.parm("radius").set(0.0)
-    with pytest.raises(sys.modules["hou"].NodeError, match="ball.radius"):
+    with pytest.raises(sys.modules["hou"].NodeError, match=r"ball\.radius"):
         cook.parm("mpm_check").pressButton()
     assert "radius" in ball.warnings()[0] and fall.warnings() == () and "radius" in cook.warnings()[0]
     ball.parm("radius").set(0.2)

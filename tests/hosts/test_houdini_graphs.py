@@ -13,7 +13,7 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.validate import validate
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted([*(ROOT / "samples").glob("*.json"), *(ROOT / "mpm_nodes" / "samples").glob("*.json"), *(ROOT / "docs").glob("*.json")])
+FILES = sorted(path for folder in ("samples", "mpm_nodes/samples", "docs") for path in (ROOT / folder).glob("*.json"))
 GRAPHS = [path for path in FILES if strict_json.read(path).get("format") == "mpm_nodes.graph"]
 PRESETS = sorted((ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json"))
 

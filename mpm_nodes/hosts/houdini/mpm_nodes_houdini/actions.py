@@ -243,7 +243,7 @@ def _bring_in(cook, stage):
     node.parm("filepath1").set(stage)
     if way == "sop":
         x, y = cook.position()
-        node.setPosition(hou.Vector2(x, y - 1.0))
+        node.setPosition(hou.Vector2((x, y - 1.0)))
         node.setDisplayFlag(True)
 
 

@@ -63,7 +63,7 @@ def _make(parent, name, entry, offset):
     node.parm("mpm_bypass").set(int(entry.get("bypass", False)))
     node.setComment(entry.get("comment", ""))
     x, y = entry.get("position", (0, 0))
-    node.setPosition(hou.Vector2(x / UNITS + offset[0], -y / UNITS + offset[1]))
+    node.setPosition(hou.Vector2((x / UNITS + offset[0], -y / UNITS + offset[1])))
     kept = {"inputs": entry.get("inputs", {}), "position": [x, y], "placed": list(node.position())}
     kept.update({"editor": entry["editor"]} if "editor" in entry else {})
     for knob in facts_of(node)["knobs"]:
@@ -96,7 +96,7 @@ def _wire(parent, node, index, sources):
         merge = parent.createNode("merge", f"{node.name()}_merge")
         for number, source in enumerate(sources):
             merge.setInput(number, source)
-        merge.setPosition(hou.Vector2(node.position()[0] - 0.5, node.position()[1] + 0.7))
+        merge.setPosition(hou.Vector2((node.position()[0] - 0.5, node.position()[1] + 0.7)))
         node.setInput(index, merge)
 
 
@@ -106,7 +106,7 @@ def _build_substeps(parent, solve, port, document):
     entries = document["nodes"]
     made = _make_all(parent, entries, (x, y - 4.0))
     begin = parent.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
-    begin.setPosition(hou.Vector2(x - 2.0, y - 3.0))
+    begin.setPosition(hou.Vector2((x - 2.0, y - 3.0)))
     outside = {output["name"]: begin for output in facts_of(begin)["outputs"]}
     _wire_all(parent, entries, made, outside)
     index = [each["name"] for each in facts_of(solve)["inputs"]].index(port)
