@@ -30,7 +30,7 @@ def small_shot(houdini, end=2):
     snow = make(houdini, "material_library", "snow")
     ball = wire(make(houdini, "emit_sphere", "ball", radius=0.2), material=snow)
     fall = wire(make(houdini, "solve", "fall"), sources=ball)
-    cache = wire(make(houdini, "write_cache", "cache"), particles=fall)
+    cache = wire(make(houdini, "write_cache", "writer"), particles=fall)
     cook = wire(make(houdini, "cook_graph", "cook", cell_size=0.1), graph=cache)
     for name, value in (("fps", 24), ("start", 1), ("end", end)):
         cook.parm(name).deleteAllKeyframes()
@@ -54,7 +54,7 @@ def test_wires_are_the_graph(houdini):
     wire(houdini.work.node("fall"), colliders=null)
     make(houdini, "collide_sphere", "not_wired")
     nodes = graph_of(cook)["nodes"]
-    assert set(nodes) == {"snow", "ball", "fall", "cache", "floor", "wall"}
+    assert set(nodes) == {"snow", "ball", "fall", "writer", "floor", "wall"}
     assert nodes["fall"]["inputs"] == {"sources": ["ball"], "colliders": ["wall", "floor"]}
     assert nodes["ball"]["inputs"] == {"material": "snow"} and nodes["ball"]["knobs"]["radius"] == 0.2
 

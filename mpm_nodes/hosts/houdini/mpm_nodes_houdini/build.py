@@ -14,6 +14,20 @@ FIELDS = ("label", "doc", "parameters", "set", "editor")
 """What a substeps document holds besides format, version and stages."""
 
 
+def assets_missing(graph):
+    """Return whether a graph file names nodes or stages, in versions, that there are no assets of."""
+    entries = list(graph["nodes"].values())
+    for entry in graph["nodes"].values():
+        for value in entry.get("knobs", {}).values():
+            if isinstance(value, dict) and isinstance(value.get("nodes"), dict):
+                entries += value["nodes"].values()
+    return any(_asset(entry) is None for entry in entries)
+
+
+def _asset(entry):
+    return hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+
+
 def build(graph, cook):
     """Make the nodes of a graph beside a cook node and wire its ends into it.
 
@@ -54,7 +68,7 @@ def _make_all(parent, entries, offset):
 
 
 def _make(parent, name, entry, offset):
-    found = hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+    found = _asset(entry)
     if found is None:
         raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 1)}; write the "
                                   "assets anew with mpm-nodes host houdini")
