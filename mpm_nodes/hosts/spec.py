@@ -260,6 +260,7 @@ def _cook() -> dict[str, Any]:
         "module": "mpm_nodes.cli",
         "check_environment": ["--version"],
         "validate": ["validate", "{graph}", "--json"],
+        "upgrade": ["upgrade", "{graph}"],
         "cook": ["cook", "{graph}", "--out", "{out}", "--events", "jsonl"],
         "frames": ["--frames", "{first}-{last}"],
         "resume": ["--resume"],

@@ -158,8 +158,8 @@ class Node:
             raise OperationFailed(name)
 
     # ------------------------------------------------------------ making and wiring
-    def createNode(self, node_type_name: str, node_name: str | None = None, run_init_scripts: bool = True, load_contents: bool = True,
-                   exact_type_name: bool = False, force_valid_node_name: bool = False) -> Node:
+    def createNode(self, node_type_name: str, node_name: str | None = None, run_init_scripts: bool = True,
+                   load_contents: bool = True, exact_type_name: bool = False, force_valid_node_name: bool = False) -> Node:
         found = self._houdini.types.get(node_type_name)
         if found is None:
             raise OperationFailed(f"{node_type_name}: no such node type")
@@ -322,8 +322,9 @@ class Houdini:
 
     def _module(self) -> types.ModuleType:
         hou = types.ModuleType("hou")
-        for each in (Color, Error, GeometryPermissionError, InterruptableOperation, Keyframe, KeyframeValueNotSet, NodeError, NodeWarning,
-                     OperationFailed, OperationInterrupted, PermissionError, Vector2, attribType, exprLanguage, severityType):
+        for each in (Color, Error, GeometryPermissionError, InterruptableOperation, Keyframe, KeyframeValueNotSet, NodeError,
+                     NodeWarning, OperationFailed, OperationInterrupted, PermissionError, Vector2, attribType, exprLanguage,
+                     severityType):
             setattr(hou, each.__name__, each)
         hou.pwd = lambda: self.cooking[-1]
         hou.node = lambda path: self._find(path)

@@ -55,9 +55,7 @@ class severityType:
 
 
 class Vector2:
-    def __init__(self, values: Any = (0.0, 0.0), _y: Any = None) -> None:
-        if _y is not None:  # hou.Vector2(x, y) and hou.Vector2((x, y))
-            values = (values, _y)
+    def __init__(self, values: Any = (0.0, 0.0)) -> None:
         self._values = tuple(float(value) for value in values)
 
     def __getitem__(self, index: int) -> float:
@@ -202,8 +200,7 @@ class Parm:
         return key.value() + (after[0].value() - key.value()) * s
 
     def isTimeDependent(self) -> bool:
-        return len(self._keys) > 1 or any("$F" in key.expression() and "$FP" not in key.expression() and "$FS" not in key.expression()
-                                          and "$FE" not in key.expression() for key in self._keys)
+        return len(self._keys) > 1 or any(re.search(r"\$F(?![A-Z])", key.expression()) for key in self._keys)
 
     def keyframes(self) -> tuple[Keyframe, ...]:
         return tuple(self._keys)
@@ -220,7 +217,8 @@ class Parm:
         if self._declared.name in self._node._buttons:
             self._node._buttons[self._declared.name](self._node)
         else:
-            exec(self._declared.tags["script_callback"], {"hou": self._node._houdini.module, "kwargs": {"node": self._node, **arguments}})
+            names = {"hou": self._node._houdini.module, "kwargs": {"node": self._node, **arguments}}
+            exec(self._declared.tags["script_callback"], names)
 
 
 class ParmTuple:

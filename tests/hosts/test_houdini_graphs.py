@@ -13,7 +13,7 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.validate import validate
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted([*(ROOT / "samples").glob("*.json"), *(ROOT / "mpm_nodes" / "samples").glob("*.json"), *(ROOT / "docs").glob("*.json")])
+FILES = sorted(path for folder in ("samples", "mpm_nodes/samples", "docs") for path in (ROOT / folder).glob("*.json"))
 GRAPHS = [path for path in FILES if strict_json.read(path).get("format") == "mpm_nodes.graph"]
 PRESETS = sorted((ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json"))
 
@@ -140,3 +140,28 @@ def test_a_wrong_file_is_refused_with_a_sentence(houdini, tmp_path):
     with pytest.raises(hou.NodeError, match="no asset for nonsense"):
         cook.parm("mpm_load").pressButton()
     assert [node.name() for node in houdini.work.children()] == ["cook"]
+
+
+def test_an_old_file_is_upgraded_by_the_program(houdini, tmp_path):
+    """Nodes of versions that have no asset any more are brought to today's by the program, in its own process."""
+    from test_houdini_cook import program
+
+    old = {"format": "mpm_nodes.graph", "version": 1, "nodes": {"floor": {"type": "ground", "version": 3, "knobs": {"rub": 0.5}}}}
+    new = {**old, "nodes": {"floor": {"type": "collide_plane", "version": 1, "knobs": {"friction": 0.5}}}}
+    code = f"if sys.argv[1] == 'upgrade':\n    import json\n    print(json.dumps({new!r}))\n    sys.exit(0)"
+    (tmp_path / "x.json").write_text(json.dumps(old))
+    cook = make(houdini, "cook_graph", "cook", mpm_graph=str(tmp_path / "x.json"), mpm_program=program(tmp_path, code))
+    cook.parm("mpm_load").pressButton()
+    assert houdini.work.node("floor").parm("friction").eval() == 0.5
+
+
+def test_namesakes_get_numbers(houdini):
+    """Two nodes that go by one name in the graph stay two; names that a graph file does not allow are mended."""
+    from test_houdini_cook import wire
+
+    cook = small_shot(houdini)
+    merge = houdini.work.createNode("merge", "bodies")
+    for number, name in enumerate(("floor", "floor", "2 walls")):
+        merge.setInput(number, make(houdini, "collide_plane", f"plane{number}", mpm_id=name))
+    wire(houdini.work.node("fall"), colliders=merge)
+    assert graph_of(cook)["nodes"]["fall"]["inputs"]["colliders"] == ["floor", "floor_2", "node_2_walls"]

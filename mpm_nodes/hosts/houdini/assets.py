@@ -148,13 +148,14 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
     own: list[Parm | Folder] = []
     folders: dict[str, list[Parm | Folder]] = {record["label"]: own}
     for knob in record["knobs"]:
-        parms = knob_parms(knob, spec["presets"])
+        port = _substeps_input(knob, spec) if knob["kind"] == "substeps" else _geometry_input(knob)
+        wired = f"hasinput({len(inputs)})" if port else ""
+        parms = knob_parms(knob, spec["presets"], f"{{ {wired} == 1 }}" if port else "")
         folders.setdefault(_folder_of(knob, record), []).extend(parms)
-        if knob["kind"] == "substeps":
-            inputs.append(_substeps_input(knob, spec))
-        if knob["kind"] == "path" and knob["file"]["patterns"]:
-            inputs.append(_geometry_input(knob))
-            own.append(_animated(inputs[-1], record["time_dependent"]))
+        if port:
+            inputs.append(port)
+        if port and port["kind"] == "geometry":
+            own.append(_animated(port, record["time_dependent"], f"{{ {wired} == 0 }}"))
     folders["Graph"] = [
         Parm("mpm_id", "Name in the Graph", "string", ("",), help="Empty: the name of this node."),
         Parm("mpm_bypass", "Bypass in the Graph", "toggle", ("0",),
@@ -185,16 +186,20 @@ def _substeps_input(knob: Spec, spec: Spec) -> dict[str, Any]:
             "many": True, "doc": "The end of a network of stages that begins with Substep Begin; it takes the preset's place."}
 
 
-def _geometry_input(knob: Spec) -> dict[str, Any]:
+def _geometry_input(knob: Spec) -> dict[str, Any] | None:
+    """Return the input for geometry of the scene in the place of a file that Houdini can write, else None."""
+    if knob["kind"] != "path" or not knob["file"]["patterns"]:
+        return None
     writer = "vdb" if "*.vdb" in knob["file"]["patterns"] else "usd"
     return {"name": knob["name"], "kind": "geometry", "label": "Geometry (instead of the file)", "accepts": [], "optional": True,
             "many": False, "writer": writer,
             "doc": f"Geometry of this scene; it is written to a .{writer} file beside the graph file before the cook."}
 
 
-def _animated(port: Spec, default: bool) -> Parm:
-    return Parm("mpm_animated", "Write Every Frame", "toggle", (str(int(default)),),
-                help=f"Write the {port['label'].lower().split(' (')[0]} of every frame; off writes that of the first frame.")
+def _animated(port: Spec, default: bool, not_wired: str) -> Parm:
+    what = port["label"].lower().split(" (")[0]
+    return Parm("mpm_animated", "Write Every Frame", "toggle", (str(int(default)),), disable=not_wired,
+                help=f"Write the {what} of every frame; off writes that of the first frame.")
 
 
 def _knob_facts(knob: Spec) -> dict[str, Any]:
@@ -213,7 +218,7 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
     outputs = [{"name": name, "type": f"domain_{name}"} for name in spec["reserved_names"]]
     facts = {"id": BEGIN, "version": 1, "scope": "substeps", "inputs": [], "outputs": outputs, "knobs": [],
              "colour": _colour(outputs, colours)}
-    note = Parm("mpm_note", "Wire it into the first stages", "label", help="Particles, grid and colliders leave by the one output.")
+    note = Parm("mpm_note", "Use", "label", ("Wire this into the first stages.",), help="All domains leave by one output.")
     return Asset(BEGIN, "Substep Begin", "1.0", "Substep Stages",
                  "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
                  tuple(facts["colour"]), (Folder("Substep Begin", (note,)),), facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Spec = Mapping[str, Any]
@@ -30,6 +30,7 @@ class Parm:
         range: Low and high as written, "!" for a hard limit.
         tags: parmtags.
         join_next: Whether the next parameter stands on the same line.
+        disable: Condition under which it is greyed out.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parm:
     range: tuple[str, str] | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     join_next: bool = False
+    disable: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,15 @@ class Folder:
 
 
 # ---------------------------------------------------------------- knobs
-def knob_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
-    """Return the parameters that stand for one knob, in order."""
+def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> list[Parm | Folder]:
+    """Return the parameters that stand for one knob, in order; `taken_over` is the condition under which an input replaces it."""
     parms: list[Parm | Folder] = []
     if knob["optional"]:
         parms.append(Parm(f"mpm_use_{knob['name']}", f"Use {knob['label']}", "toggle", (_number(knob["default"] is not None),),
                           help=f"Off leaves {knob['name']} without a value.", join_next=True))
     if knob["kind"] == "substeps":
-        return [*parms, *_substeps_parms(knob, presets)]
-    return [*parms, _value_parm(knob)]
+        return [*parms, *_substeps_parms(knob, presets, taken_over)]
+    return [*parms, replace(_value_parm(knob), disable=taken_over)]
 
 
 def _value_parm(knob: Spec) -> Parm:
@@ -89,7 +91,7 @@ def _value_parm(knob: Spec) -> Parm:
     return Parm(type="string", defaults=(str(default or ""),), **text)
 
 
-def _substeps_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
+def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> list[Parm | Folder]:
     name = knob["name"]
     menu = tuple((preset["name"], preset["label"] or preset["name"]) for preset in presets)
     note = " Stages wired into the last input take its place."
@@ -98,7 +100,8 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
              help="A parameter of the substeps (cfl), or a stage and its knob (rasterize.kernel)."),
         Parm("mpm_set_value#", "Value", "string", ("",), help="Its value: a number, a word, or JSON."),
     ]
-    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note),
+    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note,
+                 disable=taken_over),
             Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True)]
 
 
@@ -202,6 +205,7 @@ def _parm(parm: Parm, depth: int) -> list[str]:
                 for text in parm.defaults]
     lines += [f"{pad}    default {{ {' '.join(defaults)} }}"] if defaults else []
     lines += [f"{pad}    help    {quoted(parm.help)}"] if parm.help else []
+    lines += [f"{pad}    disablewhen {quoted(parm.disable)}"] if parm.disable else []
     if parm.menu:
         keyword = "menu" if parm.type == "ordinal" else "menureplace"  # a string's menu only offers
         lines += [f"{pad}    {keyword} {{", *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import hou
 
 from . import process
-from .build import build
+from .build import assets_missing, build
 from .collect import collect
 from .nodes import PROBLEM, facts_of
 from .writers import write_geometry
@@ -57,9 +58,21 @@ def load_graph(cook):
         raise Trouble(f"{path}: is no graph file ({error}); choose another one") from error
     if not isinstance(graph, dict) or graph.get("format") != facts_of(cook)["graph_format"]["name"]:
         raise Trouble(f"{path}: is no graph file; choose one that mpm-nodes or a host wrote")
+    if assets_missing(graph):
+        graph = _upgraded(cook, path, graph)
     with hou.undos.group("Load MPM graph"):
         made = build(graph, cook)
     _say(f"made {len(made)} nodes from {path}")
+
+
+def _upgraded(cook, path, graph):
+    """Return the graph of a file in the versions of today, as the program gives it; as it is when the program cannot."""
+    program = process.command(cook.parm("mpm_program").evalAsString())
+    try:
+        code, out, _ = process.call([*program, *_filled(facts_of(cook)["program"]["upgrade"], graph=path)])
+        return json.loads(out) if code == 0 else graph
+    except (OSError, ValueError):
+        return graph
 
 
 def _write_graph(cook):
@@ -172,10 +185,10 @@ def _cook(cook, more):
     if cook.parm("mpm_threads").eval() > 0:
         arguments += ["--threads", str(cook.parm("mpm_threads").eval())]
     running = process.Process(arguments)
-    stage, stopped = "", False
+    stages, stopped = [], False
     try:
         with hou.InterruptableOperation("Cooking MPM", "Frames", open_interrupt_dialog=True) as operation:
-            stage = _watch(running, operation)
+            _watch(running, operation, stages)
     except hou.OperationInterrupted:
         stopped = True
         _say("stopping after this substep")
@@ -184,7 +197,7 @@ def _cook(cook, more):
         running.stop()
         raise
     code, text = running.finish()
-    if stage:
+    for stage in stages:
         _bring_in(cook, stage)
     if stopped:
         raise Trouble("Stopped. Whole frames are kept; press Continue to go on.")
@@ -193,9 +206,9 @@ def _cook(cook, more):
     _say(f"cooked into {out}")
 
 
-def _watch(running, operation):
-    """Show a cook's progress until it ends; return the USD stage that it wrote, "" for none."""
-    first, last, frame, stage, status = 1, 1, 1, "", "starting"
+def _watch(running, operation, stages):
+    """Show a cook's progress until it ends, and add the USD stages that it writes to `stages`."""
+    first, last, frame, status = 1, 1, 1, "starting"
     for event in running.events():
         kind = event["event"] if event else ""
         if kind == "plan":
@@ -203,8 +216,8 @@ def _watch(running, operation):
         elif kind in ("frame_start", "substep"):
             frame = event["frame"]
             status = _status(frame, last, event)
-        elif kind == "wrote" and _is_stage(event["path"]):
-            stage = event["path"]
+        elif kind == "wrote" and _is_stage(event["path"]) and event["path"] not in stages:
+            stages.append(event["path"])
         elif kind == "note":
             status = event["message"]
         elif kind == "warning":
@@ -213,7 +226,6 @@ def _watch(running, operation):
             status = _status(frame, last, event)
             frame += 1
         operation.updateLongProgress((frame - first) / max(last - first + 1, 1), status)
-    return stage
 
 
 def _is_stage(path):
@@ -233,17 +245,18 @@ def _status(frame, last, event):
 
 
 def _bring_in(cook, stage):
-    """Show the cache by Houdini's own USD import; the node is made once and then pointed at the newest cook."""
+    """Show a cache by Houdini's own USD import; its node is made once and then pointed at the newest cook."""
     way = cook.parm("mpm_import").evalAsString()
     if way == "none":
         return
     parent, kind = (cook.parent(), "usdimport") if way == "sop" else (hou.node("/stage"), "sublayer")
-    name = f"{cook.name()}_cache"
+    name = f"{cook.name()}_{os.path.splitext(os.path.basename(stage))[0]}"
+    name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     node = parent.node(name) or parent.createNode(kind, name)
     node.parm("filepath1").set(stage)
     if way == "sop":
         x, y = cook.position()
-        node.setPosition(hou.Vector2(x, y - 1.0))
+        node.setPosition(hou.Vector2((x, y - 1.0)))
         node.setDisplayFlag(True)
 
 

@@ -14,6 +14,20 @@ FIELDS = ("label", "doc", "parameters", "set", "editor")
 """What a substeps document holds besides format, version and stages."""
 
 
+def assets_missing(graph):
+    """Return whether a graph file names nodes or stages, in versions, that there are no assets of."""
+    entries = list(graph["nodes"].values())
+    for entry in graph["nodes"].values():
+        for value in entry.get("knobs", {}).values():
+            if isinstance(value, dict) and isinstance(value.get("nodes"), dict):
+                entries += value["nodes"].values()
+    return any(_asset(entry) is None for entry in entries)
+
+
+def _asset(entry):
+    return hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+
+
 def build(graph, cook):
     """Make the nodes of a graph beside a cook node and wire its ends into it.
 
@@ -54,7 +68,7 @@ def _make_all(parent, entries, offset):
 
 
 def _make(parent, name, entry, offset):
-    found = hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+    found = _asset(entry)
     if found is None:
         raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 1)}; write the "
                                   "assets anew with mpm-nodes host houdini")
@@ -63,7 +77,7 @@ def _make(parent, name, entry, offset):
     node.parm("mpm_bypass").set(int(entry.get("bypass", False)))
     node.setComment(entry.get("comment", ""))
     x, y = entry.get("position", (0, 0))
-    node.setPosition(hou.Vector2(x / UNITS + offset[0], -y / UNITS + offset[1]))
+    node.setPosition(hou.Vector2((x / UNITS + offset[0], -y / UNITS + offset[1])))
     kept = {"inputs": entry.get("inputs", {}), "position": [x, y], "placed": list(node.position())}
     kept.update({"editor": entry["editor"]} if "editor" in entry else {})
     for knob in facts_of(node)["knobs"]:
@@ -96,7 +110,7 @@ def _wire(parent, node, index, sources):
         merge = parent.createNode("merge", f"{node.name()}_merge")
         for number, source in enumerate(sources):
             merge.setInput(number, source)
-        merge.setPosition(hou.Vector2(node.position()[0] - 0.5, node.position()[1] + 0.7))
+        merge.setPosition(hou.Vector2((node.position()[0] - 0.5, node.position()[1] + 0.7)))
         node.setInput(index, merge)
 
 
@@ -106,7 +120,7 @@ def _build_substeps(parent, solve, port, document):
     entries = document["nodes"]
     made = _make_all(parent, entries, (x, y - 4.0))
     begin = parent.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
-    begin.setPosition(hou.Vector2(x - 2.0, y - 3.0))
+    begin.setPosition(hou.Vector2((x - 2.0, y - 3.0)))
     outside = {output["name"]: begin for output in facts_of(begin)["outputs"]}
     _wire_all(parent, entries, made, outside)
     index = [each["name"] for each in facts_of(solve)["inputs"]].index(port)

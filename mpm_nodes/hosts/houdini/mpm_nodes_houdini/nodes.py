@@ -49,7 +49,8 @@ class Network:
         rows = [(str(node_id), json.dumps(wires), "1" if node_id in self.ends else "0") for node_id, wires in self.wires.items()]
         columns = list(zip(*rows, strict=True)) if points else [(), (), ()]
         for name, values in zip(ATTRIBUTES, columns, strict=True):
-            geometry.addAttrib(hou.attribType.Point, name, "", False, False)
+            if geometry.findPointAttrib(name) is None:
+                geometry.addAttrib(hou.attribType.Point, name, "", False, False)
             geometry.setPointStringAttribValues(name, values)
 
 
