@@ -21,6 +21,7 @@ from mpm_nodes.hosts.blender import build
 
 ROOT = Path(mpm_nodes.__file__).parent.parent
 LIMIT = 120
+PACKAGE = "bl_ext.user_default.mpm_nodes"
 X_LIBRARIES = ("libX11", "libXrender", "libXfixes", "libXi", "libxkbcommon", "libSM", "libICE")
 
 INSTALL = """
@@ -96,8 +97,12 @@ def _run(user: Path, script: str, arguments: list[str], **variables: str) -> sub
                           cwd=user, check=False)
 
 
-def in_blender(script: str, variables: dict[str, str] | None = None, **given: Any) -> dict[str, Any]:
+def in_blender(
+    script: str, variables: dict[str, str] | None = None, package: str = PACKAGE, **given: Any
+) -> dict[str, Any]:
     """Run a script in Blender with the extension enabled; return the `answer` that it fills. `given` is there as a dict.
+
+    `package` is the module of the add-on: the installed extension, or a folder on PYTHONPATH, as before Blender 4.2.
 
     Skips the test, with the reason, where Blender cannot run.
     """
@@ -107,6 +112,6 @@ def in_blender(script: str, variables: dict[str, str] | None = None, **given: An
     answer = user / "answer.json"
     answer.unlink(missing_ok=True)
     body = "".join(f"    {line}\n" for line in script.strip("\n").splitlines())
-    done = _run(user, BEFORE + body + AFTER, [json.dumps(given), str(answer)], **(variables or {}))
+    done = _run(user, BEFORE.replace(PACKAGE, package) + body + AFTER, [json.dumps(given), str(answer)], **(variables or {}))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return json.loads(answer.read_text(encoding="utf-8"))

@@ -165,5 +165,6 @@ def test_the_check_button_says_what_is_wrong(tmp_path: Path):
     seen = in_blender(ENVIRONMENT, folder=sys.prefix, empty=str(tmp_path / "empty"), other=str(other))
     assert seen["good"][0] == "" and "mpm-nodes 0.1.0 on Python" in seen["good"][1]
     assert seen["folder"] == seen["good"]
-    for case, words in {"gone": "does not exist. Choose", "no_python": "holds no Python. Choose", "other": "has no mpm_nodes"}.items():
+    wanted = {"gone": "does not exist. Choose", "no_python": "holds no Python. Choose", "other": "has no mpm_nodes"}
+    for case, words in wanted.items():
         assert seen[case][0] == "error" and words in seen[case][1], seen[case]

@@ -109,7 +109,8 @@ def missing_files(tree, path):
             value = entries[name].get("knobs", {}).get(knob["name"])
             if knob["kind"] == "path" and isinstance(value, str) and value and not (Path(path).parent / value).is_file():
                 place = f"{name}.{knob['name']}"
-                found.append({"place": place, "message": "names a file that is not there", "value": value, "cure": "choose another"})
+                message = "names a file that is not there"
+                found.append({"place": place, "message": message, "value": value, "cure": "choose another"})
     return found
 
 
