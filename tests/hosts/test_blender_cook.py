@@ -65,14 +65,16 @@ answer["selected"] = selected == [each.name for each in bpy.context.selected_obj
 answer["fps"] = [scene.render.fps, scene.render.fps_base, scene.frame_current]
 
 points, volume = bpy.data.objects["particles"], bpy.data.objects["volume"]
+answer["hidden"] = bpy.data.objects["collider_Ball"].hide_viewport  # the artist's own ball is there
+bpy.data.objects["collider_Ball"].hide_viewport = False
 answer["volume"] = [volume.data.velocity_unit, volume.data.velocity_grid, volume.hide_render]
 camera = bpy.data.objects.new("view", bpy.data.cameras.new("view"))
 scene.collection.objects.link(camera)
-camera.location = (0.0, -3.0, 0.7)
-camera.rotation_euler = (Vector((0.0, 3.0, -0.1)).to_track_quat("-Z", "Y")).to_euler()
+camera.location = (0.0, -2.0, 0.7)
+camera.rotation_euler = (Vector((0.0, 2.0, -0.05)).to_track_quat("-Z", "Y")).to_euler()
 scene.camera = camera
 lamp = bpy.data.objects.new("sun", bpy.data.lights.new("sun", "SUN"))
-lamp.data.energy = 4.0
+lamp.data.energy, lamp.rotation_euler = 4.0, (1.0, 0.0, 0.0)
 scene.collection.objects.link(lamp)
 scene.render.engine, scene.cycles.device, scene.cycles.samples = "CYCLES", "CPU", 4
 scene.render.resolution_x = scene.render.resolution_y = 40
@@ -246,7 +248,7 @@ def test_an_animated_mesh_of_the_scene_is_met_and_frames_come_back(tmp_path: Pat
     seen = in_blender(COOK, folder=str(tmp_path / "out"))
     assert (seen["state"], seen["problems"], seen["selected"]) == ("done", {}, True), seen["status"]
     assert seen["returned"] < 0.5 * seen["seconds"], "the button must not wait for the cook"
-    assert seen["fps"] == [30, 1.0, 1] and seen["volume"] == ["SECOND", "vel", True]
+    assert seen["fps"] == [30, 1.0, 1] and seen["volume"] == ["SECOND", "vel", True] and seen["hidden"]
     revision = Path(seen["revision"])
     reported, stage = records(revision), Usd.Stage.Open(str(revision / "cache.usda"))
     cloud = UsdGeom.Points(stage.GetPrimAtPath("/cache/particles"))
