@@ -28,6 +28,13 @@ class CacheFault(Exception):
     """A cache that cannot be shown; the message says why."""
 
 
+def frames_of(revision):
+    """Return the whole frames of a revision folder, ascending."""
+    offset = _frame_offset(Path(revision))
+    names = (path.name.split(".")[0] for path in (Path(revision) / "frames").glob("[!.]*.commit.json"))
+    return sorted(int(name) - offset for name in names if name.isdigit())
+
+
 def show(tree, revision, scene, frames):
     """Show the frames of a revision folder: bring it in, point what is there to it, or read what is new in it.
 
@@ -144,14 +151,20 @@ def _imported(stage, scene):
     options = {name: value for name, value in IMPORT.items() if name in known}
     if not bpy.data.filepath:
         options.pop("relative_path", None)
-    current = scene.frame_current
+    current, layer = scene.frame_current, scene.view_layers[0]
+    selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
         with bpy.context.temp_override(**_place(scene)):
             bpy.ops.wm.usd_import(filepath=str(stage), **options)
     except RuntimeError as error:
         raise CacheFault(f"{stage}: Blender cannot import it ({error})") from error
     scene.frame_set(current)
-    return _only_shown([thing for thing in bpy.data.objects if thing not in before])
+    new = _only_shown([thing for thing in bpy.data.objects if thing not in before])
+    layer.update()
+    for thing in layer.objects:
+        thing.select_set(thing in selected, view_layer=layer)
+    layer.objects.active = active
+    return new
 
 
 def _only_shown(new):

@@ -223,7 +223,7 @@ def connect(source, output, target, port):
     end = socket_of(target.inputs, port)
     if start is None or end is None:
         raise ValueError(f"{source.name}.{output} -> {target.name}.{port}: there is no such socket")
-    link = source.id_data.links.new(start, end)
-    if not any(each.from_socket == start and each.to_socket == end for each in source.id_data.links):
-        raise ValueError(source.id_data.message)
-    return link
+    reason = sockets.fault(start, end)  # before the link is made, which would push out one that is there
+    if reason:
+        raise ValueError(reason)
+    return source.id_data.links.new(start, end)
