@@ -17,10 +17,45 @@ import numpy as np
 T = TypeVar("T")
 
 __all__ = [
-    "ATTRIBUTES", "GRID_ARRAYS", "LAW_STATE", "A", "Attribute", "Cancelled", "Collider", "Colliders", "CollisionRule",
-    "Drop", "Emitter", "Energy", "FrameContext", "GraphSettings", "Grid", "InputError", "Kernel", "Krylov", "LevelSet", "Many", "Material", "Mesh",
-    "MpmNodesError", "OutputError", "OutputPath", "Particles", "Preconditioner", "Previous", "Range", "Reads", "Stage", "StepContext",
-    "SubstepGraph", "Transfer", "Unit", "Vec3", "WallRule", "Walls", "Writes",
+    "ATTRIBUTES",
+    "GRID_ARRAYS",
+    "LAW_STATE",
+    "A",
+    "Attribute",
+    "Cancelled",
+    "Collider",
+    "Colliders",
+    "CollisionRule",
+    "Drop",
+    "Emitter",
+    "Energy",
+    "FrameContext",
+    "GraphSettings",
+    "Grid",
+    "InputError",
+    "Kernel",
+    "Krylov",
+    "LevelSet",
+    "Many",
+    "Material",
+    "Mesh",
+    "MpmNodesError",
+    "OutputError",
+    "OutputPath",
+    "Particles",
+    "Preconditioner",
+    "Previous",
+    "Range",
+    "Reads",
+    "Stage",
+    "StepContext",
+    "SubstepGraph",
+    "Transfer",
+    "Unit",
+    "Vec3",
+    "WallRule",
+    "Walls",
+    "Writes",
     "WrittenPath",
 ]
 
@@ -388,7 +423,7 @@ ATTRIBUTES: dict[str, Attribute] = {
         Attribute("deformation", "F", (3, 3), "", "primvars:F", "F", "Elastic deformation gradient.", rest="identity"),
         Attribute("volume_change", "e", (), "", "primvars:e", "Jminus1", "J - 1: relative change of volume."),
         Attribute("elastic_strain", "b - I", (6,), "", "primvars:elastic_strain", "elasticstrain",
-                  "Unimodular elastic left Cauchy-Green strain less the unit: xx xy xz yy yz zz."),
+                  "Elastic left Cauchy-Green strain up to its volume, less the unit: xx xy xz yy yz zz."),
         Attribute("total_deformation", "F", (3, 3), "", "primvars:total_deformation", "Ftotal",
                   "Deformation gradient, elastic and plastic.", rest="identity"),
         Attribute("weak", "weak", (), "", "primvars:weak", "weak", "1 where the material is torn, else 0.", "int32"),
@@ -419,6 +454,7 @@ class Material:
         label: What messages call it.
         tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
+        viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
     """
 
     law: str
@@ -427,6 +463,7 @@ class Material:
     label: str = ""
     tear_threshold: float | None = None
     recovery_time: float | None = None
+    viscosity: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -469,7 +506,8 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [[m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time] for m in self.materials]
+        materials = [[m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time, m.viscosity]
+                     for m in self.materials]
         return {"materials": materials, "spacing": self.spacing, "time": self.time}, dict(self.attributes)
 
     @classmethod

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.demo import contact_sheet
 
 STUDY_FRAMES = 21
 """A third of a second: impact, flight and second contact."""
+PAPER_MINUTES = 19.0
+"""Time for the three frames of a paper size, compiling included; a frame that is not done by then is timed by its substeps."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -29,6 +33,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds; "
         "sponge_bullet: count iterations of implicit steps with each preconditioner",
+    )
+    command.add_argument(
+        "--minutes", type=float, metavar="N", help=f"end the cook after so long (default: {PAPER_MINUTES:g} for --size paper)"
     )
     cook.add_graph_options(command)
     cook.add_cook_options(command)
@@ -51,24 +58,52 @@ def run(args: argparse.Namespace) -> int:
         return study(sample, args)
     from mpm_nodes.samples.shot import Progress
 
-    progress = Progress()
+    minutes = args.minutes or (PAPER_MINUTES if args.size == "paper" else math.inf)
+    progress = Progress(60.0 * minutes)
     out = args.out or Path("out") / sample.name
     packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
     with importlib.resources.as_file(packaged) as path:
         graph = sized(cook.load(path, ()), sample, args.size, args.overrides)
         again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
         again += "".join(f" --set {text}" for text in args.overrides)
-        result = cook.cook(graph, args, out, f"{again} --resume", progress)
+        result = cooked(graph, args, out, f"{again} --resume", progress)
     wanted = sample.sheet if args.size == "quick" else sample.paper.sheet
     chosen = wanted if set(wanted) <= set(result.frames) else ()
-    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None)
+    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None, **picture_of(sample))
     shot = shot_of(result, graph, progress)
     found = figures_of(shot, sample, args)
     record = write_figures(result.revision_folder, sample, args, found, progress)
     print_figures(f"{sample.name} ({args.size}), {sample.source}", found)
+    print_frames(progress)
     print_stages(progress)
     cook.print_written(result, args, also=[path for path in (sheet, record) if path])
     return 0
+
+
+def cooked(graph: Any, args: argparse.Namespace, out: Path, resume: str, progress: Any) -> Any:
+    """Return what was cooked until the end, or until the time was over.
+
+    Raises:
+        InputError: The time was over before a frame was solved.
+        Cancelled: Somebody else ended the cook.
+    """
+    from mpm_nodes.data import Cancelled, InputError
+
+    try:
+        return cook.cook(graph, args, out, resume, progress)
+    except Cancelled:
+        if progress.cut is None:
+            raise
+        if len(progress.done) < 2:
+            frame, substeps, seconds = progress.cut
+            raise InputError(f"--minutes: frame {frame} was not done after {progress.limit / 60:g} min ({substeps:,} substeps in "
+                             f"{seconds:.0f} s); give more, or raise {graph_cell(graph)}") from None
+        return progress.left_behind()
+
+
+def graph_cell(graph: Any) -> str:
+    """Return the setting that makes a cook coarser, with its value."""
+    return f"settings.cell_size = {graph.settings.cell_size:g} m"
 
 
 def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
@@ -99,6 +134,14 @@ def remove(graph: Any, name: str) -> None:
                 entry.inputs[port] = kept
             else:
                 del entry.inputs[port]
+
+
+def picture_of(sample: Any) -> dict[str, Any]:
+    """Return size and camera of a sample's pictures, where it has its own."""
+    from mpm_nodes.preview_scene import look
+
+    camera = sample.camera
+    return {} if camera is None else {"size": camera.size, "view": look(np.array(camera.eye), camera.target, camera.focal)}
 
 
 def shot_of(result: Any, graph: Any, progress: Any) -> Any:
@@ -132,6 +175,20 @@ def print_figures(title: str, found: Sequence[Any]) -> None:
     print(title)
     for row in (("figure", "measured", "must show", ""), *rows):
         print(f"  {row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:{widths[2]}}  {row[3]}".rstrip())
+
+
+def print_frames(progress: Any) -> None:
+    """Print the seconds of the solve in each frame; of many frames the first, the last and the longest."""
+    frames = sorted(progress.seconds)
+    shown = frames if len(frames) <= 6 else sorted({frames[0], frames[-1], max(frames, key=progress.seconds.__getitem__)})
+    for frame in shown:
+        note = ", compiling included" if frame == frames[0] else ""
+        print(f"frame {frame}: {progress.substeps.get(frame, 0):,} substeps in {progress.seconds[frame]:.1f} s{note}")
+    if progress.cut is not None:
+        frame, substeps, seconds = progress.cut
+        whole = progress.substeps[frames[-1]] if frames else substeps
+        print(f"frame {frame}: ended after {substeps:,} substeps and {seconds:.1f} s, the {progress.limit / 60:g} min being over; "
+              f"at this pace {whole:,} take {seconds * whole / max(substeps, 1):.0f} s")
 
 
 def print_stages(progress: Any) -> None:

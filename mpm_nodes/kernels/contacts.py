@@ -10,9 +10,9 @@
 
 A sticky contact takes a node's velocity, a slipping one its normal part, a separating one the same while the node would otherwise
 enter the body: an inequality, held by an active set. Coulomb friction is the dissipation mu_f lam |v_t|, smoothed below eps to a
-parabola, with lam lagged: its gradient reaches mu_f lam and its second derivative is positive, so it joins the minimisation (as in
-Li 2020, "Incremental Potential Contact", section 5). Of several bodies at a node the last one comes first, the others act on what it
-leaves free: it has the last word, as in explicit steps.
+parabola, with lam lagged: its gradient reaches mu_f lam and it is convex, so it joins the minimisation (as in Li 2020,
+"Incremental Potential Contact", section 5). Of several bodies at a node the last one comes first, the others act on
+what it leaves free: it has the last word, as in explicit steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collision import SEPARATE, STICKY
 from mpm_nodes.kernels.jit import kernel, part
 
-__all__ = ["clamp", "constrain", "drag_of", "let_go", "number_nodes"]
+__all__ = ["clamp", "constrain", "drag_curvature", "drag_of", "let_go", "number_nodes", "rub"]
 
 NODE, RULE, FRICTION, NORMAL, BODY = 0, 1, 2, 3, 6
 """Columns of a contact, as `collision_grid.list_grid_contacts` writes them."""
@@ -161,36 +161,95 @@ def let_go(rows, active, gradient, impulse, releases, most):
 
 
 @kernel(fastmath=False)
-def drag_of(rows, of_row, active, impulse, velocity, eps, slope, curvature):
-    """Return the dissipation of Coulomb friction [J], and write its derivatives by the nodes' velocities.
+def rub(rows, of_row, active, momentum, velocity, slope):
+    """Write the friction of explicit steps: impulses of mu_f times the normal one, at most what stops the node (Stomakhin 2013).
+
+    Args:
+        rows, of_row, active: Contacts, their nodes' numbers, and which hold.
+        momentum: Nodes' (px, py, pz, m), flat.
+        velocity: Velocities before the contact [m/s].
+        slope: Impulse against the slip, three values of each node in contact [kg m/s]; written.
+    """
+    slope[:] = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        row, at, k = rows[c], 4 * np.int64(rows[c, NODE]), of_row[c]
+        normal_speed = _approach(row, velocity, at)
+        if not active[c] or row[RULE] != SEPARATE or row[FRICTION] <= 0.0 or normal_speed >= 0.0:
+            continue
+        for axis in range(3):
+            t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
+        speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+        share = min(-row[FRICTION] * normal_speed / speed, 1.0) if speed > 0.0 else 0.0
+        for axis in range(3):
+            slope[3 * k + axis] += momentum[at + 3] * share * t[axis]
+
+
+@part
+def _slip(row, velocity, at, t):
+    """Write the slip direction, or zero, to `t`; return the slip speed [m/s]."""
+    normal_speed = _approach(row, velocity, at)
+    for axis in range(3):
+        t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
+    speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+    for axis in range(3):
+        t[axis] = t[axis] / speed if speed > 0.0 else 0.0
+    return speed
+
+
+@kernel(fastmath=False)
+def drag_of(rows, of_row, active, impulse, velocity, eps, slope):
+    """Return the dissipation of Coulomb friction [J], and write its gradient by the nodes' velocities.
 
     Args:
         rows, of_row, active, impulse: Contacts, their nodes' numbers, which hold, and their lagged normal impulses [kg m/s].
         velocity: Velocities of the nodes [m/s].
         eps: Slip speed below which friction holds [m/s].
         slope: Gradient, three values of each node in contact [kg m/s]; written.
-        curvature: Second derivative (of the parabola that touches from above), six values each [kg]; written.
     """
     slope[:] = 0.0
-    curvature[:] = 0.0
     total = 0.0
     t = np.empty(3)
     for c in range(rows.shape[0]):
         strength = rows[c, FRICTION] * impulse[c]
         if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
             continue
-        row, at, k = rows[c], 4 * np.int64(rows[c, NODE]), of_row[c]
-        normal_speed = _approach(row, velocity, at)
-        for axis in range(3):
-            t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
-        speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+        speed = _slip(rows[c], velocity, 4 * np.int64(rows[c, NODE]), t)
         total += strength * (speed if speed > eps else 0.5 * (speed * speed / eps + eps))
-        stiffness = strength / max(speed, eps)
         for axis in range(3):
-            slope[3 * k + axis] += stiffness * t[axis]
-        place = 6 * k
+            slope[3 * of_row[c] + axis] += strength * min(speed / eps, 1.0) * t[axis]
+    return total
+
+
+@kernel(fastmath=False)
+def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, eps, curvature):
+    """Write a second derivative of the friction for Newton's method, six values of each node in contact [kg].
+
+    Across the slip it is the exact one, strength / speed. Along the slip the exact one is zero: a step that stops a node would
+    overshoot, and the parabola that touches from above, strength / speed again, converges slowly. In between lies the curvature
+    with which the node, left alone, would come to rest: zero where it goes on slipping.
+
+    Args:
+        rows, of_row, active, impulse, velocity, eps: As for `drag_of`.
+        momentum: Nodes' (px, py, pz, m), flat.
+        gradient: dE/dv with friction [kg m/s].
+        curvature: Written.
+    """
+    curvature[:] = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        strength = rows[c, FRICTION] * impulse[c]
+        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
+            continue
+        row, at, place = rows[c], 4 * np.int64(rows[c, NODE]), 6 * of_row[c]
+        speed = _slip(row, velocity, at, t)
+        across = strength / max(speed, eps)
+        along = across
+        if speed > eps:
+            push = gradient[at] * t[0] + gradient[at + 1] * t[1] + gradient[at + 2] * t[2]
+            along = min(max(push / speed - momentum[at + 3], 0.0), across)
         for a in range(3):
             for b in range(a, 3):
-                curvature[place] += stiffness * ((1.0 if a == b else 0.0) - row[NORMAL + a] * row[NORMAL + b])
+                curvature[place] += (across * ((1.0 if a == b else 0.0) - row[NORMAL + a] * row[NORMAL + b])
+                                     + (along - across) * t[a] * t[b])
                 place += 1
-    return total

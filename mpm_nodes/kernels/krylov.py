@@ -4,10 +4,10 @@
 |---|---|---|
 | x, r, z, p, q | iterate, residual, preconditioned residual, direction, H p | m/s, kg m/s, m/s, m/s, kg m/s |
 | inverse | inverse 3 x 3 block of every node, xx xy xz yy yz zz | 1/kg |
-| slot, free, drag | place of a node among those in contact, or -1; its projector on free directions; its friction | -, -, kg |
+| slot, free, drag | place of a node among those in contact or -1, its projector on free directions, its friction | -, -, kg |
 
-A vector has four float64 values a node, the fourth of which is zero, flat. Dot products are summed node by node within a grid block,
-and over the blocks by the caller: they do not depend on the number of threads. Every function runs over the first `count` blocks.
+A vector has four float64 values a node, flat; the fourth is zero. Dot products are summed node by node within a grid block, and
+over the blocks by the caller: they do not depend on the number of threads. Every function runs over the first `count` blocks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.parallel import parallel_for
 
-__all__ = ["combine", "dots", "finish_product", "largest", "precondition", "predict", "residual", "round_to", "step_along"]
+__all__ = ["add_forces", "combine", "dots", "finish_product", "kick", "largest", "precondition", "predict", "project", "residual",
+           "round_to", "scale", "step_along"]
 
 
 @inline
@@ -43,6 +44,34 @@ def _predict_at(g, momentum, predicted, gx, gy, gz, least_mass):
 def predict(momentum, predicted, count, gx, gy, gz, least_mass):
     """Write v~ = v + dt g of nodes heavier than `least_mass`, zero elsewhere; (gx, gy, gz) is dt g [m/s]."""
     parallel_for(_predict_at, count, (momentum, predicted, gx, gy, gz, least_mass))
+
+
+@part
+def _kick_at(g, momentum, predicted, force, dt, least_mass, velocity):
+    for n in range(256 * g, 256 * g + 256, 4):
+        mass = np.float64(momentum[n + 3])
+        share = dt / mass if mass > least_mass else 0.0
+        for axis in range(3):
+            velocity[n + axis] = predicted[n + axis] + share * force[n + axis]
+        velocity[n + 3] = 0.0
+
+
+@kernel(fastmath=False)
+def kick(momentum, predicted, force, dt, least_mass, velocity, count):
+    """Write v~ + dt f / m, the velocities of an explicit step [m/s]."""
+    parallel_for(_kick_at, count, (momentum, predicted, force, dt, least_mass, velocity))
+
+
+@part
+def _add_forces_at(g, force, product, factor):
+    for n in range(256 * g, 256 * g + 256):
+        force[n] += factor * product[n]
+
+
+@kernel(fastmath=False)
+def add_forces(force, product, factor, count):
+    """force += factor product, both grid arrays of the solve."""
+    parallel_for(_add_forces_at, count, (force, product, factor))
 
 
 @part
@@ -83,14 +112,15 @@ def residual(momentum, velocity, predicted, force, drag, slot, dt, least_mass, g
 
 
 @part
-def _finish_product_at(g, momentum, product, p, drag, free, slot, least_mass, q, sums):
+def _finish_product_at(g, momentum, product, factor, p, drag, free, slot, least_mass, q, sums):
     total = 0.0
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
         if mass <= least_mass:
             q[n] = q[n + 1] = q[n + 2] = q[n + 3] = 0.0
             continue
-        x, y, z = mass * p[n] + product[n], mass * p[n + 1] + product[n + 1], mass * p[n + 2] + product[n + 2]
+        x, y = mass * p[n] + factor * product[n], mass * p[n + 1] + factor * product[n + 1]
+        z = mass * p[n + 2] + factor * product[n + 2]
         contact = slot[n >> 2]
         if contact >= 0:
             dx, dy, dz = _symmetric_product(drag, 6 * contact, p[n], p[n + 1], p[n + 2])
@@ -101,12 +131,13 @@ def _finish_product_at(g, momentum, product, p, drag, free, slot, least_mass, q,
 
 
 @kernel(fastmath=False)
-def finish_product(momentum, product, p, drag, free, slot, least_mass, q, count, sums):
-    """Write q = P (m p + product + drag p) and the parts of p.q.
+def finish_product(momentum, product, factor, p, drag, free, slot, least_mass, q, count, sums):
+    """Write q = P (m p + factor product + drag p) and the parts of p.q.
 
     Args:
         momentum: Nodes' (px, py, pz, m), flat.
         product: dt^2 Phi'' p of the energy terms, in the solve's float type.
+        factor: Of `product`.
         p: Direction, free of constrained components.
         drag: Second derivative of the friction of each node in contact, six values each [kg].
         free: Projector P of each node in contact, six values each.
@@ -116,7 +147,7 @@ def finish_product(momentum, product, p, drag, free, slot, least_mass, q, count,
         count: Number of grid blocks.
         sums: Written, shape (count,), float64.
     """
-    parallel_for(_finish_product_at, count, (momentum, product, p, drag, free, slot, least_mass, q, sums))
+    parallel_for(_finish_product_at, count, (momentum, product, factor, p, drag, free, slot, least_mass, q, sums))
 
 
 @part
@@ -143,7 +174,9 @@ def _project_at(g, free, slot, r):
     for n in range(256 * g, 256 * g + 256, 4):
         contact = slot[n >> 2]
         if contact >= 0:
-            r[n], r[n + 1], r[n + 2] = _symmetric_product(free, 6 * contact, r[n], r[n + 1], r[n + 2])
+            # twice: once leaves the rounding of what was removed, which no solve can reduce and which would grow in it
+            x, y, z = _symmetric_product(free, 6 * contact, r[n], r[n + 1], r[n + 2])
+            r[n], r[n + 1], r[n + 2] = _symmetric_product(free, 6 * contact, x, y, z)
 
 
 @kernel(fastmath=False)
@@ -162,6 +195,18 @@ def _combine_at(g, a, x, b, y, result):
 def combine(a, x, b, y, result, count):
     """Write a x + b y to `result`, which may be x or y."""
     parallel_for(_combine_at, count, (a, x, b, y, result))
+
+
+@part
+def _scale_at(g, a, x, result):
+    for n in range(256 * g, 256 * g + 256):
+        result[n] = a * x[n]
+
+
+@kernel(fastmath=False)
+def scale(a, x, result, count):
+    """Write a x to `result`."""
+    parallel_for(_scale_at, count, (a, x, result))
 
 
 @part

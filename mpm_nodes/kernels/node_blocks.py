@@ -73,15 +73,15 @@ def scatter_blocks(stencil, offset, stride, shift, unit, per_cell, response, beg
 
 
 @part
-def _invert_blocks_at(g, momentum, blocks, least_mass, diagonal_only):
+def _invert_blocks_at(g, momentum, blocks, scale, least_mass, diagonal_only):
     for n in range(64 * g, 64 * g + 64):
         mass, at = np.float64(momentum[4 * n + 3]), BLOCK * n
         if mass <= least_mass:
             for row in range(BLOCK):
                 blocks[at + row] = 0.0
             continue
-        xx, yy, zz = mass + blocks[at], mass + blocks[at + 3], mass + blocks[at + 5]
-        xy, xz, yz = blocks[at + 1], blocks[at + 2], blocks[at + 4]
+        xx, yy, zz = mass + scale * blocks[at], mass + scale * blocks[at + 3], mass + scale * blocks[at + 5]
+        xy, xz, yz = scale * blocks[at + 1], scale * blocks[at + 2], scale * blocks[at + 4]
         cxx, cxy, cxz = yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy
         cyy, cyz, czz = xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy
         det = xx * cxx + xy * cxy + xz * cxz
@@ -96,14 +96,15 @@ def _invert_blocks_at(g, momentum, blocks, least_mass, diagonal_only):
 
 
 @kernel(fastmath=False)
-def invert_blocks(momentum, blocks, count, least_mass, diagonal_only):
-    """Replace `blocks` by the inverses of m I + block of every node; zero where there is less than `least_mass` [kg].
+def invert_blocks(momentum, blocks, scale, count, least_mass, diagonal_only):
+    """Replace `blocks` by the inverses of m I + scale block of every node; zero where there is less than `least_mass` [kg].
 
     Args:
         momentum: Nodes' (px, py, pz, m), flat.
         blocks: Blocks of every node, flat, float64, changed in place.
+        scale: Factor of the blocks.
         count: Number of grid blocks.
         least_mass: Mass of an empty node [kg].
         diagonal_only: Take the diagonal of each block (scalar Jacobi).
     """
-    parallel_for(_invert_blocks_at, count, (momentum, blocks, least_mass, diagonal_only))
+    parallel_for(_invert_blocks_at, count, (momentum, blocks, scale, least_mass, diagonal_only))

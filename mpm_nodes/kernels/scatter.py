@@ -287,7 +287,8 @@ def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, st
     """Scatter particles begin .. end-1 of one block into a cleared tile.
 
     `mass` None leaves momentum out, `affine` None its affine part, `stress` None the force. Row r of the stress of particle p is
-    at r * tau_stride + tau_shift + p; it is symmetric with six rows, or has nine where `full` is not None. The rows of particle p + ahead are fetched into the cache on the way.
+    at r * tau_stride + tau_shift + p; it is symmetric with six rows, or has nine where `full` is not None. The rows of
+    particle p + ahead are fetched into the cache on the way.
     """
     zero = const(load(scratch, at), 0.0)
     clear_tile(scratch, at, zero)

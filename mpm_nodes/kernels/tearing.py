@@ -16,12 +16,13 @@ import numpy as np
 from numba import prange
 
 from mpm_nodes.kernels import mat3, rotations
+from mpm_nodes.kernels.differences import exp_less_one
 from mpm_nodes.kernels.eigen import eigen, largest_eigenvalue, rough_eigen
-from mpm_nodes.kernels.exponentials import exp, log
+from mpm_nodes.kernels.exponentials import log
 from mpm_nodes.kernels.jit import inline, kernel
 from mpm_nodes.kernels.lane_memory import load, prefetch, store, store_first
 from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, either, maximum, minimum, select, sqrt
+from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, either, maximum, minimum, sqrt
 
 
 # ---------------------------------------------------------------- plastic strain
@@ -102,24 +103,6 @@ def limited_gradient(L, J, b, dt, alg11_expansion):
 
 # ---------------------------------------------------------------- recovery
 @inline
-def _exp_less_one(x):
-    """Return e^x - 1 without the rounding of 1: nine terms below 0.1."""
-    one = const(x, 1.0)
-    series = one + x * const(x, 1.0 / 9.0)
-    series = one + x * series * const(x, 1.0 / 8.0)
-    series = one + x * series * const(x, 1.0 / 7.0)
-    series = one + x * series * const(x, 1.0 / 6.0)
-    series = one + x * series * const(x, 1.0 / 5.0)
-    series = one + x * series * const(x, 1.0 / 4.0)
-    series = one + x * series * const(x, 1.0 / 3.0)
-    result = x * (one + x * series * const(x, 1.0 / 2.0))
-    far = absolute(x) > const(x, 0.1)
-    if any_lane(far):
-        result = select(far, exp(x) - one, result)
-    return result
-
-
-@inline
 def recovered(F, b, exponent, rest):
     """Return where C_P is not at rest, and F with C_P raised to the power 1 + 2 `exponent` there (Y15 Algorithm 14).
 
@@ -136,8 +119,8 @@ def recovered(F, b, exponent, rest):
         least = const(size, 1e-12) * size
         x, y, z = log(maximum(s[0], least)), log(maximum(s[1], least)), log(maximum(s[2], least))
         mean = const(size, 1.0 / 3.0) * (x + y + z)
-        T = mat3.similarity(U, _exp_less_one(exponent * (x - mean)), _exp_less_one(exponent * (y - mean)),
-                            _exp_less_one(exponent * (z - mean)))
+        T = mat3.similarity(U, exp_less_one(exponent * (x - mean)), exp_less_one(exponent * (y - mean)),
+                            exp_less_one(exponent * (z - mean)))
         F = mat3.choose(moves, mat3.add(F, mat3.matmul(F, T)), F)
     return moves, F
 

@@ -33,6 +33,7 @@ from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
 from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.tearing_loops import TEARING_LOOPS, tearing_source
+from mpm_nodes.materials.viscosity_loops import viscosity_call, viscosity_source
 
 __all__ = ["LawKernels", "law_kernels"]
 
@@ -60,11 +61,14 @@ class LawKernels:
             two, for laws without `left_strain`.
         limit_deformation: `(state..., L, weak, stride, segments, dt, alg11_expansion)`: limits L of weak particles.
         recover_plasticity: `(state..., total, stride, segments, exponent, rest)`: raises C_P to the power 1 + 2 exponent.
-        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for the arguments of this and the next two.
+        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for its arguments and the next two's.
         apply_hessian: action of the potential's second derivative on a direction.
         add_node_blocks: node-diagonal 3 x 3 blocks of it.
+        store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians, changed)`: positive parts of the
+            particles' own 9 x 9 Hessians, and how many of each segment were not positive.
 
-    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
+    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law. One number more,
+    `coeffs[len(law.names)]`, is the viscosity [Pa s] of the material itself: `stress` and the scatters add it (`viscosity_loops`).
     """
 
     law: Law
@@ -85,6 +89,7 @@ class LawKernels:
     evaluate_trial: Callable[..., None]
     apply_hessian: Callable[..., None]
     add_node_blocks: Callable[..., None]
+    store_local_hessians: Callable[..., None]
     detect_tears: Callable[..., None] | None = None
     limit_deformation: Callable[..., None] | None = None
     recover_plasticity: Callable[..., None] | None = None
@@ -124,11 +129,13 @@ from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first, to_double
 from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, hmax, hsum, maximum, negate, select
+from mpm_nodes.kernels.local_hessians import store_positive
 from mpm_nodes.kernels.motion import move_run
 from mpm_nodes.kernels.node_blocks import scatter_blocks
 from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
+from mpm_nodes.materials import newtonian_viscosity
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))
@@ -154,8 +161,9 @@ def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shif
 
 @part
 def stress_block(k, {state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
-    stress_in({state_names}, velocity_gradient, scale, tau, stride, np.int64(0), stride, segments[k, 0], segments[k, 1],
-              np.int64(0), coeffs, dt)
+    start, end, tau_stride, tau_shift = segments[k, 0], segments[k, 1], stride, np.int64(0)
+    stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, np.int64(0), coeffs, dt)
+    {add_viscosity}
 
 
 @kernel(fastmath=False)
@@ -257,6 +265,7 @@ def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, ou
 def _source(found: Law) -> str:
     """Return the source of the law's module."""
     loads = [_load(name, ATTRIBUTES[name].rows) for name in found.state]
+    doubles = [_load(name, ATTRIBUTES[name].rows, "to_double(load({}))") for name in found.state]
     first = "state[0][0]" if ATTRIBUTES[found.state[0]].rows > 1 else "state[0]"
     coeffs = [f"broadcast(x, coeffs[{index}])" for index in range(len(found.names))]
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
@@ -271,23 +280,26 @@ def _source(found: Law) -> str:
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
         "load_coeffs": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
-        "load_state_double": _lines([f"state = {_tuple([_load(name, ATTRIBUTES[name].rows, 'to_double(load({}))') for name in found.state])}",
-                                     f"x = {first}"]),
+        "load_state_double": _lines([f"state = {_tuple(doubles)}", f"x = {first}"]),
         "load_coeffs_double": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]),
         "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),
         "stress": _lines(_stress_lines(found)),
+        "volume_ratio": _volume_ratio(found),
+        "viscosity": len(found.names),
     }
+    pieces["add_viscosity"] = viscosity_call(pieces)
     for store, tail in (("store", ""), ("store_first", ", end - i")):
         pieces[f"{store}_stress"] = _lines(
             [f"{store}(tau, {row} * tau_stride + tau_shift + i, p[{row}]{tail})" for row in range(6)], 12)
         pieces[f"{store}_state"] = _lines(
             [line for index, name in enumerate(found.state)
              for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
-    parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
+    parts = [_ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
     tears = found.function("left_strain") is not None
-    return "\n".join([*(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
-                      fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
+    return "\n".join([_HEAD.format(**pieces), viscosity_source(pieces), _STRESS.format(**pieces),
+                       *(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
+                       fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:
@@ -297,6 +309,13 @@ def _stress_lines(found: Law) -> list[str]:
     if found.function("viscous_stress"):
         lines += [f"L = {_load('velocity_gradient', 9)}", "T = mat3.add(T, law.viscous_stress(state, L, c))"]
     return lines
+
+
+def _volume_ratio(found: Law) -> str:
+    """Return the expression of J; laws that know no volume get no viscosity (`law_of` refuses it)."""
+    if found.function("volume_ratio"):
+        return "law.volume_ratio(state)"
+    return "law.left_strain(state)[0]" if found.function("left_strain") else "const(x, 1.0)"
 
 
 def _row(index: int) -> str:

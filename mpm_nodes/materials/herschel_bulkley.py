@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 
 from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.differences import cube_root_of_one_plus, unimodular
 from mpm_nodes.kernels.exponentials import exp, log
 from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import absolute, any_lane, const, maximum, minimum, select, sqrt
+from mpm_nodes.kernels.lanes import any_lane, const, maximum, minimum, select, sqrt
 from mpm_nodes.materials.parameters import HerschelBulkley as Params
 
 STATE = ("volume_change", "elastic_strain")
@@ -35,30 +36,6 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
     """Return (kap [Pa], mu [Pa], density [kg/m^3], s_Y [Pa], eta [Pa s^n], n)."""
     return (params.bulk_modulus, params.shear_modulus, density, math.sqrt(2.0 / 3.0) * params.yield_stress, params.consistency,
             params.flow_index)
-
-
-# ---------------------------------------------------------------- differences from the unit
-@inline
-def _cube_root_of_excess(d):
-    """Return the cube root of 1 + d > 0."""
-    one, third = const(d, 1.0), const(d, 1.0 / 3.0)
-    x = maximum(const(d, 1e-9), one + d)  # in this order a NaN passes
-    c = one + d * third
-    c = c - (c - x / (c * c)) * third
-    far = absolute(d) > const(d, 1e-3)
-    if any_lane(far):
-        c = select(far, mat3.cube_root(x), c)
-    return c
-
-
-@inline
-def _unimodular(E):
-    """Return det(I + E)^(-1/3) (I + E) - I."""
-    d = mat3.det_excess(E)
-    c = _cube_root_of_excess(d)
-    one = const(d, 1.0)
-    shrink = one / c
-    return mat3.add_diagonal(mat3.scale(E, shrink), (const(d, 0.0) - d) * shrink / (c * c + c + one))
 
 
 # ---------------------------------------------------------------- the energy and its derivatives
@@ -143,7 +120,7 @@ def advance(state, A, coeffs, dt):
     one = const(e, 1.0)
     e_new = e + d + e * d
     e_new = select(e_new <= const(e, -1.0), const(e, 1e-3) - one, e_new)
-    c = _cube_root_of_excess(d)
+    c = cube_root_of_one_plus(d)
     shrink = one / (c * c)
     g = (const(e, 0.0) - d) * shrink * (c + one) / (c * c + c + one)
     # f b f^T - I = S + S^T + S S^T + (E + S E) (I + S^T)
@@ -195,7 +172,7 @@ def project(state, coeffs, dt):
         z = _remaining(D, (mu_t + mu_t) * dt, coeffs[4], coeffs[5])
         kept = select(yields, (s_Y + D * z) / maximum(const(mu, 1e-30), s_pre), const(mu, 1.0))
         E = mat3.add_diagonal(mat3.scale(deviator, kept), spherical)
-    return state[0], mat3.pack(_unimodular(E))
+    return state[0], mat3.pack(unimodular(E))
 
 
 @inline

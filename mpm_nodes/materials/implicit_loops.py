@@ -9,9 +9,9 @@
 
     Phi = sum V0 psi(dt L),   f_i = - sum V0 T grad w_i,   (dt^2 Phi'' d)_i = dt^2 sum V0 dT(A; Q) grad w_i       (R15, C21 eq. 14)
 
-Each is one loop over blocks: gather a gradient, evaluate, scatter, while the block's particles and nodes are in the cache. L stays in
-the particles' `velocity_gradient`; stress and its differential live in a scratch of each thread. Energies are evaluated and summed
-in double precision in either float type: a line search compares differences far below their own size.
+Each is one loop over blocks: gather a gradient, evaluate, scatter, while the block's particles and nodes are in the cache. L stays
+in the particles' `velocity_gradient`; stress and its differential live in a scratch of each thread. Energies are evaluated and
+summed in double precision in either float type: a line search compares differences far below their own size.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Mapping
 
 __all__ = ["IMPLICIT_LOOPS", "implicit_source"]
 
-IMPLICIT_LOOPS = ("evaluate_trial", "apply_hessian", "add_node_blocks")
+IMPLICIT_LOOPS = ("evaluate_trial", "apply_hessian", "add_node_blocks", "store_local_hessians")
 
 _SOURCE = '''
 @inline
@@ -133,8 +133,8 @@ def blocks_in({state_names}, velocity_gradient, scale, stencil, offset, stride, 
 
 
 @part
-def add_node_blocks_block(k, first, {state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume, cell_size,
-                          coeffs, dt, segments, colour_range, tile_slot, units, blocks):
+def add_node_blocks_block(k, first, {state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume,
+                          cell_size, coeffs, dt, segments, colour_range, tile_slot, units, blocks):
     r = colour_range[first + k]
     blocks_in({state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume, cell_size, segments[r, 0],
               segments[r, 1], coeffs, dt, tile_slot, segments[r, 2], units, np.empty(81 * 16, volume.dtype), blocks)
@@ -148,6 +148,28 @@ def add_node_blocks({state_names}, velocity_gradient, scale, stencil, offset, st
         parallel_for(add_node_blocks_block, colour_start[colour + 1] - first, (
             first, {state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume, cell_size, coeffs, dt,
             segments, colour_range, tile_slot, units, blocks))
+
+
+@part
+def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed):
+    response, work = np.empty(81 * 16, velocity_gradient.dtype), np.empty(324)
+    start, end = segments[k, 0], segments[k, 1]
+    changed[k] = 0
+    for i in range(start, end, 16):
+        {load_state}
+        {load_coeffs}
+        step = broadcast(x, dt)
+        A = mat3.scale({load_own_gradient}, step)
+        for e in range(9):
+            T = law.stress_differential(state, A, {load_unit}, c, step)
+            {store_response}
+        changed[k] += store_positive(response, i, min(i + 16, end), hessians, stride, work)
+
+
+@kernel(fastmath=False)
+def store_local_hessians({state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed):
+    parallel_for(store_local_hessians_block, segments.shape[0], (
+        {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed))
 '''
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpm_nodes.data import A, Pascals, PascalSeconds, PascalSecondsToThePower, Range, Unitless
+from mpm_nodes.data import A, Pascals, PascalSeconds, PascalSecondsToThePower, Range, Seconds, Unitless
 
 _Stiffness = A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1e2, soft_max=1e8, log=True)]
 _PoissonRatio = A[float, Unitless, Range(min=0.0, max=0.499, soft_max=0.49)]
@@ -128,6 +128,31 @@ class HerschelBulkley:
     flow_index: A[float, Unitless, Range(min=0.05, max=20.0, soft_min=0.2, soft_max=3.0)] = 0.22
 
 
+@dataclass(frozen=True)
+class OldroydB:
+    """Viscoelastic fluid, foam or sponge: springs back from what is fast, forgets what is slow, keeps its volume.
+
+    Steady simple shear at the rate g carries mu W / (1 + W^2)^(1/3) with W = g relaxation_time: it thins.
+
+    Attributes:
+        shear_modulus: Stiffness against shear (mu) [Pa].
+        lame_parameter: First Lame parameter (lambda) [Pa]; the bulk modulus is lambda + 2/3 mu.
+        relaxation_time: Time in which a strain is forgotten (Wi of R15) [s]; 1e30: never, an elastic solid.
+        exact_convection: Carry the strain along by (I + A) B (I + A)^T instead of its part that is linear in A (R15): for steps
+            that strain matter much at once.
+    """
+
+    law: ClassVar[str] = "oldroyd_b"
+    label: ClassVar[str] = "Oldroyd-B Fluid"
+    source: ClassVar[str] = "R15 sections 3.3 and 4, eq. 8, 9, 14"
+    density: ClassVar[float] = 200.0
+
+    shear_modulus: A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e6, log=True)] = 50.0
+    lame_parameter: A[float, Pascals, Range(min=0.0, soft_min=10.0, soft_max=1e7, log=True)] = 500.0
+    relaxation_time: A[float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=1e-3, soft_max=100.0, log=True)] = 0.5
+    exact_convection: bool = False
+
+
 BUILT_IN: dict[str, type] = {
-    params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley)}
+    params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley, OldroydB)}
 """`Params` of the built-in laws by law id; the law itself is the module `mpm_nodes.materials.<law id>`."""

@@ -38,6 +38,23 @@ class PaperSize:
 
 
 @dataclass(frozen=True)
+class Camera:
+    """How a sample is looked at.
+
+    Attributes:
+        eye: Where the camera stands [m].
+        target: What it looks at [m].
+        focal: Focal length, in picture widths.
+        size: Width and height of a picture in pixels.
+    """
+
+    eye: tuple[float, float, float]
+    target: tuple[float, float, float]
+    focal: float
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True)
 class Sample:
     """One packaged sample.
 
@@ -49,6 +66,7 @@ class Sample:
         figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
         sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
+        camera: The camera of the pictures; the cache's own when None.
     """
 
     name: str
@@ -58,6 +76,7 @@ class Sample:
     figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
     sheet: tuple[int, ...] = ()
+    camera: Camera | None = None
 
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
@@ -105,6 +124,7 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "pachinko", "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
             "Y15 figure 14", _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6), figures.pachinko,
+            camera=Camera((0.34, 0.52, 1.35), (0.0, 0.315, 0.0), 2.8, (480, 760)),
         ),
         Sample(
             "tendril", "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",

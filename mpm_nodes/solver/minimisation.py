@@ -7,7 +7,7 @@
 | H | m + dt^2 Phi'' + friction | kg | |
 | P | projector on the directions that contacts leave free | - | `contacts` |
 
-    repeat: solve P H P dv = - P dE/dv; v += alpha dv, alpha = 1, 1/2, 1/4, ... until E falls and every point stays in its law's domain
+    repeat: solve P H P dv = - P dE/dv; v += alpha dv, alpha = 1, 1/2, 1/4, ... until E falls and each point is in its law's domain
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ MOST_RELEASES = 3
 
 FALL = 1e-4
 """Share of the decrease predicted by the slope that a step must reach (Armijo)."""
+
+REBUILD = 5
+"""Newton iterations that share a preconditioner."""
 
 SHORTEST = 2.0**-14
 """Shortest share of a Newton step that the line search tries."""
@@ -91,6 +94,8 @@ class Minimisation:
                  check_cancel: Callable[[], None] = lambda: None) -> None:
         self.energy, self.grid, self.rows, self.dt, self.settings = energy, energy.grid, rows, dt, settings
         self.check_cancel = check_cancel
+        # semi-implicit steps take the terms over a part of dt
+        self.term_dt, self.scale = dt, 1.0
         grid = self.grid
         self.momentum, self.count = grid.array("momentum"), grid.count
         self.velocity, self.trial, self.gradient = (energy.vector(name) for name in ("velocity", "trial", "gradient"))
@@ -117,20 +122,23 @@ class Minimisation:
     def _friction(self, velocity: np.ndarray) -> float:
         if not self.rubs:
             return 0.0
-        return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope, self.drag)
+        return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope)
 
     # ---------------------------------------------------------------- the potential
-    def _value(self, velocity: np.ndarray) -> tuple[float, int]:
+    def value(self, velocity: np.ndarray) -> tuple[float, int]:
         """Return E at `velocity` and the infeasible points; leaves dE/dv in `gradient` and the terms at these velocities."""
         grid = self.grid
         rounded = grid.array("velocity")
         krylov.round_to(velocity, rounded, self.count)
-        stored, broken = self.energy.evaluate(self.dt, rounded)
-        friction = self._friction(velocity)
-        krylov.residual(self.momentum, velocity, self.predicted, grid.array("force"), self.drag_slope, self.slot, self.dt,
-                        grid.least_mass, self.gradient, self.count, self._sums)
-        self.friction = friction
-        return float(self._sums[: self.count].sum()) + stored + friction, broken
+        stored, broken = self.energy.evaluate(self.term_dt, rounded)
+        self.friction = self._friction(velocity)
+        return self._slope(velocity) + stored + self.friction, broken
+
+    def _slope(self, velocity: np.ndarray) -> float:
+        """Write dE/dv for the grid's forces; return the kinetic part of E."""
+        krylov.residual(self.momentum, velocity, self.predicted, self.grid.array("force"), self.drag_slope, self.slot, self.dt,
+                        self.grid.least_mass, self.gradient, self.count, self._sums)
+        return float(self._sums[: self.count].sum())
 
     def _dot(self, x: np.ndarray, y: np.ndarray) -> float:
         krylov.dots(x, y, self.count, self._sums)
@@ -140,25 +148,25 @@ class Minimisation:
         krylov.largest(x, self.momentum, by_mass, self.grid.least_mass, self.grid.particle_mass, self.count, self._sums)
         return float(self._sums[: self.count].max(initial=0.0))
 
-    def _product(self, p: np.ndarray, q: np.ndarray) -> float:
-        """Write q = P H p; return p.q."""
+    def product(self, p: np.ndarray, q: np.ndarray) -> float:
+        """Write q = P H p at the velocities of the last `value`; return p.q."""
         grid = self.grid
         direction, product = self.energy.rounded("direction"), self.energy.rounded("product")
         krylov.round_to(p, direction, self.count)
         tiles.clear_grid(product, self.count)
         for term in self.energy.terms.values():
-            term.apply(self.dt, direction, product)
-        krylov.finish_product(self.momentum, product, p, self.drag, self.free, self.slot, grid.least_mass, q, self.count,
-                              self._sums)
+            term.apply(self.term_dt, direction, product)
+        krylov.finish_product(self.momentum, product, self.scale, p, self.drag, self.free, self.slot, grid.least_mass, q,
+                              self.count, self._sums)
         return float(self._sums[: self.count].sum())
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
         """Begin from the first feasible of v~, the grid's velocity without gravity, and rest; return E and infeasible points."""
-        for scale in (1.0, 0.5, 0.0):
-            krylov.combine(scale, self.predicted, 0.0, self.predicted, self.velocity, self.count)
+        for share in (1.0, 0.5, 0.0):
+            krylov.scale(share, self.predicted, self.velocity, self.count)
             contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
-            value, broken = self._value(self.velocity)
+            value, broken = self.value(self.velocity)
             if not broken or not self.settings.guards:
                 break
         return value, broken
@@ -171,7 +179,6 @@ class Minimisation:
         if not math.isfinite(value) or (broken and settings.guards):
             found.reason = f"{broken} points leave the domain of their law even at rest"
             return found
-        slow = 0
         for iteration in range(settings.newton_iterations):
             self.check_cancel()
             value = self._settle_contacts(value)
@@ -181,7 +188,8 @@ class Minimisation:
             if found.residual == 0.0:
                 found.converged = True
                 break
-            if iteration == 0 or found.newton % 5 == 0:
+            self.energy.linearise(self.term_dt)
+            if iteration % REBUILD == 0:
                 self._build_preconditioner()
             forcing = min(settings.krylov_tolerance, math.sqrt(found.residual / found.residuals[0]) * settings.krylov_tolerance)
             found.krylov += self._solve(forcing)
@@ -193,15 +201,51 @@ class Minimisation:
                 # nothing along the step is lower: at rounding level if the step is short, else a defect of the term
                 found.converged = found.last_step <= 10.0 * settings.tolerance
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
-                value = self._value(self.velocity)[0]
+                value = self.value(self.velocity)[0]
                 break
-            if found.last_step <= settings.tolerance and halvings == 0 and not self.clamped:
+            # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
+            if found.last_step <= settings.tolerance and not self.clamped:
                 found.converged = True
                 break
         else:
             found.reason = f"{settings.newton_iterations} Newton iterations, the last step {found.last_step:.2g} cells"
         found.decrease = first - value
         krylov.round_to(self.velocity, self.grid.array("velocity"), self.count)
+        return found
+
+    def run_once(self, beta: float) -> Outcome:
+        """Solve the linear system of a semi-implicit step (S14 eq. 22-26, in its own order: forces, collisions, solve).
+
+        m (v - v~) - dt f(0) + beta dt^2 Phi'' v = 0, with the terms over beta dt: elastic ones get the factor beta, viscous ones,
+        whose energy divides by dt, keep their full strength.
+
+        Args:
+            beta: 1/2 damps least, 1 is the first Newton step of backward Euler.
+        """
+        grid, found, rest = self.grid, Outcome(), self.trial
+        self.term_dt, self.scale = beta * self.dt, 1.0 / beta
+        grid.clear("velocity")
+        self.energy.evaluate(self.term_dt, grid.array("velocity"))
+        self.energy.linearise(self.term_dt)
+        force = grid.array("force")
+        krylov.kick(self.momentum, self.predicted, force, self.dt, grid.least_mass, self.velocity, self.count)
+        krylov.scale(1.0, self.velocity, rest, self.count)
+        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
+        contacts.rub(self.rows, self.of_row, self.active, self.momentum, rest, self.drag_slope)
+        self.product(self.velocity, self.gradient)
+        krylov.add_forces(force, self.energy.rounded("product"), -self.scale / self.dt, self.count)
+        self._slope(self.velocity)
+        krylov.project(self.free, self.slot, self.gradient, self.count)
+        self._build_preconditioner()
+        self.change[: 256 * self.count] = 0.0
+        found.residual = self._largest(self.gradient, True)
+        if found.residual > 0.0:
+            found.krylov = self._solve(self.settings.krylov_tolerance)
+            krylov.combine(1.0, self.velocity, 1.0, self.change, self.velocity, self.count)
+        found.newton, found.last_step = 1, self._largest(self.change, False) * self.dt / grid.h
+        found.converged = found.krylov < self.settings.krylov_iterations and math.isfinite(found.last_step)
+        found.reason = "" if found.converged else f"{found.krylov} Krylov iterations did not solve the linear system"
+        krylov.round_to(self.velocity, grid.array("velocity"), self.count)
         return found
 
     def _settle_contacts(self, value: float) -> float:
@@ -215,8 +259,9 @@ class Minimisation:
             return value
         before = self.friction
         self.friction = self._friction(self.velocity)
-        krylov.residual(self.momentum, self.velocity, self.predicted, self.grid.array("force"), self.drag_slope, self.slot, self.dt,
-                        self.grid.least_mass, self.gradient, self.count, self._sums)
+        self._slope(self.velocity)
+        contacts.drag_curvature(self.rows, self.of_row, self.active, self.impulse, self.momentum, self.velocity, self.gradient,
+                                self.slip, self.drag)
         return value - before + self.friction
 
     def _build_preconditioner(self) -> None:
@@ -225,8 +270,9 @@ class Minimisation:
         kind = self.settings.preconditioner
         if kind is not Preconditioner.MASS:
             for term in self.energy.terms.values():
-                term.add_blocks(self.dt, self.inverse)
-        node_blocks.invert_blocks(self.momentum, self.inverse, self.count, self.grid.least_mass, kind is Preconditioner.JACOBI)
+                term.add_blocks(self.term_dt, self.inverse)
+        node_blocks.invert_blocks(self.momentum, self.inverse, self.scale, self.count, self.grid.least_mass,
+                                  kind is Preconditioner.JACOBI)
 
     def _search(self, value: float) -> tuple[float | None, int]:
         """Walk along `change` to lower energy inside the domain; returns E there (None: nowhere) and how often it halved."""
@@ -237,7 +283,7 @@ class Minimisation:
         while share >= SHORTEST:
             krylov.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
             self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial)
-            there, broken = self._value(self.trial)
+            there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):
                 self.velocity, self.trial = self.trial, self.velocity
@@ -263,17 +309,17 @@ class Minimisation:
         vectors = ("residual", "preconditioned", "direction", "product")
         r, z, p, q = (self.energy.vector(name) for name in vectors)
         x, count = self.change, self.count
-        krylov.combine(-1.0, self.gradient, 0.0, self.gradient, r, count)
-        krylov.combine(0.0, self.gradient, 0.0, self.gradient, x, count)
+        krylov.scale(-1.0, self.gradient, r, count)
+        x[: 256 * count] = 0.0
         rz = first = self._precondition(r, z)
-        krylov.combine(1.0, z, 0.0, z, p, count)
+        krylov.scale(1.0, z, p, count)
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
                 self.check_cancel()
-            curvature = self._product(p, q)
+            curvature = self.product(p, q)
             if not curvature > 0.0:  # the energy bends down along p: keep what there is, or go down the gradient
                 if iteration == 1:
-                    krylov.combine(1.0, p, 0.0, p, x, count)
+                    krylov.scale(1.0, p, x, count)
                 return iteration
             krylov.step_along(rz / curvature, p, q, x, r, count)
             before, rz = rz, self._precondition(r, z)
@@ -287,12 +333,12 @@ class Minimisation:
         r, z, p, q = (self.energy.vector(name) for name in ("residual", "preconditioned", "direction", "product"))
         y, w = self.energy.vector("second"), self.energy.vector("third")  # H z and inverse q
         x, count = self.change, self.count
-        krylov.combine(-1.0, self.gradient, 0.0, self.gradient, r, count)
-        krylov.combine(0.0, self.gradient, 0.0, self.gradient, x, count)
+        krylov.scale(-1.0, self.gradient, r, count)
+        x[: 256 * count] = 0.0
         first = self._precondition(r, z)
-        krylov.combine(1.0, z, 0.0, z, p, count)
-        zy = self._product(z, y)
-        krylov.combine(1.0, y, 0.0, y, q, count)
+        krylov.scale(1.0, z, p, count)
+        zy = self.product(z, y)
+        krylov.scale(1.0, y, q, count)
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
                 self.check_cancel()
@@ -303,10 +349,10 @@ class Minimisation:
             krylov.combine(1.0, z, -zy / scale, w, z, count)
             if self._dot(r, z) <= tolerance * tolerance * first:
                 break
-            before, zy = zy, self._product(z, y)
+            before, zy = zy, self.product(z, y)
             krylov.combine(1.0, z, zy / before, p, p, count)
             krylov.combine(1.0, y, zy / before, q, q, count)
         if self._dot(x, self.gradient) >= 0.0:  # not downhill: the preconditioned gradient is
-            krylov.combine(-1.0, self.gradient, 0.0, self.gradient, r, count)
+            krylov.scale(-1.0, self.gradient, r, count)
             self._precondition(r, x)
         return iteration

@@ -18,8 +18,8 @@ from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 
 __all__ = ["Finding", "Problem", "Record", "problems", "run"]
 
-_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "liquids",
-            "viscosity", "contact", "seeding", "tearing", "resampling")
+_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "viscoelasticity",
+            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "seeding", "tearing", "resampling", "voids")
 
 
 def problems() -> dict[str, type[Problem]]:

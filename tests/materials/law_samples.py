@@ -6,7 +6,7 @@ import numpy as np
 
 from mpm_nodes.materials.contract import law
 
-PARAMS = {"liquid": {"viscosity": 20.0}}
+PARAMS = {"liquid": {"viscosity": 20.0}, "oldroyd_b": {"relaxation_time": 0.02}}
 """Parameters that switch every term of a law on."""
 
 
@@ -28,6 +28,9 @@ def random_states(law_id, count, strain=0.3, seed=3):
         "elastic_strain": (F @ F.transpose(0, 2, 1) / np.prod(stretches, 1)[:, None, None] ** (2 / 3) - np.eye(3))[
             :, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]],
     }
+    if law_id == "oldroyd_b":  # the size of the strain means nothing there
+        size = random.uniform(0.7, 1.5, (count, 1))
+        values["elastic_strain"] = size * values["elastic_strain"] + (size - 1.0) * [1, 0, 0, 1, 0, 1]
     return {name: values[name] for name in law(law_id).state}
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from law_samples import PARAMS, random_matrices, random_states
 
-from mpm_nodes.kernels import eigen, lane_memory, lanes, mat3, rotations, tearing
+from mpm_nodes.kernels import differences, eigen, lane_memory, lanes, mat3, rotations, tearing
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.material_point import call_law
 
@@ -108,7 +108,7 @@ def test_lanes_equal_the_scalar_twin(law_id):
 
 def test_no_bare_real_literal_in_shared_code():
     """A literal stands only inside const(...): bare ones do not type on lanes and make float64 on CUDA."""
-    modules = [mat3, rotations, eigen, tearing, *(law(name).module for name in law_ids())]
+    modules = [mat3, differences, rotations, eigen, tearing, *(law(name).module for name in law_ids())]
     for module in modules:
         tree = ast.parse(Path(inspect.getsourcefile(module)).read_text())
         for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):

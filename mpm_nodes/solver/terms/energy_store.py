@@ -19,8 +19,11 @@ class EnergyTerm(Protocol):
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """Add f(x + dt v) [N] to `force`; return the energy [J] and how many points are outside the term's domain."""
 
+    def linearise(self, dt: float) -> None:
+        """Prepare for `apply` and `add_blocks` at the velocities of the last `evaluate`."""
+
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
-        """Add dt^2 Phi'' d [kg m/s] at the velocities of the last `evaluate` to `result`."""
+        """Add dt^2 Phi'' d [kg m/s] to `result`."""
 
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """Add the node-diagonal blocks of dt^2 Phi'' [kg] to `blocks`, six values a node."""
@@ -32,9 +35,6 @@ class EnergyStore:
     Attributes:
         terms: The terms of this substep by the name of their stage.
     """
-
-    VECTORS = ("predicted", "velocity", "trial", "gradient", "change", "residual", "preconditioned", "direction", "product",
-               "second", "third")
 
     def __init__(self, grid: GridStore) -> None:
         self.grid = grid
@@ -72,6 +72,11 @@ class EnergyStore:
     def nbytes(self) -> int:
         """Bytes allocated."""
         return sum(array.nbytes for array in self._vectors.values())
+
+    def linearise(self, dt: float) -> None:
+        """Prepare all terms for products at the velocities of the last `evaluate`."""
+        for term in self.terms.values():
+            term.linearise(dt)
 
     def evaluate(self, dt: float, velocity: np.ndarray) -> tuple[float, int]:
         """Write the force of all terms at trial velocities to the grid's "force"; return energy [J] and infeasible points."""

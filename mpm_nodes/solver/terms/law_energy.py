@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.kernels import local_hessians
 from mpm_nodes.kernels.jit import most_threads
 from mpm_nodes.kernels.node_blocks import UNITS
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS
@@ -22,10 +23,16 @@ class LawEnergy:
         particles: Particles with the law state of the substep's start; their `velocity_gradient` takes the trial's.
         grid: Grid of the trial velocities.
         stencil: Stencil of the B-spline.
+        project: Take the positive part of every particle's own Hessian (45 numbers a particle are kept).
+
+    Attributes:
+        projected: Particles whose Hessian was not positive at the last `linearise`.
     """
 
-    def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...]) -> None:
-        self.particles, self.grid, self.stencil = particles, grid, stencil
+    def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
+        self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
+        self._hessians = np.empty(0, grid.dtype)
+        self.projected = 0
         needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
         if grid.local.size < needed:
             grid.local = aligned(needed, grid.dtype)
@@ -47,13 +54,38 @@ class LawEnergy:
             broken += float(sums[:, 1].sum())
         return energy, int(broken)
 
+    def linearise(self, dt: float) -> None:
+        """See `EnergyTerm`."""
+        if not self.project:
+            return
+        particles, needed = self.particles, local_hessians.ENTRIES * self.particles.stride + PAD
+        if self._hessians.size < needed:
+            self._hessians = aligned(needed, self.grid.dtype)
+        self.projected = 0
+        for law, segments in particles.runs():
+            changed = np.empty(len(segments), np.int64)
+            law.kernels.store_local_hessians(
+                *law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
+                particles.stride, segments, law.coefficients, dt, UNITS, self._hessians, changed)
+            self.projected += int(changed.sum())
+
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
+        if self.project:
+            grid = self.grid
+            local_hessians.apply_stored(self._hessians, grid.local, grid.local_stride, *self._stored(dt), *grid.scatter_tables(),
+                                        direction, result)
+            return
         for law, _ in self.particles.runs():
             law.kernels.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
 
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """See `EnergyTerm`."""
+        if self.project:
+            local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
+            return
         for law, _ in self.particles.runs():
-            ranges, start, colour_range, tile_slot, _, _ = self.grid.scatter_tables(law.index)
-            law.kernels.add_node_blocks(*self._given(law, dt, local=False), ranges, start, colour_range, tile_slot, UNITS, blocks)
+            law.kernels.add_node_blocks(*self._given(law, dt, local=False), *self.grid.scatter_tables(law.index)[:4], UNITS, blocks)
+
+    def _stored(self, dt: float) -> tuple[Any, ...]:
+        return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
