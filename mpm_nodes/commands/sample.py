@@ -31,7 +31,8 @@ def add(command: argparse.ArgumentParser) -> None:
         help="quick: minutes on two cores; paper: particles, grid and time step of the source, three frames of them",
     )  # fmt: skip
     command.add_argument(
-        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds"
+        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds; "
+        "sponge_bullet: count iterations of implicit steps with each preconditioner",
     )
     command.add_argument(
         "--minutes", type=float, metavar="N", help=f"end the cook after so long (default: {PAPER_MINUTES:g} for --size paper)"
@@ -230,15 +231,23 @@ def write_figures(folder: Path, sample: Any, args: argparse.Namespace, found: Se
     return path
 
 
-# ---------------------------------------------------------------- the study of the spheres
+# ---------------------------------------------------------------- studies
 def study(sample: Any, args: argparse.Namespace) -> int:
-    """Cook the spheres at two resolutions with three seeds each; print the gap under each sphere after its impact."""
+    """Compare preconditioners, or cook the spheres at two resolutions with three seeds each and print the gap under each."""
     from mpm_nodes.data import InputError
     from mpm_nodes.samples.figures import bottoms, rebound
     from mpm_nodes.samples.shot import Figure
 
+    if sample.name == "sponge_bullet":
+        from mpm_nodes.samples.preconditioner_study import compare
+
+        packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
+        with importlib.resources.as_file(packaged) as path:
+            found = compare(sized(cook.load(path, ()), sample, args.size, args.overrides))
+        print_figures("sponge_bullet: what the preconditioner saves", found)
+        return 0
     if sample.name != "spheres":
-        raise InputError(f"--study: is for the sample 'spheres', and this is '{sample.name}'; leave it out")
+        raise InputError(f"--study: is for the samples 'spheres' and 'sponge_bullet', and this is '{sample.name}'; leave it out")
     found = []
     for factor in (1.0, 1.25):
         for seed in (1, 2, 3):

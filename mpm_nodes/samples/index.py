@@ -135,6 +135,27 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 25, (13, 22, 25)), viscoelastic.twisted_sponge,
             sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
         ),
+        Sample(
+            "sponge_bullet", "A bullet flies through a sponge: it opens a cavity, tears through, and the sponge swings back.",
+            "R15 figure 3", _viscoelastic(720_000, 2.0, 16, 4.02e-3, 80, 16, (5, 8, 16)), viscoelastic.sponge_bullet,
+            sheet=(1, 4, 5, 6, 7, 9, 15, 20, 41),
+        ),
+        Sample(
+            "foam_stream", "A stream of shaving foam falls on the floor: it buckles into S-shaped folds, piles up and merges.",
+            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 7, (3, 5, 7)), viscoelastic.foam_stream,
+        ),
+        Sample(
+            "toothpaste", "A strand of toothpaste falls on a brush that is drawn along: it coils, and its coils flow together.",
+            "R15 figure 5", _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, 43, (15, 29, 43)), viscoelastic.toothpaste,
+        ),
+        Sample(
+            "viennetta", "A sheet of ice cream is poured on a moving belt and lays itself in even folds.",
+            "R15 figure 2", _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, 45, (15, 30, 45)), viscoelastic.viennetta,
+        ),
+        Sample(
+            "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 240, 4, (2, 3, 4)), viscoelastic.scored_pie, "points",
+        ),
     )
 }
 """By name, in the order in which they are listed."""
