@@ -21,7 +21,7 @@ FULL = {
     "format": "mpm_nodes.graph", "version": 1, "settings": {"cell_size": 0.05, "fps": 30, "start": -5, "end": 10},
     "nodes": {
         "goo": {"type": "material_snow", "knobs": {"preserve_volume": True, "label": 'he said "hi"'}, "comment": "mine"},
-        "tear-it": {"type": "material_tearing", "inputs": {"material": "goo"}, "bypass": True, "position": [120.5, -40]},
+        "tear-it": {"type": "material_tearing", "inputs": {"material": "goo"}, "bypass": True, "position": [120.125, -40]},
         "9".replace("9", "ümlaut"): {"type": "emit_sphere", "inputs": {"material": "tear-it"}, "knobs": {
             "radius": {"keys": [[1, 0.2, "step"], [4.5, 0.3, "linear"], [9, 0.4, "smooth"]]}, "seed": 7,
             "centre": {"keys": [[1, [0, 1, 0], "smooth"], [8, [0, 2, 1], "linear"]]}, "seeding": "poisson"}},
@@ -98,7 +98,7 @@ def test_an_artists_own_wires_win_over_the_file(houdini, tmp_path):
 
 
 def test_expressions_are_sampled_frame_by_frame(houdini):
-    """A parameter that moves by an expression becomes one key a frame; curves that a graph file cannot hold as well."""
+    """A parameter that moves by an expression becomes one key a frame; curves that a graph file cannot hold do too."""
     import hou
 
     cook = small_shot(houdini, end=3)
@@ -112,8 +112,16 @@ def test_expressions_are_sampled_frame_by_frame(houdini):
         key.setValue(value)
         key.setExpression("bezier()")
         houdini.work.node("fall").parm("time_scale").setKeyframe(key)
+    for frame, slope in ((1, 0.0), (3, 2.0)):
+        key = hou.Keyframe()
+        key.setFrame(frame)
+        key.setValue(frame)
+        key.setSlope(slope)
+        key.setExpression("cubic()")
+        houdini.work.node("fall").parm("dt_max").setKeyframe(key)
     knobs = {name: entry["knobs"] for name, entry in graph_of(cook)["nodes"].items()}
     assert knobs["ball"]["radius"] == {"keys": [[1, 2.0, "linear"], [2, 4.0, "linear"], [3, 6.0, "linear"]]}
+    assert [key[0] for key in knobs["fall"]["dt_max"]["keys"]] == [1, 2, 3]
     assert knobs["fall"]["time_scale"] == {"keys": [[1, 0.0, "linear"], [2, 0.5, "linear"], [3, 1.0, "linear"]]}
 
 
