@@ -191,6 +191,10 @@ def test_the_cache_can_go_to_solaris_or_nowhere(houdini):
         node = houdini.module.node("/stage/cook_cache")
         assert (node.path() if node else None) == place
     _bring_in(cook, "/caches/r002/cache.usda")
+    del houdini.types["sublayer"]._dialog.parms[:]
+    with pytest.raises(houdini.module.OperationFailed, match="has no parameter filepath1 in this Houdini"):
+        _bring_in(cook, "/caches/r002/other.usda")
+    node.parent().node("cook_other").destroy()
     assert node.parm("filepath1").eval() == "/caches/r002/cache.usda" and len(node.parent().children()) == 1
 
 

@@ -55,6 +55,10 @@ def same(houdini, graph, tmp_path):
     """Hold what comes back to what went in, all knobs written out."""
     loaded = load_graph(graph, base=tmp_path)
     assert through_houdini(houdini, loaded.to_json(), tmp_path) == loaded.to_json()
+    for node in houdini.work.children():
+        node.destroy()
+    short = through_houdini(houdini, graph, tmp_path)  # knobs, versions and settings left out mean today's defaults
+    assert short == loaded.to_json()
     return load_graph(tmp_path / "out.json")
 
 
@@ -83,6 +87,26 @@ def test_whole_substep_graphs_come_back_equal(houdini, path, tmp_path):
     assert problems == [] and (made.knobs, made.wires) == (wanted.knobs, wanted.wires)
     fields = set(strict_json.read(path)) - {"nodes"}
     assert {k: written["nodes"]["fall"]["knobs"]["substeps"][k] for k in fields} == {k: strict_json.read(path)[k] for k in fields}
+
+
+def test_a_preset_unfolds_into_its_stages(houdini):
+    """The button makes the stages of the chosen preset with its settings; wires and numbers are those of the preset."""
+    import hou
+
+    from mpm_nodes.graph.substep_document import load_substeps
+
+    cook = small_shot(houdini)
+    fall = houdini.work.node("fall")
+    fall.parm("mpm_set").set(1)
+    fall.parm("mpm_set_name1").set("cfl")
+    fall.parm("mpm_set_value1").set("0.2")
+    wanted, _ = load_substeps(graph_of(cook)["nodes"]["fall"]["knobs"]["substeps"])
+    fall.parm("mpm_unfold").pressButton()
+    made, problems = load_substeps(graph_of(cook)["nodes"]["fall"]["knobs"]["substeps"])
+    assert problems == [] and (made.knobs, made.wires) == (wanted.knobs, wanted.wires)
+    assert made.knobs["choose_time_step"]["cfl"] == 0.2 and houdini.work.node("rasterize") is not None
+    with pytest.raises(hou.NodeError, match="wired in already"):
+        fall.parm("mpm_unfold").pressButton()
 
 
 def test_an_artists_own_wires_win_over_the_file(houdini, tmp_path):
@@ -146,6 +170,10 @@ def test_a_wrong_file_is_refused_with_a_sentence(houdini, tmp_path):
             cook.parm("mpm_load").pressButton()
     (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": {"a": {"type": "nonsense"}}}))
     with pytest.raises(hou.NodeError, match="no asset for nonsense"):
+        cook.parm("mpm_load").pressButton()
+    wrong = {"a": {"type": "collide_plane"}, "b": {"type": "collide_plane", "knobs": {"name": "$JOB"}}}
+    (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": wrong}))
+    with pytest.raises(hou.NodeError, match="would expand"):
         cook.parm("mpm_load").pressButton()
     assert [node.name() for node in houdini.work.children()] == ["cook"]
 
