@@ -1,4 +1,4 @@
-"""The command line: `mpm-nodes demo | sample | cook | validate | nodes | verify | bench | render | clean | kernels`.
+"""The command line, `mpm-nodes COMMAND`: demo sample cook validate upgrade nodes verify bench render clean kernels host.
 
 Exit codes: 0 ok, 1 a defect (of this program or of a node) or a failed check, 2 invalid graph or arguments,
 3 cancelled, 4 diverged, 5 input or output.
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import mpm_nodes
 from mpm_nodes.data import Cancelled, MpmNodesError
 
-COMMANDS = ("demo", "sample", "cook", "validate", "nodes", "verify", "bench", "render", "clean", "kernels")
+COMMANDS = ("demo", "sample", "cook", "validate", "upgrade", "nodes", "verify", "bench", "render", "clean", "kernels", "host")
 EPILOG = "exit codes: 0 ok, 1 defect, 2 invalid graph or arguments, 3 cancelled, 4 diverged, 5 input or output"
 CANCELLED = 3
 

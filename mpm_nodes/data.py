@@ -17,10 +17,45 @@ import numpy as np
 T = TypeVar("T")
 
 __all__ = [
-    "ATTRIBUTES", "GRID_ARRAYS", "LAW_STATE", "A", "Attribute", "Cancelled", "Collider", "Colliders", "CollisionRule",
-    "Drop", "Emitter", "FrameContext", "GraphSettings", "Grid", "InputError", "Kernel", "LevelSet", "Many", "Material", "Mesh",
-    "MpmNodesError", "OutputError", "OutputPath", "Particles", "Previous", "Range", "Reads", "Stage", "StepContext",
-    "SubstepGraph", "Transfer", "Unit", "Vec3", "WallRule", "Walls", "Writes",
+    "ATTRIBUTES",
+    "GRID_ARRAYS",
+    "LAW_STATE",
+    "A",
+    "Attribute",
+    "Cancelled",
+    "Collider",
+    "Colliders",
+    "CollisionRule",
+    "Drop",
+    "Emitter",
+    "Energy",
+    "FrameContext",
+    "GraphSettings",
+    "Grid",
+    "InputError",
+    "Kernel",
+    "Krylov",
+    "LevelSet",
+    "Many",
+    "Material",
+    "Mesh",
+    "MpmNodesError",
+    "OutputError",
+    "OutputPath",
+    "Particles",
+    "Preconditioner",
+    "Previous",
+    "Range",
+    "Reads",
+    "Stage",
+    "StepContext",
+    "SubstepGraph",
+    "Transfer",
+    "Unit",
+    "Vec3",
+    "WallRule",
+    "Walls",
+    "Writes",
     "WrittenPath",
 ]
 
@@ -168,6 +203,10 @@ class Colliders:
     """Substep domain: every collider of the solve, posed at the end of the substep."""
 
 
+class Energy:
+    """Substep domain: the energy terms whose sum an implicit update minimises."""
+
+
 # ---------------------------------------------------------------- signature markers of the outer graph
 class Previous(Generic[T]):
     """`Previous[T]` argument: this node's own `T` output of the frame before (None on the first frame); makes it sequential."""
@@ -247,6 +286,7 @@ class StepContext:
         cell_size: Grid spacing h [m].
         keep: Whether attributes that no later substep reads are to be stored, for those who look at the state afterwards.
         report: dict that stages fill with facts for the progress line (limit, limit_material, ...).
+        check_cancel: Raises when the user asked to stop; for stages that take seconds.
     """
 
     dt: float = 0.0
@@ -260,6 +300,7 @@ class StepContext:
     cell_size: float = 0.02
     keep: bool = True
     report: dict[str, Any] = field(default_factory=dict)
+    check_cancel: Callable[[], None] = lambda: None
 
 
 # ---------------------------------------------------------------- menus shared by stages and nodes
@@ -275,6 +316,21 @@ class Kernel(enum.Enum):
 
     QUADRATIC = "quadratic"
     CUBIC = "cubic"
+
+
+class Krylov(enum.Enum):
+    """Method for the linear systems of an implicit update."""
+
+    CONJUGATE_GRADIENT = "conjugate_gradient"
+    CONJUGATE_RESIDUAL = "conjugate_residual"
+
+
+class Preconditioner(enum.Enum):
+    """What the linear systems of an implicit update are scaled by."""
+
+    BLOCK_JACOBI = "block_jacobi"
+    JACOBI = "jacobi"
+    MASS = "mass"
 
 
 class CollisionRule(enum.Enum):

@@ -42,13 +42,15 @@ __all__ = [
     "type_name",
 ]
 
-DOMAINS: dict[type, str] = {data.Particles: "particles", data.Grid: "grid", data.Colliders: "colliders"}
+DOMAINS: dict[type, str] = {data.Particles: "particles", data.Grid: "grid", data.Colliders: "colliders",
+                            data.Energy: "energy"}
 """What stages touch, and the name that its ports have."""
 
 DOMAIN_ARRAYS: dict[str, frozenset[str]] = {
     "particles": frozenset([*ATTRIBUTES, LAW_STATE]),
     "grid": frozenset(GRID_ARRAYS),
     "colliders": frozenset(["level_set"]),
+    "energy": frozenset(["terms"]),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.collision import OPEN, respond, sample, striped, striped_places, to_body, world_normal
@@ -21,6 +23,14 @@ HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
 ALL_CLEAR = 65535
 """Bits of sixteen nodes that lie outside."""
+
+
+class ContactList(NamedTuple):
+    """Where contacts are listed; see `list_grid_contacts`."""
+
+    start: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
 
 
 @kernel(fastmath=False)
@@ -43,25 +53,58 @@ def collide_grid_nodes(
     """
     bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
     parallel_for(_collide_grid_block, striped_places(coord.shape[0]),
-                 (velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies))
+                 (velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies, None))
+
+
+@kernel(fastmath=False)
+def list_grid_contacts(
+    start, counts, rows, momentum, coord, h, shift, dt, walls, wall_rules,
+    integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities,
+):
+    """List the contacts that `collide_grid_nodes` would respond to, block by block, in the order in which it does.
+
+    Args:
+        start: First row of each block, shape (n,), int64.
+        counts: Contacts of each block, shape (n,), int64, written.
+        rows: (node, rule, friction, normal, velocity of the body), shape (contacts, 9), float64, written; those beyond its end
+            are counted only.
+        momentum ... coarse_velocities: As for `collide_grid_nodes`.
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    parallel_for(_collide_grid_block, striped_places(coord.shape[0]),
+                 (momentum, momentum, coord, h, shift, dt, walls, wall_rules, bodies, lend(ContactList(start, counts, rows))))
 
 
 @part
-def _collide_grid_block(place, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies):
+def _note(found, block, node, rule, friction, n0, n1, n2, w0, w1, w2):
+    """Count a contact of a block, and write it where there is room."""
+    at = found.start[block] + found.counts[block]
+    found.counts[block] += 1
+    if at < found.rows.shape[0]:
+        row = found.rows[at]
+        row[0], row[1], row[2] = block * 64 + node, rule, friction
+        row[3], row[4], row[5] = n0, n1, n2
+        row[6], row[7], row[8] = w0, w1, w2
+
+
+@part
+def _collide_grid_block(place, velocity, momentum, coord, h, shift, dt, walls, wall_rules, bodies, found):
     block = striped(place, coord.shape[0])
     if block >= coord.shape[0]:
         return
+    if found is not None:
+        found.counts[block] = 0
     base0, base1, base2 = 4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2]
     if bodies.real.shape[0]:
-        _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies)
+        _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies, found)
     for side in range(6):
         rule = int(wall_rules[side])
         if rule < OPEN:
-            _wall_block(block, side, rule, velocity, momentum, (base0, base1, base2), h, shift, walls, wall_rules[6])
+            _wall_block(block, side, rule, velocity, momentum, (base0, base1, base2), h, shift, walls, wall_rules[6], found)
 
 
 @part
-def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies):
+def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, bodies, found):
     """Apply the bodies, in order, to the nodes of a block: sixteen are tried at a time, then each that is left."""
     m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
@@ -72,7 +115,8 @@ def _meet_bodies(block, velocity, momentum, base0, base1, base2, h, shift, dt, b
             clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
             for rest in range(16 * int(clear != ALL_CLEAR)):
                 if not clear >> rest & 1:
-                    _collide_node(block, 16 * layer + rest, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies)
+                    _collide_node(block, 16 * layer + rest, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies,
+                                  found)
 
 
 @part
@@ -85,7 +129,7 @@ def _clear_nodes(layer, reals, integers, per_metre, bodies):
 
 
 @part
-def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies):
+def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, shift, dt, bodies, found):
     """Apply the rule of body b to a node of a block, if it has mass and lies on or in the body."""
     at = (block * 64 + node) * 4
     if momentum[at + 3] <= 0.0:
@@ -99,6 +143,9 @@ def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, sh
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    if found is not None:
+        _note(found, block, node, bodies.integer[b, RULE], bodies.real[b, FRICTION], n0, n1, n2, w0, w1, w2)
+        return
     r0, r1, r2 = respond(
         bodies.integer[b, RULE], bodies.real[b, FRICTION], n0, n1, n2,
         np.float64(velocity[at]), np.float64(velocity[at + 1]), np.float64(velocity[at + 2]), w0, w1, w2)
@@ -106,7 +153,7 @@ def _collide_node(block, node, velocity, momentum, base0, base1, base2, b, h, sh
 
 
 @part
-def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, friction):
+def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, friction, found):
     """Apply one wall to the nodes of a block that lie on or beyond its plane (within a millionth of a cell)."""
     axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
     n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
@@ -123,7 +170,9 @@ def _wall_block(block, side, rule, velocity, momentum, base, h, shift, walls, fr
             else:
                 node = 4 * rest + layer
             at = (block * 64 + node) * 4
-            if momentum[at + 3] > 0.0:
+            if momentum[at + 3] > 0.0 and found is not None:
+                _note(found, block, node, rule, friction, n0, n1, n2, 0.0, 0.0, 0.0)
+            elif momentum[at + 3] > 0.0:
                 r0, r1, r2 = respond(rule, friction, n0, n1, n2, np.float64(velocity[at]), np.float64(velocity[at + 1]),
                                      np.float64(velocity[at + 2]), 0.0, 0.0, 0.0)
                 velocity[at], velocity[at + 1], velocity[at + 2] = r0, r1, r2

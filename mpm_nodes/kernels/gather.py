@@ -148,9 +148,12 @@ def _store_matrix(rows, stride, p, t, first, scale, count):
 @kernel(fastmath=False)
 def _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell):
     """Turn sixteen pairs of records [v | C] and [L | change] into rows."""
-    t = _load_records(scratch, records)
     u = _load_records(scratch, records + WIDTH * WIDTH)
-    scale = broadcast(t[0], inverse_cell)
+    scale = broadcast(u[0], inverse_cell)
+    _store_matrix(gradient, L_stride, L_shift + p, u, 0, scale, count)
+    if velocity is None:
+        return
+    t = _load_records(scratch, records)
     if flip is None:
         for axis in range(3):
             store_first(velocity, axis * stride + p, t[axis], count)
@@ -160,7 +163,6 @@ def _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_sh
             row = axis * stride + p
             store_first(velocity, row, fma(keep, load(velocity, row), u[12 + axis]), count)
     _store_matrix(affine, stride, p, t, 4, scale, count)
-    _store_matrix(gradient, L_stride, L_shift + p, u, 0, scale, count)
 
 
 # ---------------------------------------------------------------- gather
@@ -179,7 +181,7 @@ def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient,
                ahead, scratch, at, base, base_at):
     """Gather for particles begin .. end-1 of the block whose tile is loaded; `flip` is None or the FLIP fraction.
 
-    Row r of L of particle p goes to r * L_stride + L_shift + p.
+    Row r of L of particle p goes to r * L_stride + L_shift + p. `velocity` None leaves all but L out.
     """
     scratch_weights, records = at + TILE, at + RECORDS
     here = -1
@@ -188,9 +190,11 @@ def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient,
         count = min(WIDTH, end - p)
         for row in range(3):
             prefetch(offset, row * stride + p + ahead)
-            prefetch(velocity, row * stride + p + ahead)
-        for row in range(9):
-            prefetch(affine, row * stride + p + ahead)
+        if velocity is not None:
+            for row in range(3):
+                prefetch(velocity, row * stride + p + ahead)
+            for row in range(9):
+                prefetch(affine, row * stride + p + ahead)
         fx, fy, fz = fractions(stencil, offset, stride, p, shift, unit, base, base_at)
         _store_position(stencil, scratch, scratch_weights, fx, fy, fz)
         if flip is not None:
@@ -207,12 +211,13 @@ def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient,
             along = _along_y(cell, y)
             v, gx = value_at(along, x), slope_at(along, x)
             gy = value_at(_slope_along_y(cell, y), x)
-            cx = fma(load_splat(scratch, w + EXCESS), along[-1], gx)
-            cy = fma(load_splat(scratch, w + EXCESS + WIDTH), value_at(_top_along_y(cell), x), gy)
             wz, sz, tz = z_weights(stencil, z)
-            ez = fma(load_splat(scratch, w + EXCESS + 2 * WIDTH), tz, sz)
             zv = wz * v
-            store(scratch, r, quarter_sums(zv, wz * cx, wz * cy, ez * v))
+            if velocity is not None:
+                cx = fma(load_splat(scratch, w + EXCESS), along[-1], gx)
+                cy = fma(load_splat(scratch, w + EXCESS + WIDTH), value_at(_top_along_y(cell), x), gy)
+                ez = fma(load_splat(scratch, w + EXCESS + 2 * WIDTH), tz, sz)
+                store(scratch, r, quarter_sums(zv, wz * cx, wz * cy, ez * v))
             change = zv
             if flip is not None:
                 xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)

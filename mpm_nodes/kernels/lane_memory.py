@@ -47,6 +47,14 @@ def to_float(context, i):
 
 
 @intrinsic
+def to_double(context, x):
+    """Widen float lanes to double precision."""
+    result = LANES["f64"]
+    return result(x), lambda context, builder, signature, args: (
+        args[0] if x.kind == "f64" else builder.fpext(args[0], vector("f64")))
+
+
+@intrinsic
 def bits_to_float(context, i):
     """Reinterpret integer lanes as floats of the same width."""
     result = LANES["f32" if i.kind == "i32" else "f64"]

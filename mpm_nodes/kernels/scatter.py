@@ -88,14 +88,17 @@ def _plus(a, b):
 
 
 @inline
-def _stress_columns(stress, tau_stride, p, scale, zero):
+def _stress_columns(stress, tau_stride, p, scale, zero, full):
+    if full is not None:
+        return (_column(stress, tau_stride, p, 0, scale, zero), _column(stress, tau_stride, p, 1, scale, zero),
+                _column(stress, tau_stride, p, 2, scale, zero))
     xx, xy, xz = scale * load(stress, p), scale * load(stress, tau_stride + p), scale * load(stress, 2 * tau_stride + p)
     yy, yz = scale * load(stress, 3 * tau_stride + p), scale * load(stress, 4 * tau_stride + p)
     return (xx, xy, xz, zero), (xy, yy, yz, zero), (xz, yz, scale * load(stress, 5 * tau_stride + p), zero)
 
 
 @inline
-def _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, volume, stride, p, cell_size,
+def _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, full, volume, stride, p, cell_size,
                       force_scale, fx, fy, fz, scratch, at):
     """Store [G | U_x | U_y | U_z] and, with C, [K_x | K_y | K_z]; what is None is left out of the sums."""
     zero = const(fx, 0.0)
@@ -113,7 +116,7 @@ def _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_s
                            _scaled(excess(stencil, fz), uz), none)
     if stress is not None:
         v = load(volume, p)
-        x, y, z = _stress_columns(stress, tau_stride, tau_shift + p, v * broadcast(v, force_scale), zero)
+        x, y, z = _stress_columns(stress, tau_stride, tau_shift + p, v * broadcast(v, force_scale), zero, full)
         ux, uy, uz = _plus(ux, x), _plus(uy, y), _plus(uz, z)
     _store_records(scratch, at, g, ux, uy, uz)
 
@@ -280,11 +283,12 @@ def _prefetch_rows(rows, count, stride, p):
 
 @kernel(fastmath=False)
 def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, stress, tau_stride, tau_shift, volume, cell_size,
-                force_scale, begin, end, ahead, scratch, at, base, base_at):
+                force_scale, begin, end, ahead, scratch, at, base, base_at, full=None):
     """Scatter particles begin .. end-1 of one block into a cleared tile.
 
     `mass` None leaves momentum out, `affine` None its affine part, `stress` None the force. Row r of the stress of particle p is
-    at r * tau_stride + tau_shift + p. The rows of particle p + ahead are fetched into the cache on the way.
+    at r * tau_stride + tau_shift + p; it is symmetric with six rows, or has nine where `full` is not None. The rows of
+    particle p + ahead are fetched into the cache on the way.
     """
     zero = const(load(scratch, at), 0.0)
     clear_tile(scratch, at, zero)
@@ -307,7 +311,7 @@ def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, st
             store_rows(slopes(stencil, fx), scratch, scratch_weights + XS)
             store_rows(slopes(stencil, fy), scratch, scratch_weights + YS)
         store_fraction(scratch, scratch_weights + FRACTION, fz)
-        _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, volume, stride, p, cell_size,
+        _particle_records(stencil, velocity, affine, mass, stress, tau_stride, tau_shift, full, volume, stride, p, cell_size,
                           force_scale, fx, fy, fz, scratch, records)
         for lane in range(min(WIDTH, end - p)):
             if at + base[base_at + lane] != here:

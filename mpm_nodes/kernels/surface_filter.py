@@ -92,14 +92,19 @@ def _neighbours(keys, origins):
 
 @inline
 def load_block(values, neighbours, leaf, background, block):
-    """Copy a leaf and one voxel around it into `block`, shape (10, 10, 10)."""
-    for i in range(-1, LEAF + 1):
-        ni = (i + LEAF) >> 3
-        for j in range(-1, LEAF + 1):
-            nj = (j + LEAF) >> 3
-            for k in range(-1, LEAF + 1):
-                row = neighbours[leaf, (ni * 3 + nj) * 3 + ((k + LEAF) >> 3)]
-                block[i + 1, j + 1, k + 1] = background if row < 0 else values[row, i & 7, j & 7, k & 7]
+    """Copy a leaf and the voxels that touch its faces into `block`, shape (10, 10, 10); edges and corners stay as they are."""
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                block[i + 1, j + 1, k + 1] = values[leaf, i, j, k]
+    for side in range(2):
+        end, place = LEAF - 1 if side == 0 else 0, 0 if side == 0 else LEAF + 1
+        x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
+        for a in range(LEAF):
+            for b in range(LEAF):
+                block[place, a + 1, b + 1] = background if x < 0 else values[x, end, a, b]
+                block[a + 1, place, b + 1] = background if y < 0 else values[y, a, end, b]
+                block[a + 1, b + 1, place] = background if z < 0 else values[z, a, b, end]
 
 
 @kernel(parallel=True)

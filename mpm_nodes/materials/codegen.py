@@ -31,6 +31,7 @@ from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels import jit
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
+from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.tearing_loops import TEARING_LOOPS, tearing_source
 from mpm_nodes.materials.viscosity_loops import viscosity_call, viscosity_source
 
@@ -60,6 +61,11 @@ class LawKernels:
             two, for laws without `left_strain`.
         limit_deformation: `(state..., L, weak, stride, segments, dt, alg11_expansion)`: limits L of weak particles.
         recover_plasticity: `(state..., total, stride, segments, exponent, rest)`: raises C_P to the power 1 + 2 exponent.
+        evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for its arguments and the next two's.
+        apply_hessian: action of the potential's second derivative on a direction.
+        add_node_blocks: node-diagonal 3 x 3 blocks of it.
+        store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians, changed)`: positive parts of the
+            particles' own 9 x 9 Hessians, and how many of each segment were not positive.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law. One number more,
     `coeffs[len(law.names)]`, is the viscosity [Pa s] of the material itself: `stress` and the scatters add it (`viscosity_loops`).
@@ -80,6 +86,10 @@ class LawKernels:
     scatter_apart_flip_tearing: Callable[..., None]
     gather_and_update_tearing: Callable[..., None]
     gather_and_update_flip_tearing: Callable[..., None]
+    evaluate_trial: Callable[..., None]
+    apply_hessian: Callable[..., None]
+    add_node_blocks: Callable[..., None]
+    store_local_hessians: Callable[..., None]
     detect_tears: Callable[..., None] | None = None
     limit_deformation: Callable[..., None] | None = None
     recover_plasticity: Callable[..., None] | None = None
@@ -102,6 +112,7 @@ def _kernels_of(found: Law) -> LawKernels:
     fused = ("scatter_with_forces", "scatter_apart", "scatter_apart_flip", "gather_and_update", "gather_and_update_flip")
     return LawKernels(found, module.stress, module.advance, getattr(module, "project", None), module.limits,
                       *(getattr(module, name + suffix) for suffix in ("", "_tearing") for name in fused),
+                      *(getattr(module, name) for name in IMPLICIT_LOOPS),
                       *(getattr(module, name, None) for name in TEARING_LOOPS))
 
 
@@ -116,9 +127,11 @@ from numba import get_thread_id
 from mpm_nodes.kernels import mat3, tearing
 from mpm_nodes.kernels.gather import gather_run
 from mpm_nodes.kernels.jit import inline, kernel, part
-from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first
-from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, select
+from mpm_nodes.kernels.lane_memory import lane_constant, load, prefetch, store, store_first, to_double
+from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, hmax, hsum, maximum, negate, select
+from mpm_nodes.kernels.local_hessians import store_positive
 from mpm_nodes.kernels.motion import move_run
+from mpm_nodes.kernels.node_blocks import scatter_blocks
 from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
@@ -252,6 +265,7 @@ def limits({state_names}, velocity_gradient, scale, stride, segments, coeffs, ou
 def _source(found: Law) -> str:
     """Return the source of the law's module."""
     loads = [_load(name, ATTRIBUTES[name].rows) for name in found.state]
+    doubles = [_load(name, ATTRIBUTES[name].rows, "to_double(load({}))") for name in found.state]
     first = "state[0][0]" if ATTRIBUTES[found.state[0]].rows > 1 else "state[0]"
     coeffs = [f"broadcast(x, coeffs[{index}])" for index in range(len(found.names))]
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
@@ -266,6 +280,9 @@ def _source(found: Law) -> str:
         "load_unscaled_coeffs": f"c = {_tuple(coeffs)}",
         "load_coeffs": _lines(
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = load(scale, i)", f"c = {_tuple(scaled)}"]),
+        "load_state_double": _lines([f"state = {_tuple(doubles)}", f"x = {first}"]),
+        "load_coeffs_double": _lines(
+            ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]),
         "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),
         "stress": _lines(_stress_lines(found)),
         "volume_ratio": _volume_ratio(found),
@@ -281,8 +298,8 @@ def _source(found: Law) -> str:
     parts = [_ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
     tears = found.function("left_strain") is not None
     return "\n".join([_HEAD.format(**pieces), viscosity_source(pieces), _STRESS.format(**pieces),
-                      *(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
-                      fused_source(found.function("project") is not None, pieces, tears)])
+                       *(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
+                       fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:
@@ -305,8 +322,8 @@ def _row(index: int) -> str:
     return ("", "stride + ", *(f"{k} * stride + " for k in range(2, 9)))[index] + "i"
 
 
-def _load(array: str, rows: int) -> str:
-    values = [f"load({array}, {_row(row)})" for row in range(rows)]
+def _load(array: str, rows: int, form: str = "load({})") -> str:
+    values = [form.format(f"{array}, {_row(row)}") for row in range(rows)]
     return values[0] if rows == 1 else _tuple(values)
 
 

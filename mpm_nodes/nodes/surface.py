@@ -20,6 +20,10 @@ RADIUS = 0.665
 """Sphere radius, in spacings, that puts the surface of a lattice half a spacing outside its outer layer (at REACH)."""
 LIMIT = 1.25
 """No point further than this from every particle is inside, in spacings."""
+SPREAD = 2.0
+"""Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
+RATIOS = (0.25, 1.5)
+"""Least and most that a particle's volume may have changed, as its surface sees it."""
 HALF_WIDTH = 3.0
 """Half width of the narrow band, in voxels."""
 _SKIPPED = ("position", "velocity", "id", "material")
@@ -41,6 +45,7 @@ def surface_particles(
     voxel_size: _Voxel = 0.0,
     radius: A[float, Unitless, Range(min=0.1, max=4.0)] = 1.0,
     smoothing: A[int, Unitless, Range(min=0, max=50)] = 3,
+    keep_volume: bool = True,
     adaptivity: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.0,
     attributes: tuple[str, ...] = (),
     largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
@@ -52,6 +57,7 @@ def surface_particles(
         voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
+        keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides the velocity.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
@@ -63,7 +69,8 @@ def surface_particles(
     dx = voxel_size if voxel_size > 0.0 else spacing
     reach = REACH * spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
-    level_set = _level_set(bins, dx, reach, radius * spacing, smoothing, largest)
+    volumes = _volumes(particles) if keep_volume else None
+    level_set = _level_set(bins, dx, reach, spacing, radius, smoothing, volumes, largest)
     mesh = mesh_level_set(level_set, adaptivity)
     return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
 
@@ -168,18 +175,46 @@ def _deposited(
     return origins, deposit(bins, amounts, origins, dx, spread), dx
 
 
-def _level_set(bins: Bins, dx: float, reach: float, radius: float, smoothing: int, largest: float) -> LevelSet:
+def _volumes(particles: Particles) -> np.ndarray:
+    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as far as the particles tell.
+
+    Laws carry J in different attributes, each 1 at rest in the others. It drifts in loose spray; limits keep that in bounds.
+    """
+    ratio = np.ones(len(particles))
+    if "volume_change" in particles:
+        ratio = ratio + particles["volume_change"]
+    if "deformation" in particles:
+        ratio = ratio * np.linalg.det(np.asarray(particles["deformation"], np.float64))
+    if "plastic_volume_ratio" in particles:
+        ratio = ratio * particles["plastic_volume_ratio"]
+    return np.clip(ratio, *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
+
+
+def _level_set(
+    bins: Bins, dx: float, reach: float, spacing: float, radius: float, smoothing: int, volumes: np.ndarray | None, largest: float
+) -> LevelSet:
+    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
     from mpm_nodes.kernels.surface_filter import leaf_neighbours, redistance, smooth, sort_leaves
     from mpm_nodes.kernels.surface_splat import blend_spheres
+    from mpm_nodes.kernels.surface_volume import MOST, match_volume
 
-    origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + radius / dx, largest)
+    sphere = radius * spacing
+    most = MOST * spacing if volumes is not None else 0.0
+    origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + (sphere + most) / dx, largest)
     band = HALF_WIDTH * dx
-    values = blend_spheres(bins, origins, dx, reach, RADIUS * radius, LIMIT * radius, band)
+    # the distance has to be known as far as the surface may move
+    wide = band if volumes is None else max(band, most + 1.5 * dx)
+    values = blend_spheres(bins, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide)
     keys, origins, values = sort_leaves(origins, values)
     neighbours = leaf_neighbours(keys, origins)
-    values = redistance(values, neighbours, dx, band)
+    values = redistance(values, neighbours, dx, wide)
+    if volumes is not None:
+        offset = RADIUS * (radius - 1.0) * spacing
+        values = match_volume(values, neighbours, origins, bins, volumes, dx, wide, SPREAD * spacing, most, offset)
     if smoothing:
-        values = redistance(smooth(values, neighbours, band, smoothing), neighbours, dx, band)
+        values = smooth(values, neighbours, wide, smoothing)
+    if smoothing or volumes is not None:
+        values = redistance(values, neighbours, dx, band)
     near = (values < band).any(axis=(1, 2, 3))
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 

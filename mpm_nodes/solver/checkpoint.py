@@ -41,6 +41,7 @@ class SolverState:
         solver, store = self.solver, self.solver.particles
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
                  "resampling": [store.resampling_age, store.keep_next],
+                 "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
                  "materials": _materials(solver)}
         arrays = {f"attribute {name}": store.rows(name) for name in store.names if name not in solver.transient}
@@ -77,6 +78,7 @@ class SolverState:
         store.sorted = False
         store.next_id, (store.resampling_age, store.keep_next) = facts["next_id"], facts.get("resampling", (0, False))
         solver.time, solver.substeps_done = facts["time"], facts["substeps"]
+        solver.resume_choice(facts.get("choice"))
 
 
 def _materials(solver: Any) -> list[list[Any]]:

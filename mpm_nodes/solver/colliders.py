@@ -134,6 +134,19 @@ class ColliderSet:
             grid.array("velocity"), grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt,
             self._walls, self._wall_rules, self._integer, self._real, *self._lattices)
 
+    def grid_contacts(self, grid: Any) -> np.ndarray:
+        """Return the contacts of grid nodes with bodies and walls: rows of `collision_grid.list_grid_contacts`, float64."""
+        if self.idle or not grid.count:
+            return np.empty((0, 9))
+        start, counts, rows = np.zeros(grid.count, np.int64), np.zeros(grid.count, np.int64), np.empty((0, 9))
+        given = (grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt, self._walls, self._wall_rules,
+                 self._integer, self._real, *self._lattices)
+        collision_grid.list_grid_contacts(start, counts, rows, *given)
+        rows = np.empty((int(counts.sum()), 9))
+        start[1:] = np.cumsum(counts)[:-1]
+        collision_grid.list_grid_contacts(start, counts, rows, *given)
+        return rows
+
     def collide_particles(self, particles: Any) -> None:
         """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
         doomed = np.zeros(particles.count if WallRule.DELETE in self.walls.sides else 0, np.uint8)

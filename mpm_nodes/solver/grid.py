@@ -26,6 +26,7 @@ class GridStore:
         tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8), int32.
         colours: Of all blocks, then of each material's runs: first entry of each of the 8 colours, and ranges by colour.
         local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
+        particle_mass: Mean mass of the particles [kg].
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
         generation: That of the particles when the tables were built.
     """
@@ -46,7 +47,7 @@ class GridStore:
         self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
         self.base = aligned(64 * most_threads(), particles.offset.dtype)
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
-        self.least_mass = 0.0
+        self.particle_mass = self.least_mass = 0.0
         self.generation = -1
 
     @property
@@ -107,8 +108,8 @@ class GridStore:
         self.local_stride = int(np.diff(particles.block_start).max(initial=0)) // 16 * 16 + 16 + PAD
         if self.local.size < most_threads() * LOCAL_ROWS * self.local_stride + PAD:
             self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
-        mass = particles.array("mass")[: particles.count]
-        self.least_mass = LEAST_MASS[self.dtype] * float(mass.mean()) if particles.count else 0.0
+        self.particle_mass = float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
+        self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
         self.generation = particles.generation
 
     def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

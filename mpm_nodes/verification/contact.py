@@ -100,32 +100,33 @@ class BlockOnRamp(Problem):
         for ground in ("plane", "wall"):
             for friction in (0.3, 0.7):
                 exact = max(0.0, g * (np.sin(slope) - friction * np.cos(slope)))
-                measured = self._acceleration(ground, friction, slope, g)
+                measured = sliding_acceleration(ground, friction, slope, g)
                 yield Finding(exact, measured, 0.03 * (exact or g * np.sin(slope)), f"{ground}, friction {friction:g} [m/s^2]")
 
-    @staticmethod
-    def _acceleration(ground: str, friction: float, slope: float, g: float) -> float:
-        h = 0.05
-        matter = material("neo_hookean", youngs_modulus=2e5)
-        ground_knobs: dict[str, Any] = {"gravity": (0.0, -g, 0.0)}
-        if ground == "plane":
-            n, down = np.array([np.sin(slope), np.cos(slope), 0.0]), np.array([np.cos(slope), -np.sin(slope), 0.0])
-            middle = 2 * h * n
-            start = block(matter, middle - [4 * h, 2 * h, 2 * h], middle + [4 * h, 2 * h, 2 * h], h,
-                          rotation=(0.0, 0.0, -np.degrees(slope)))
-            ground_knobs["colliders"] = [collide_plane(FrameContext(1), rotation=(0.0, 0.0, -np.degrees(slope)),
-                                                       rule=CollisionRule.SEPARATE, friction=friction)]
-        else:
-            down = np.array([1.0, 0.0, 0.0])
-            start = block(matter, (0.0, 0.0, 0.0), (8 * h, 4 * h, 4 * h), h)
-            ground_knobs["walls"] = Walls((-1.0, 0.0, -1.0), (3.0, 1.0, 1.0), (OPEN, OPEN, SEPARATE, OPEN, OPEN, OPEN), friction)
-            ground_knobs["gravity"] = (g * np.sin(slope), -g * np.cos(slope), 0.0)
-        solver = SubstepSolver(start, cell_size=h, **ground_knobs)
-        mass = column(solver, "mass").sum()
-        settle(solver, 0.3, 60.0)
-        time, speed = [], []
-        for _ in range(40):
-            solver.advance(0.01)
-            time.append(solver.time)
-            speed.append(momentum(solver) @ down / mass)
-        return float(np.polyfit(time, speed, 1)[0])
+
+def sliding_acceleration(ground: str, friction: float, slope: float, g: float, **options: Any) -> float:
+    """Return the acceleration of the block along the slope [m/s^2]; options go to the solver."""
+    h = 0.05
+    matter = material("neo_hookean", youngs_modulus=2e5)
+    ground_knobs: dict[str, Any] = {"gravity": (0.0, -g, 0.0)}
+    if ground == "plane":
+        n, down = np.array([np.sin(slope), np.cos(slope), 0.0]), np.array([np.cos(slope), -np.sin(slope), 0.0])
+        middle = 2 * h * n
+        start = block(matter, middle - [4 * h, 2 * h, 2 * h], middle + [4 * h, 2 * h, 2 * h], h,
+                      rotation=(0.0, 0.0, -np.degrees(slope)))
+        ground_knobs["colliders"] = [collide_plane(FrameContext(1), rotation=(0.0, 0.0, -np.degrees(slope)),
+                                                   rule=CollisionRule.SEPARATE, friction=friction)]
+    else:
+        down = np.array([1.0, 0.0, 0.0])
+        start = block(matter, (0.0, 0.0, 0.0), (8 * h, 4 * h, 4 * h), h)
+        ground_knobs["walls"] = Walls((-1.0, 0.0, -1.0), (3.0, 1.0, 1.0), (OPEN, OPEN, SEPARATE, OPEN, OPEN, OPEN), friction)
+        ground_knobs["gravity"] = (g * np.sin(slope), -g * np.cos(slope), 0.0)
+    solver = SubstepSolver(start, cell_size=h, **ground_knobs, **options)
+    mass = column(solver, "mass").sum()
+    settle(solver, 0.3, 60.0)
+    time, speed = [], []
+    for _ in range(40):
+        solver.advance(0.01)
+        time.append(solver.time)
+        speed.append(momentum(solver) @ down / mass)
+    return float(np.polyfit(time, speed, 1)[0])

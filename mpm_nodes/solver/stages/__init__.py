@@ -7,6 +7,7 @@ MODULES = (
     "tearing",
     "update_grid_velocity",
     "collide_grid",
+    "implicit",
     "gather",
     "deformation",
     "total_deformation",

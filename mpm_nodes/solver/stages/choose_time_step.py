@@ -18,6 +18,7 @@ def choose_time_step(
     cfl: A[float, Unitless, Range(min=0.0, max=0.9, exclusive_min=True)] = 0.5,
     elastic_cfl: A[float, Unitless, Range(min=0.0, max=1.5, soft_max=0.6, exclusive_min=True)] = 0.5,
     strain_limit: A[float, Unitless, Range(min=0.0, max=1.0, exclusive_min=True)] = 0.5,
+    implicit: bool = False,
 ) -> Stage["particles", "colliders"]:
     """Choose the longest stable dt and report what limits it.
 
@@ -29,6 +30,7 @@ def choose_time_step(
         cfl: Largest distance a particle may move in one substep, in cells.
         elastic_cfl: Largest distance an elastic wave may move in one substep, in cells.
         strain_limit: Largest dt |grad v|.
+        implicit: Leave out the limits of elastic waves and of viscosity: an implicit update is stable beyond them.
 
     Raises:
         SimulationDiverged: No usable dt is left: a speed or modulus is not finite or absurd.
@@ -43,9 +45,9 @@ def choose_time_step(
         limits["particle speed", law.label] = _time_to_travel(cfl * h, speed, gravity)
         if gradient > 0:
             limits["strain rate", law.label] = strain_limit / gradient
-        if wave > 0:
+        if wave > 0 and not implicit:
             limits["elastic wave", law.label] = elastic_cfl * h / (wave + speed)
-        if law.viscosity > 0:
+        if law.viscosity > 0 and not implicit:
             limits["viscosity", law.label] = 0.5 * law.density * h * h / (6.0 * law.viscosity)
     (limit, material), dt = min(limits.items(), key=lambda item: item[1])
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then

@@ -1,0 +1,41 @@
+"""MPM Nodes: build graphs of the Material Point Method in Blender's node editor and cook them outside Blender.
+
+Imports nothing but bpy and Python's own library; the simulation runs in a Python environment that has mpm-nodes.
+"""
+
+import bpy
+
+from . import cook, interface, nodes, operators, point_materials, sockets, trees
+
+bl_info = {  # for Blender before 4.2, which has no extensions
+    "name": "MPM Nodes",
+    "author": "The mpm_nodes authors",
+    "version": (0, 1, 0),
+    "blender": (3, 4, 0),
+    "location": "Node Editor > MPM Graph",
+    "description": "Simulate soft, sticky, melting and foaming matter with node graphs",
+    "category": "Node",
+}
+
+CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES, *operators.CLASSES, *interface.CLASSES]
+
+
+def register():
+    """Make everything known to Blender."""
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    interface.register()
+    bpy.app.handlers.load_pre.append(cook.before_load)
+    point_materials.register()
+
+
+def unregister():
+    """Stop cooks and take everything back."""
+    cook.stop_all()
+    if bpy.app.timers.is_registered(cook.look):
+        bpy.app.timers.unregister(cook.look)
+    point_materials.unregister()
+    bpy.app.handlers.load_pre.remove(cook.before_load)
+    interface.unregister()
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,302 @@
+"""Cooked frames in the scene: points, meshes and volumes that follow the cache, with the artist's materials."""
+
+import json
+import re
+import uuid
+from pathlib import Path
+
+import bpy
+
+from . import point_materials
+from .point_materials import MARK
+
+SHOWN = ("POINTCLOUD", "MESH", "VOLUME")
+DATA = {"POINTCLOUD": "pointclouds", "MESH": "meshes", "VOLUME": "volumes", "CAMERA": "cameras", "LIGHT": "lights"}
+IMPORT = {
+    "set_frame_range": False,
+    "import_cameras": False,
+    "import_lights": False,
+    "import_materials": True,
+    "import_usd_preview": True,
+    "mtl_name_collision_mode": "REFERENCE_EXISTING",
+    "create_world_material": False,
+    "relative_path": True,
+}
+
+
+class CacheFault(Exception):
+    """A cache that cannot be shown; the message says why."""
+
+
+def frames_of(revision):
+    """Return the whole frames of a revision folder, ascending."""
+    offset = _frame_offset(Path(revision))
+    names = (path.name.split(".")[0] for path in (Path(revision) / "frames").glob("[!.]*.commit.json"))
+    return sorted(int(name) - offset for name in names if name.isdigit())
+
+
+def show(tree, revision, scene, frames):
+    """Show the frames of a revision folder: bring it in, point what is there to it, or read what is new in it.
+
+    Raises:
+        CacheFault: Blender cannot read it.
+    """
+    stages = sorted(path for path in Path(revision).glob("*.usda") if not path.name.startswith("."))
+    holder = collection_of(tree, scene)
+    for stage in stages:
+        ours = objects_of(holder, stage.stem)
+        files = {Path(bpy.path.abspath(cache.filepath)) for cache in _cache_files(ours)}
+        volumes = [thing for thing in ours.values() if thing.type == "VOLUME"]
+        if files == {stage} and all(_lies_in(volume, stage.parent) for volume in volumes):
+            for cache in _cache_files(ours):
+                _reload(cache)
+        else:
+            bring_in(tree, stage, holder, scene, ours)
+        for thing in objects_of(holder, stage.stem).values():
+            if thing.type == "VOLUME":
+                _span(thing.data, frames, _frame_offset(stage.parent))
+    tree.revision = str(revision)
+    set_frame_rate(scene, tree.k_fps)
+    scene.frame_end = max(scene.frame_end, frames[-1])
+
+
+def collection_of(tree, scene):
+    """Return the collection that holds a tree's caches in a scene; made when there is none."""
+    name = tree.get(MARK) or uuid.uuid4().hex
+    tree[MARK] = name
+    holder = next((each for each in bpy.data.collections if each.get(MARK) == name), None)
+    if holder is None:
+        holder = bpy.data.collections.new(tree.name)
+        holder[MARK] = name
+    if holder.name not in scene.collection.children:
+        scene.collection.children.link(holder)
+    return holder
+
+
+def objects_of(holder, stage):
+    """Return our objects of a stage by their key, those that the artist has moved to other collections included."""
+    prefix = f"{holder[MARK]}/{stage}/"
+    marked = {str(thing.get(MARK, "")): thing for thing in bpy.data.objects}
+    return {key[len(prefix) :]: thing for key, thing in marked.items() if key.startswith(prefix)}
+
+
+def _cache_files(things):
+    found = []
+    for thing in things.values():
+        modifier = _cache_modifier(thing)
+        if modifier and modifier.cache_file and modifier.cache_file not in found:
+            found.append(modifier.cache_file)
+    return found
+
+
+def _cache_modifier(thing):
+    return next((each for each in thing.modifiers if each.type == "MESH_SEQUENCE_CACHE"), None)
+
+
+def _lies_in(volume, folder):
+    return folder in Path(bpy.path.abspath(volume.data.filepath)).parents
+
+
+def _reload(cache):
+    """Let Blender read a cache file anew: frames have been added to it."""
+    with bpy.context.temp_override(edit_cachefile=cache):
+        bpy.ops.cachefile.reload()
+
+
+def _span(volume, frames, offset):
+    """Tell Blender which frames a volume has: it counts up the digits of the first file's name by itself."""
+    first = min(frames)
+    volume.is_sequence, volume.sequence_mode = True, "CLIP"
+    volume.frame_start, volume.frame_offset, volume.frame_duration = first, first + offset - 1, len(frames)
+
+
+# ---------------------------------------------------------------- bringing in
+def bring_in(tree, stage, holder, scene, ours):
+    """Import a stage; what is there already keeps its object, its materials and all else, and follows the new files.
+
+    Args:
+        tree: The graph.
+        stage: The USD file.
+        holder: Collection of the tree.
+        scene: The scene.
+        ours: Objects of the same stage that are there, by key.
+    """
+    new = _imported(stage, scene)
+    offset = _frame_offset(stage.parent)
+    for thing in sorted(new, key=lambda each: each.name):
+        key = f"{thing.type}:{re.sub(r'[.][0-9]{3,}$', '', thing.name)}"
+        old = ours.pop(key, None)
+        if old is not None and old.type == thing.type:
+            _repoint(old, thing, stage)
+            _remove(thing)
+            continue
+        for collection in list(thing.users_collection):
+            collection.objects.unlink(thing)
+        holder.objects.link(thing)
+        thing[MARK] = f"{holder[MARK]}/{stage.stem}/{key}"
+        _dress(thing, tree)
+    for old in ours.values():
+        _remove(old)
+    things = objects_of(holder, stage.stem)
+    for cache in _cache_files(things):
+        cache.frame_offset = -offset
+    _choose_what_renders([thing for thing in things.values() if thing in new], things)
+    _drop_unused_caches()
+
+
+def _imported(stage, scene):
+    """Import a stage into a scene; return the new objects."""
+    before = set(bpy.data.objects)
+    known = set(bpy.ops.wm.usd_import.get_rna_type().properties.keys())
+    options = {name: value for name, value in IMPORT.items() if name in known}
+    if not bpy.data.filepath:
+        options.pop("relative_path", None)
+    current, layer = scene.frame_current, scene.view_layers[0]
+    selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
+    try:
+        with bpy.context.temp_override(**_place(scene)):
+            bpy.ops.wm.usd_import(filepath=str(stage), **options)
+    except RuntimeError as error:
+        raise CacheFault(f"{stage}: Blender cannot import it ({error})") from error
+    scene.frame_set(current)
+    new = _only_shown([thing for thing in bpy.data.objects if thing not in before])
+    layer.update()
+    for thing in layer.objects:
+        thing.select_set(thing in selected, view_layer=layer)
+    layer.objects.active = active
+    return new
+
+
+def _only_shown(new):
+    """Remove what the artist's scene has itself (camera, lights) and empties that hold nothing; return the rest."""
+    kept = set()
+    for thing in new:
+        while thing is not None and (thing.type in SHOWN or kept & set(thing.children)):
+            kept.add(thing)
+            thing = thing.parent
+    for thing in new:
+        if thing not in kept:
+            _remove(thing)
+    return list(kept)
+
+
+def _place(scene):
+    """Return the context that an importer needs, also when it is called from a timer."""
+    windows = bpy.context.window_manager.windows if bpy.context.window_manager else []
+    window = next((each for each in windows if each.scene == scene), None)
+    return {"window": window} if window else {"scene": scene, "view_layer": scene.view_layers[0]}
+
+
+def _frame_offset(revision):
+    """Return what is added to frame numbers in file names (shots that begin below zero)."""
+    try:
+        return int(json.loads((revision / "cook.json").read_text(encoding="utf-8"))["frame_offset"])
+    except (OSError, ValueError, KeyError):
+        return 0
+
+
+def _repoint(old, new, stage):
+    """Let an object follow the files that a newly imported one follows."""
+    mine, theirs = _cache_modifier(old), _cache_modifier(new)
+    if theirs is not None:
+        if mine is None:  # what was imported when it had a single frame does not move
+            mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")
+            old.modifiers.move(len(old.modifiers) - 1, 0)
+        mine.cache_file, mine.object_path = theirs.cache_file, theirs.object_path
+    elif mine is not None and mine.cache_file is not None:
+        mine.cache_file.filepath = str(stage)
+    if old.type == "VOLUME":
+        old.data.filepath = new.data.filepath
+
+
+def _remove(thing):
+    data, kind = thing.data, thing.type
+    bpy.data.objects.remove(thing)
+    if data is not None and data.users == 0 and kind in DATA:
+        getattr(bpy.data, DATA[kind]).remove(data)
+
+
+def _drop_unused_caches():
+    for cache in list(bpy.data.cache_files):
+        if cache.users == 0:
+            bpy.data.batch_remove([cache])
+
+
+# ---------------------------------------------------------------- looks
+def _dress(thing, tree):
+    """Give a new object a material in a slot of the object: one of the data is lost when the number of points changes."""
+    if thing.type not in SHOWN:
+        return
+    if thing.type == "VOLUME":
+        thing.data.velocity_unit = "SECOND"
+        grid = velocity_grid(thing.data)
+        if grid:
+            thing.data.velocity_grid = grid
+    if not thing.data.materials:
+        thing.data.materials.append(None)
+    for slot in thing.material_slots:
+        material = slot.material or default_material(thing)
+        slot.link = "OBJECT"
+        slot.material = material
+    point_materials.hold(thing)
+    if thing.name.startswith("collider_") and _stands_for_object(thing, tree):
+        thing.hide_render = thing.hide_viewport = True
+
+
+def velocity_grid(volume):
+    """Return the name of a volume's vector grid of velocities, "" when it has none."""
+    volume.grids.load()
+    vectors = [grid.name for grid in volume.grids if grid.data_type.startswith("VECTOR")]
+    return next((name for name in ("velocity", "vel", "v") if name in vectors), vectors[0] if vectors else "")
+
+
+def _stands_for_object(thing, tree):
+    """Return whether a collider of the cache is an object of the scene, which is there anyway."""
+    names = {getattr(node, "k_name", "") for node in tree.nodes if getattr(node, "scene_object", None)}
+    return re.sub(r"[.][0-9]{3,}$", "", thing.name)[len("collider_") :] in names
+
+
+def default_material(thing):
+    """Return a plain material for an object; points and meshes show the colour that the cache carries."""
+    name = f"MPM {thing.type.title()}"
+    material = bpy.data.materials.get(name)
+    if material is not None:
+        return material
+    material = bpy.data.materials.new(name)
+    material.use_nodes = True
+    tree = material.node_tree
+    tree.nodes.clear()
+    output = tree.nodes.new("ShaderNodeOutputMaterial")
+    if thing.type == "VOLUME":
+        shader = tree.nodes.new("ShaderNodeVolumePrincipled")
+        shader.inputs["Density"].default_value = 20.0
+        tree.links.new(shader.outputs["Volume"], output.inputs["Volume"])
+        return material
+    shader = tree.nodes.new("ShaderNodeBsdfPrincipled")
+    shader.inputs["Base Color"].default_value = (0.95, 0.62, 0.16, 1.0)
+    shader.inputs["Roughness"].default_value = 0.45
+    if "displayColor" in getattr(thing.data, "attributes", ()):
+        colour = tree.nodes.new("ShaderNodeAttribute")
+        colour.attribute_name = "displayColor"
+        tree.links.new(colour.outputs["Color"], shader.inputs["Base Color"])
+        colour.location = (-300, 0)
+        material.name = f"{name} Coloured"
+    tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
+    output.location = (300, 0)
+    return material
+
+
+def _choose_what_renders(new, things):
+    """Render the surface where there is one, else the points, else the volume; only of what has just come in."""
+    kinds = {thing.type for thing in things.values() if not thing.name.startswith("collider_")}
+    for thing in new:
+        if thing.type == "POINTCLOUD":
+            thing.hide_render = "MESH" in kinds
+        elif thing.type == "VOLUME":
+            thing.hide_render = bool(kinds & {"MESH", "POINTCLOUD"})
+
+
+def set_frame_rate(scene, fps):
+    """Give a scene the frame rate of the graph: velocities are per second, so motion blur depends on it."""
+    whole = max(1, round(fps))
+    scene.render.fps, scene.render.fps_base = whole, whole / fps if abs(whole - fps) > 1e-6 else 1.0

@@ -1,0 +1,350 @@
+"""Cook a graph in another process: start it, read its progress without waiting, stop it, show its frames."""
+
+import contextlib
+import json
+import queue
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from pathlib import Path
+
+import bpy
+
+from . import cache_import, environment, graph_file, problems, scene_input
+from .trees import GRAPH_TREE
+
+INTERVAL = 0.25
+"""Seconds between two looks at the running cooks."""
+
+SHOW_EVERY = 1.0
+"""Seconds at least between two times that new frames are shown while a cook goes on."""
+
+JOBS = {}
+"""Running cooks by the `job` of their tree."""
+
+
+class Job:
+    """One running cook.
+
+    Attributes:
+        process: The program.
+        scene: Name of the scene that the frames appear in.
+        revision: Folder that it writes, "" before it says so.
+        state: "running", "done", "cancelled" or "failed".
+        frames: Frames that are done.
+        lines: What the program wrote on stderr, last lines.
+    """
+
+    def __init__(self, arguments, folder, scene):
+        self.scene, self.revision, self.state = scene, "", "running"
+        self.frames, self.lines, self.error, self.warnings = [], [], "", []
+        self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
+        self._events = queue.SimpleQueue()
+        flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if environment.is_windows() else {"start_new_session": True}
+        self.process = subprocess.Popen(
+            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+            encoding="utf-8", errors="replace", cwd=folder, env=environment.variables(), **flags,
+        )
+        self._threads = [
+            threading.Thread(target=self._read_events, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_events(self):
+        for line in self.process.stdout:
+            try:
+                self._events.put(json.loads(line))
+            except ValueError:
+                self.lines.append(line.rstrip())
+
+    def _read_errors(self):
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip())
+            del self.lines[:-200]
+
+    def events(self):
+        """Return the events that have come since the last call."""
+        found = []
+        while not self._events.empty():
+            found.append(self._events.get())
+        return found
+
+    def is_over(self):
+        """Return whether the program has ended and all that it wrote has been read."""
+        return self.process.poll() is not None and not any(t.is_alive() for t in self._threads) and self._events.empty()
+
+    def stop(self):
+        """Ask the program to stop after its substep; asked again, end it."""
+        if self.process.poll() is None:
+            if environment.is_windows() and not self.stop_asked:
+                self.process.send_signal(signal.CTRL_BREAK_EVENT)
+            elif self.stop_asked:
+                self.process.kill()
+            else:
+                self.process.terminate()
+        self.stop_asked = True
+
+    def take(self, event):
+        """Note what an event says."""
+        kind = event.get("event")
+        if kind == "plan":
+            self.revision, self.span = event["out"] or "", tuple(event["frames"])
+            self.frames = list(range(self.span[0], self.span[0] + event["done"]))
+        elif kind == "frame_done":
+            self.frames.append(event["frame"])
+            self._waiting = True
+        elif kind == "warning":
+            self.warnings.append(f"{event.get('where') or ''}: {event['message']}".strip(": "))
+        elif kind in ("error", "cancelled"):
+            self.error = event.get("message", "")
+
+    def wants_to_show(self):
+        """Return whether finished frames should be shown now."""
+        if self._waiting and (time.monotonic() - self._shown >= SHOW_EVERY or self.process.poll() is not None):
+            self._waiting, self._shown = False, time.monotonic()
+            return True
+        return False
+
+
+# ---------------------------------------------------------------- where things go
+def folder_of(tree):
+    """Return the folder of a tree's graph file, inputs and caches."""
+    if tree.folder:
+        return Path(bpy.path.abspath(tree.folder))
+    if bpy.data.filepath:
+        return Path(bpy.path.abspath("//")) / "mpm"
+    return Path(bpy.app.tempdir) / "mpm"
+
+
+def graph_path(tree):
+    """Return the file that a tree is written to before it is cooked."""
+    return folder_of(tree) / f"{scene_input.file_name(tree.name)}.json"
+
+
+def out_path(tree):
+    """Return the output root of a tree; every cook gets a folder rNNN in it."""
+    return folder_of(tree) / f"{scene_input.file_name(tree.name)}_cache"
+
+
+def write_graph(tree, scene):
+    """Export the objects of the scene and write the graph that is to be cooked; return its path, None when that failed.
+
+    What is wrong is shown on the nodes and in the panel.
+    """
+    path = graph_path(tree)
+    if busy() and any(getattr(node, "scene_object", None) for node in tree.nodes):
+        problems.report(tree, "Leave edit mode first: objects of the scene are to be written out", True)
+        return None
+    try:
+        values = scene_input.gather(tree, path.parent, scene)
+        graph_file.write(graph_file.save(tree, path.parent, values), path)
+    except scene_input.SceneFault as error:
+        problems.add(error.node, str(error))
+        problems.report(tree, f"{error.node.name}: {error}", True)
+        return None
+    except graph_file.FileFault as error:
+        problems.report(tree, str(error), True)
+        return None
+    return path
+
+
+# ---------------------------------------------------------------- start, look, stop
+def start(tree, scene, resume=False, frames=None):
+    """Start cooking a tree; return the job, or None when that failed (the tree and its nodes say why).
+
+    Args:
+        tree: The graph.
+        scene: Scene whose objects go in and in which the frames appear.
+        resume: Continue the newest cook after its last whole frame.
+        frames: First and last frame; None takes those of the graph.
+    """
+    if job_of(tree) is not None:
+        problems.report(tree, "This graph is cooking already; cancel it first", True)
+        return None
+    problems.clear(tree)
+    path = write_graph(tree, scene)
+    if path is None:
+        return None
+    words = environment.command("cook", graph=str(path), out=str(out_path(tree)))
+    if frames is not None:
+        words += [word.format(first=frames[0], last=frames[1]) for word in environment.SPEC["cook"]["frames"]]
+    if resume:
+        words += environment.SPEC["cook"]["resume"]
+    try:
+        job = Job([environment.python(), *words], str(path.parent), scene.name)
+    except (environment.EnvironmentFault, OSError) as error:
+        fail_to_start(tree, str(error))
+        return None
+    tree.job, tree.progress = uuid.uuid4().hex, 0.0
+    problems.report(tree, "Starting", False)
+    JOBS[tree.job] = job
+    if not bpy.app.background and not bpy.app.timers.is_registered(look):
+        bpy.app.timers.register(look, first_interval=INTERVAL)
+    return job
+
+
+def fail_to_start(tree, text):
+    """Say on every solve node, and in the panel, that nothing can be cooked."""
+    for node in tree.nodes:
+        if getattr(node, "record", None) and node.record["sequential"]:
+            problems.add(node, text)
+    problems.report(tree, text, True)
+
+
+def job_of(tree):
+    """Return the running job of a tree, or None."""
+    return JOBS.get(tree.job) if tree.job else None
+
+
+def cancel(tree):
+    """Stop a tree's cook after its substep; called again, at once. Whole frames stay."""
+    job = job_of(tree)
+    if job is not None:
+        job.stop()
+        problems.report(tree, "Stopping after this substep; cancel again to stop at once", False)
+
+
+def look():
+    """Take in what running cooks have said; return the seconds until the next look, None when none runs."""
+    trees = {tree.job: tree for tree in problems.graph_trees(bpy.data) if tree.job}
+    for name, job in list(JOBS.items()):
+        tree = trees.get(name)
+        if tree is None:  # its tree was deleted, or another file was opened
+            job.stop()
+            if job.is_over():
+                del JOBS[name]
+            continue
+        _take_in(tree, job)
+        if job.state != "running":
+            del JOBS[name]
+            tree.job = ""
+    _redraw()
+    return INTERVAL if JOBS else None
+
+
+def wait(tree, limit):
+    """Look at the cooks until that of a tree is over, for scripts; return its state.
+
+    Raises:
+        TimeoutError: It was not over within `limit` seconds.
+    """
+    job, end = job_of(tree), time.monotonic() + limit
+    while job is not None and job.state == "running":
+        if time.monotonic() > end:
+            raise TimeoutError(f"{tree.name}: still cooking after {limit:g} seconds")
+        look()
+        time.sleep(0.02)
+    return job.state if job is not None else "none"
+
+
+def stop_all():
+    """Stop every cook; called when the add-on is switched off or another file is opened."""
+    for job in JOBS.values():
+        job.stop()
+    JOBS.clear()
+
+
+def _take_in(tree, job):
+    over = job.is_over()
+    for event in job.events():
+        job.take(event)
+        _show_progress(tree, job, event)
+    over = over and job.is_over()
+    if tree.load_frames and job.frames:
+        if busy():  # an import would throw the artist out of edit mode
+            if over:
+                problems.report(tree, "The cook is over; its last frames appear when you leave edit mode", False)
+            return
+        if job.wants_to_show():
+            _show_frames(tree, job)
+    if over:
+        _finish(tree, job)
+
+
+def busy():
+    """Return whether the artist is in a mode that importing or exporting would end."""
+    return getattr(bpy.context, "mode", "OBJECT") != "OBJECT"
+
+
+def _show_progress(tree, job, event):
+    first, last = job.span
+    count = max(1, last - first + 1)
+    if event["event"] == "frame_done":
+        tree.progress = (event["frame"] - first + 1) / count
+        left = in_words(event.get("seconds_left") or 0.0)
+        particles = f", {event['particles']} particles" if event.get("particles") else ""
+        problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
+    elif event["event"] == "note":
+        problems.report(tree, event["message"], False)
+
+
+def in_words(seconds):
+    """Return a duration as artists read it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _show_frames(tree, job):
+    scene = bpy.data.scenes.get(job.scene)
+    if scene is None or not job.frames:
+        return
+    try:
+        cache_import.show(tree, job.revision, scene, job.frames)
+    except cache_import.CacheFault as error:
+        problems.report(tree, str(error), True)
+
+
+def _finish(tree, job):
+    """Say how a cook ended; what went wrong goes to the nodes that it names."""
+    code = job.process.returncode
+    names = {entry["code"]: entry["name"] for entry in environment.SPEC["cook"]["exit_codes"]}
+    job.state = {"done": "done", "cancelled": "cancelled"}.get(names.get(code), "failed")
+    kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
+    if job.frames:
+        tree.revision = job.revision
+    for line in job.warnings:
+        problems.show_text(tree, line)
+    if job.state == "done":
+        problems.report(tree, f"{kept} cooked, in {job.revision}", False)
+    elif job.state == "cancelled" or (job.stop_asked and code != 0):
+        job.state = "cancelled"
+        text = f"Cancelled; {kept} kept. Resume goes on after them"
+        for node in tree.nodes:
+            if getattr(node, "record", None) and node.record["sequential"]:
+                problems.add(node, text)
+        problems.report(tree, text, False)
+    else:
+        _finish_failed(tree, job, code, kept)
+
+
+def _finish_failed(tree, job, code, kept):
+    text = "\n".join(line for line in job.lines if "error:" in line or "defect:" in line) or job.error
+    text = text or "\n".join(job.lines[-3:])
+    if code < 0:
+        text = f"The cook was ended by signal {-code}; {kept} kept. Resume goes on after them"
+    rest = problems.show_text(tree, text)
+    if rest:
+        fail_to_start(tree, "\n".join(rest))
+    else:
+        problems.report(tree, f"The cook failed; see the nodes in red. {kept} kept", True)
+
+
+def _redraw():
+    for window in bpy.context.window_manager.windows if bpy.context.window_manager else ():
+        for area in window.screen.areas:
+            if area.type == "NODE_EDITOR" and getattr(area.spaces.active, "tree_type", "") == GRAPH_TREE:
+                area.tag_redraw()
+
+
+@bpy.app.handlers.persistent
+def before_load(*_):
+    """Stop cooks before another file is opened."""
+    with contextlib.suppress(OSError):
+        stop_all()
+
+

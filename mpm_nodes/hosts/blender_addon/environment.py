@@ -1,0 +1,137 @@
+"""The Python environment that has mpm-nodes: where it is, whether it works, and how its program is started."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import bpy
+
+from .specification import SPEC
+
+LIMIT = 60.0
+"""Seconds that a check or a validation may take."""
+
+PROBE = """
+import importlib.util, json, sys
+facts = {"python": "%d.%d.%d" % sys.version_info[:3], "missing": []}
+try:
+    import mpm_nodes
+    facts["version"] = mpm_nodes.__version__
+except ImportError as error:
+    facts["missing"].append("mpm_nodes")
+for name in ("numpy", "numba", "pxr"):
+    if importlib.util.find_spec(name) is None:
+        facts["missing"].append(name)
+print(json.dumps(facts))
+"""
+
+CURES = {
+    "mpm_nodes": "install it there: pip install mpm-nodes[all]",
+    "numpy": "reinstall mpm-nodes there",
+    "numba": "reinstall mpm-nodes there",
+    "pxr": "caches need it: pip install mpm-nodes[usd]",
+}
+
+
+class EnvironmentFault(Exception):
+    """The environment cannot be used; the message says why and what to do."""
+
+
+def preferences():
+    """Return the add-on's preferences, or None when it runs without being installed."""
+    addon = bpy.context.preferences.addons.get(__package__)
+    return addon.preferences if addon else None
+
+
+def python():
+    """Return the path of the Python program to use.
+
+    It is the one of the preferences; else the environment variable MPM_NODES_PYTHON; else the one beside `mpm-nodes` on the PATH.
+
+    Raises:
+        EnvironmentFault: None is set, or it is not there.
+    """
+    chosen = preferences()
+    given = (chosen.environment if chosen else "") or os.environ.get("MPM_NODES_PYTHON", "")
+    if not given:
+        program = shutil.which("mpm-nodes")
+        if program is None:
+            raise EnvironmentFault("No Python environment is set. Choose the one that has mpm-nodes in the add-on's preferences")
+        given = str(Path(program).parent)
+    return find(bpy.path.abspath(given))
+
+
+def find(given):
+    """Return the Python program of an environment given as its folder, its bin folder or the program itself."""
+    path = Path(given).expanduser()
+    if path.is_file():
+        if os.name == "posix" and not os.access(path, os.X_OK):
+            raise EnvironmentFault(f"{path} is no program. Choose the environment's folder or its python")
+        return str(path)
+    if not path.is_dir():
+        raise EnvironmentFault(f"{path} does not exist. Choose the folder of a Python environment that has mpm-nodes")
+    for inner in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe", "python", "python3"):
+        if (path / inner).is_file():
+            return str(path / inner)
+    raise EnvironmentFault(f"{path} holds no Python. Choose a folder made with: python3 -m venv FOLDER")
+
+
+def variables():
+    """Return the environment variables for the program: ours, without what belongs to Blender's own Python."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP")}
+    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+
+
+def run(arguments, limit=LIMIT):
+    """Run the environment's Python and wait; return (exit code, stdout, stderr).
+
+    Raises:
+        EnvironmentFault: It cannot be started, or does not end in time.
+    """
+    program = python()
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=limit,
+            env=variables(), stdin=subprocess.DEVNULL, check=False,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{program} cannot be started ({error.strerror or error})") from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentFault(f"{program} did not answer within {limit:.0f} seconds") from error
+    return done.returncode, done.stdout, done.stderr
+
+
+def command(words, **values):
+    """Return arguments of a command of the specification with its {placeholders} filled in."""
+    return ["-m", SPEC["cook"]["module"], *(word.format(**values) for word in SPEC["cook"][words])]
+
+
+def check():
+    """Return a sentence about the environment when it can be used.
+
+    Raises:
+        EnvironmentFault: It cannot; the message says what is wrong and what to do.
+    """
+    code, out, error = run(["-c", PROBE])
+    try:
+        facts = json.loads(out.splitlines()[-1])
+    except (ValueError, IndexError):
+        raise EnvironmentFault(f"{python()} is no working Python: {(error or out).strip()[-300:]}") from None
+    if facts["missing"]:
+        first = facts["missing"][0]
+        raise EnvironmentFault(f"{python()} (Python {facts['python']}) has no {first}; {CURES[first]}")
+    code, out, error = run(["-m", SPEC["cook"]["module"], *SPEC["cook"]["check_environment"]])
+    if code:
+        raise EnvironmentFault(f"{python()}: mpm-nodes does not start: {error.strip()[-300:]}")
+    said = f"mpm-nodes {facts['version']} on Python {facts['python']}"
+    if facts["version"] != SPEC["package_version"]:
+        said += f"; this add-on was made by {SPEC['package_version']}: make it anew with mpm-nodes host blender"
+    return said
+
+
+def is_windows():
+    """Return whether this is Windows, which knows no gentle signals."""
+    return sys.platform == "win32"

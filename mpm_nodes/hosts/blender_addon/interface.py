@@ -1,0 +1,194 @@
+"""Panels, menus and preferences."""
+
+import bpy
+
+from . import cook
+from .nodes import MpmSubstepState, broken
+from .operators import tree_of
+from .specification import STAGES, categories
+from .trees import GRAPH_TREE, SUBSTEP_TREE, is_ours
+
+
+class MpmPreferences(bpy.types.AddonPreferences):
+    """Where the Python environment with mpm-nodes is."""
+
+    bl_idname = __package__
+
+    environment: bpy.props.StringProperty(
+        name="Python Environment",
+        subtype="DIR_PATH",
+        description="Folder of the Python environment that has mpm-nodes, or its python; "
+        "empty: the environment variable MPM_NODES_PYTHON, or mpm-nodes on the PATH",
+    )
+    answer: bpy.props.StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+    is_bad: bpy.props.BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def draw(self, context):
+        """Draw the path, the check button and its answer."""
+        self.layout.prop(self, "environment")
+        self.layout.operator("mpm_nodes.check_environment", icon="CHECKMARK")
+        draw_text(self.layout, self.answer, self.is_bad, 90)
+
+
+def draw_text(layout, text, bad, width):
+    """Draw a text in lines, red when it is bad news."""
+    if text:
+        box = layout.box()
+        box.alert = bad
+        for line in broken(text, width):
+            box.label(text=line)
+
+
+class _Sidebar:
+    """Panels in the sidebar of the node editor."""
+
+    bl_space_type = "NODE_EDITOR"
+    bl_region_type = "UI"
+    bl_category = "MPM"
+
+    @classmethod
+    def poll(cls, context):
+        """An MPM graph must be open."""
+        return tree_of(context) is not None
+
+
+class MPM_PT_cook(_Sidebar, bpy.types.Panel):
+    """Cook, check, cancel; progress"""
+
+    bl_idname = "MPM_PT_cook"
+    bl_label = "Cook"
+
+    def draw(self, context):
+        """Draw the buttons, or the progress of a running cook."""
+        tree, layout = tree_of(context), self.layout
+        if cook.job_of(tree) is not None:
+            if hasattr(layout, "progress"):
+                layout.progress(factor=tree.progress, text=f"{100 * tree.progress:.0f} %")
+            else:
+                layout.prop(tree, "progress", slider=True)
+            layout.operator("mpm_nodes.cancel", icon="X")
+        else:
+            row = layout.row(align=True)
+            row.operator("mpm_nodes.cook", icon="PLAY").resume = False
+            row.operator("mpm_nodes.cook", text="Resume", icon="FF").resume = True
+            layout.operator("mpm_nodes.validate", icon="CHECKMARK")
+            layout.operator("mpm_nodes.show_frames", icon="IMPORT")
+        draw_text(layout, tree.status, tree.failed, 40)
+        draw_text(layout, tree.message, True, 40)
+        layout.prop(tree, "load_frames")
+
+
+class MPM_PT_graph(_Sidebar, bpy.types.Panel):
+    """Settings of the whole graph"""
+
+    bl_idname = "MPM_PT_graph"
+    bl_label = "Graph"
+
+    def draw(self, context):
+        """Draw the settings."""
+        tree, layout = tree_of(context), self.layout
+        for name in ("k_cell_size", "k_fps", "k_start", "k_end"):
+            layout.prop(tree, name)
+        layout.prop(tree, "folder")
+        row = layout.row(align=True)
+        row.operator("mpm_nodes.load_graph", text="Load", icon="FILE_FOLDER")
+        row.operator("mpm_nodes.save_graph", text="Save", icon="FILE_TICK")
+
+
+class MPM_PT_objects(_Sidebar, bpy.types.Panel):
+    """Objects of the scene as input"""
+
+    bl_idname = "MPM_PT_objects"
+    bl_label = "Selected Objects"
+
+    def draw(self, context):
+        """Draw a button for each role."""
+        for role, text, icon in (("COLLIDER", "Add as Colliders", "MOD_PHYSICS"), ("SOURCE", "Add as Sources", "MESH_ICOSPHERE"),
+                                 ("STREAM", "Add as Streams", "MOD_FLUIDSIM")):
+            self.layout.operator("mpm_nodes.add_objects", text=text, icon=icon).role = role
+
+
+class MPM_PT_substeps(bpy.types.Panel):
+    """The substep graph that is open"""
+
+    bl_idname = "MPM_PT_substeps"
+    bl_label = "Substeps"
+    bl_space_type = "NODE_EDITOR"
+    bl_region_type = "UI"
+    bl_category = "MPM"
+
+    @classmethod
+    def poll(cls, context):
+        """A substep graph must be open."""
+        tree = getattr(context.space_data, "edit_tree", None)
+        return tree is not None and tree.bl_idname == SUBSTEP_TREE
+
+    def draw(self, context):
+        """Draw its label and help."""
+        tree = context.space_data.edit_tree
+        self.layout.operator("mpm_nodes.close_substeps", icon="BACK")
+        self.layout.prop(tree, "title")
+        self.layout.prop(tree, "doc")
+        draw_text(self.layout, tree.message, True, 40)
+
+
+# ---------------------------------------------------------------- the Add menu
+def _menu_class(name, items):
+    def draw(self, _context):
+        for idname, label in items:
+            add = self.layout.operator("node.add_node", text=label)
+            add.type, add.use_transform = idname, True
+
+    fields = {"bl_idname": f"MPM_MT_{name.lower().replace(' ', '_')}", "bl_label": name, "draw": draw}
+    return type(fields["bl_idname"], (bpy.types.Menu,), fields)
+
+
+MENUS = [
+    _menu_class(name, [(f"MpmNode_{record['id']}", record["label"]) for record in records])
+    for name, records in categories().items()
+]
+STAGE_MENU = _menu_class(
+    "Stages",
+    [
+        (MpmSubstepState.bl_idname, MpmSubstepState.bl_label),
+        *((f"MpmStage_{name}", record["label"]) for name, record in STAGES.items()),
+    ],
+)
+
+
+def draw_add_menu(self, context):
+    """Add our categories to the node editor's Add menu."""
+    tree = getattr(context.space_data, "edit_tree", None)
+    if not is_ours(tree):
+        return
+    for menu in MENUS if tree.bl_idname == GRAPH_TREE else [STAGE_MENU]:
+        self.layout.menu(menu.bl_idname)
+
+
+def draw_header(self, context):
+    """Offer a new graph in the header of an empty MPM editor."""
+    space = context.space_data
+    if getattr(space, "tree_type", "") != GRAPH_TREE:
+        return
+    if space.node_tree is None:
+        self.layout.operator("mpm_nodes.new_graph", icon="ADD")
+        self.layout.operator("mpm_nodes.load_graph", icon="FILE_FOLDER")
+    elif len(space.path) > 1:
+        self.layout.operator("mpm_nodes.close_substeps", icon="BACK")
+    else:
+        self.layout.operator("mpm_nodes.cook", icon="PLAY")
+
+
+CLASSES = [MpmPreferences, MPM_PT_cook, MPM_PT_graph, MPM_PT_objects, MPM_PT_substeps, *MENUS, STAGE_MENU]
+
+
+def register():
+    """Put the menus into Blender's."""
+    bpy.types.NODE_MT_add.append(draw_add_menu)
+    bpy.types.NODE_HT_header.append(draw_header)
+
+
+def unregister():
+    """Take them out again."""
+    bpy.types.NODE_HT_header.remove(draw_header)
+    bpy.types.NODE_MT_add.remove(draw_add_menu)

@@ -1,0 +1,262 @@
+"""Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
+
+import json
+import struct
+
+import bpy
+
+from . import animation, memory
+from .specification import PRESETS
+
+LARGEST_FLOAT = 3.0e38
+LARGEST_INT = 2**31 - 1
+OWN = "OWN_GRAPH"
+"""Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
+
+
+def prop(name):
+    """Return the name of a knob's property; nodes have a `name` and a `label` of their own."""
+    return f"k_{name}"
+
+
+def tree_prop(name):
+    """Return the name of the property that holds a substep tree."""
+    return f"tree_{name}"
+
+
+def set_prop(name):
+    """Return the name of the property that holds settings of a preset, as JSON text."""
+    return f"set_{name}"
+
+
+# ---------------------------------------------------------------- from the specification
+def annotations(record):
+    """Return the properties of all knobs of a node or stage, for a class's `__annotations__`."""
+    found = {}
+    for knob in record["knobs"]:
+        found.update(knob_properties(knob))
+    return found
+
+
+def knob_properties(knob):
+    """Return the properties of one knob."""
+    name, common = knob["name"], {"name": title(knob), "description": help_of(knob)}
+    if knob["kind"] != "substeps":
+        return {prop(name): _PROPERTIES[knob["kind"]](knob, common)}
+    items = [(preset["name"], preset["label"] or preset["name"], preset["doc"]) for preset in PRESETS.values()]
+    items.append((OWN, "Own Graph", "Stages that are wired in a substep graph of their own"))
+    return {
+        prop(name): bpy.props.EnumProperty(items=items, default=knob["default"], **common),
+        tree_prop(name): bpy.props.PointerProperty(type=bpy.types.NodeTree, name="Substep Graph", poll=_is_substep_tree),
+        set_prop(name): bpy.props.StringProperty(
+            name="Settings", description='Parameters of the preset as JSON, such as {"transfer": "flip"}'
+        ),
+    }
+
+
+def _is_substep_tree(_node, tree):
+    return tree.bl_idname == "MpmSubstepTree"
+
+
+def title(knob):
+    """Return a knob's label with its unit."""
+    return f"{knob['label']} [{knob['unit']}]" if knob["unit"] else knob["label"]
+
+
+def help_of(knob):
+    """Return a knob's help; Blender adds the full stop itself."""
+    limits = knob["range"] or {}
+    bounds = [f"{word} {limits[key]:g}" for key, word in (("min", "from"), ("max", "to")) if limits.get(key) is not None]
+    if limits.get("exclusive_min"):
+        bounds[0] = f"above {limits['min']:g}"
+    return knob["doc"].rstrip(".") + (f" ({' '.join(bounds)})" if bounds else "")
+
+
+def _limits(knob, largest):
+    limits = {key: value for key, value in (knob["range"] or {}).items() if key in ("min", "max", "soft_min", "soft_max")}
+    return {key: max(-largest, min(largest, value)) for key, value in limits.items() if value is not None}
+
+
+def _number(knob, common):
+    limits = _limits(knob, LARGEST_FLOAT)
+    fine = 0.0 < abs(knob["default"] or 0.0) < 0.01 if knob["kind"] == "float" else False
+    fine = fine or limits.get("soft_max", 1.0) <= 0.1
+    return {**limits, "precision": 6 if fine else 3, **common}
+
+
+def _vector(knob, common):
+    size, default = knob["size"], knob["default"] or [0] * knob["size"]
+    if knob.get("element") == "int":
+        return bpy.props.IntVectorProperty(size=size, default=default, **_limits(knob, LARGEST_INT), **common)
+    return bpy.props.FloatVectorProperty(size=size, default=default, **_number(knob, common))
+
+
+def _enum(knob, common):
+    items = [(str(item["value"]), item["label"], "") for item in knob["menu"]]
+    return bpy.props.EnumProperty(items=items, default=str(knob["default"]) if knob["default"] is not None else None, **common)
+
+
+def _text(subtype="NONE"):
+    return lambda knob, common: bpy.props.StringProperty(default=knob["default"] or "", subtype=subtype, **common)
+
+
+_PROPERTIES = {
+    "bool": lambda knob, common: bpy.props.BoolProperty(default=bool(knob["default"]), **common),
+    "int": lambda knob, common: bpy.props.IntProperty(
+        default=_clamped(knob["default"] or 0), **_limits(knob, LARGEST_INT), **common
+    ),
+    "float": lambda knob, common: bpy.props.FloatProperty(default=knob["default"] or 0.0, **_number(knob, common)),
+    "vector": _vector,
+    "enum": _enum,
+    "str": _text(),
+    "path": _text("FILE_PATH"),
+    "output_path": _text(),
+    "strings": lambda knob, common: bpy.props.StringProperty(
+        name=common["name"], description=f"{common['description']} (separated by commas)", default=", ".join(knob["default"] or [])
+    ),
+}
+
+
+# ---------------------------------------------------------------- what is shown
+def shown(owner, knob):
+    """Return what Blender shows for a knob, as plain JSON; keys where the knob is animated."""
+    if knob["keyable"]:
+        curves = animation.curves_of(owner, prop(knob["name"]))
+        if curves:
+            return animation.fingerprint(curves)
+    return _constant(owner, knob)
+
+
+def _constant(owner, knob):
+    value = getattr(owner, prop(knob["name"]))
+    if knob["kind"] == "vector":
+        return list(value)
+    if knob["kind"] == "substeps":
+        tree = getattr(owner, tree_prop(knob["name"]))
+        return [value, getattr(owner, set_prop(knob["name"])), tree.name if tree else ""]
+    return value
+
+
+# ---------------------------------------------------------------- as in a graph file
+def value(owner, knob, document_of=None):
+    """Return a knob's value as it stands in a graph file; `memory.NOTHING` where none is given.
+
+    `document_of(tree)` returns the document of a substep tree.
+    """
+    if knob["kind"] == "substeps" and getattr(owner, prop(knob["name"])) == OWN:
+        tree = getattr(owner, tree_prop(knob["name"]))
+        return knob["default"] if tree is None else document_of(tree)
+    seen = shown(owner, knob)
+    kept = memory.recall(owner, knob["name"], seen)
+    if kept is not memory.NOTHING:
+        return kept
+    if knob["keyable"]:
+        curves = animation.curves_of(owner, prop(knob["name"]))
+        if curves:
+            return animation.key_list(curves, _constant(owner, knob), _plain(knob))
+    return _spelled(knob, seen)
+
+
+def _spelled(knob, seen):
+    """Return a constant that the artist has set as a graph file spells it."""
+    kind = knob["kind"]
+    if kind in ("float", "vector"):
+        default = knob["default"]
+        return default if default is not None and _single(default) == seen else _plain(knob)(seen)
+    if kind == "enum":
+        return next(item["value"] for item in knob["menu"] if str(item["value"]) == seen)
+    if kind == "strings":
+        return [part.strip() for part in seen.split(",") if part.strip()]
+    if kind == "substeps":
+        return _preset(*seen[:2])
+    if kind in ("path", "output_path"):
+        if not seen and knob["required"]:
+            return memory.NOTHING
+        return bpy.path.abspath(seen).replace("\\", "/") if seen.startswith("//") else seen
+    return seen
+
+
+def _preset(name, settings):
+    if not settings.strip():
+        return name
+    try:
+        return {"preset": name, "set": json.loads(settings)}
+    except ValueError:  # validation says what is wrong with it
+        return {"preset": name, "set": settings}
+
+
+def _plain(knob):
+    """Return the function that turns what Blender holds for a number into JSON."""
+    if knob["kind"] == "int":
+        return round
+    if knob["kind"] == "vector":
+        part = round if knob.get("element") == "int" else short
+        return lambda values: [part(each) for each in values]
+    return short
+
+
+def _single(value):
+    """Return a number, or a list of them, as single precision holds it."""
+    if isinstance(value, list):
+        return [_single(each) for each in value]
+    return struct.unpack("f", struct.pack("f", value))[0] if abs(value) < 3.4e38 else value
+
+
+def short(number):
+    """Return the shortest decimal that single precision rounds to `number`: 0.1, not 0.10000000149."""
+    for digits in range(1, 10):
+        candidate = float(f"{number:.{digits}g}")
+        if abs(candidate) < 3.4e38 and struct.unpack("f", struct.pack("f", candidate))[0] == number:
+            return candidate
+    return number
+
+
+def set_value(owner, knob, raw, tree_of=None):
+    """Show a value of a graph file, and keep it as it stands there.
+
+    `tree_of(document)` makes the tree of a substep document.
+    """
+    name = knob["name"]
+    if knob["keyable"]:
+        animation.clear(owner, prop(name))
+    if isinstance(raw, dict) and "keys" in raw and knob["keyable"]:
+        animation.set_keys(owner, prop(name), raw["keys"], knob)
+    elif knob["kind"] == "substeps":
+        _show_substeps(owner, knob, raw, tree_of)
+    else:
+        _show(owner, knob, raw)
+    memory.remember(owner, name, raw, shown(owner, knob))
+
+
+def _show(owner, knob, raw):
+    """Set the property as near to the value as Blender can hold; what it cannot hold is kept and reported by validation."""
+    try:
+        if knob["kind"] == "strings":
+            raw = ", ".join(raw)
+        elif knob["kind"] == "enum":
+            raw = str(raw)
+        elif knob["kind"] == "int":
+            raw = _clamped(raw)
+        elif knob["kind"] == "float":
+            raw = max(-LARGEST_FLOAT, min(LARGEST_FLOAT, raw))
+        setattr(owner, prop(knob["name"]), raw)
+    except (TypeError, ValueError, OverflowError):
+        pass
+
+
+def _clamped(number):
+    return int(max(-LARGEST_INT, min(LARGEST_INT, number)))
+
+
+def _show_substeps(owner, knob, raw, tree_of):
+    name = knob["name"]
+    settings = ""
+    if isinstance(raw, dict) and "preset" not in raw and tree_of is not None:
+        setattr(owner, tree_prop(name), tree_of(raw))
+        choice = OWN
+    else:
+        choice = raw.get("preset") if isinstance(raw, dict) else raw
+        settings = json.dumps(raw["set"]) if isinstance(raw, dict) and raw.get("set") else ""
+    setattr(owner, set_prop(name), settings)
+    if choice == OWN or choice in PRESETS:
+        setattr(owner, prop(name), choice)

@@ -1,0 +1,247 @@
+"""A node class for every node and stage of the specification, and two that stand for what is none of them."""
+
+import json
+
+import bpy
+
+from . import knobs, memory, sockets
+from .specification import DOMAINS, NODES, STAGES, TYPES, outputs
+from .trees import GRAPH_TREE, SUBSTEP_TREE
+
+FEW_ROWS = 11
+"""Rows of knobs that a node shows before its button More Knobs is pressed."""
+
+PLACED = {"centre", "translate"}
+"""Knobs that an object of the scene can stand for."""
+
+
+class MpmNode:
+    """What all nodes share. `record` is the node's entry in the specification."""
+
+    record = None
+    tree_kind = GRAPH_TREE
+    bl_width_default = 190.0
+
+    as_loaded: memory.loaded_property()
+    file_version: bpy.props.IntProperty(name="Version", description="Version of the node that the knobs are written for")
+    comment: bpy.props.StringProperty(name="Comment", description="A note for whoever opens the graph next")
+    problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
+    all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
+    scene_object: bpy.props.PointerProperty(
+        type=bpy.types.Object, name="Scene Object", description="Object of this scene that takes the place of the file or of the "
+        "placement below; it is written out, with its animation, whenever the graph is cooked")
+
+    @classmethod
+    def poll(cls, tree):
+        """Return whether the node may stand in a tree."""
+        return tree.bl_idname == cls.tree_kind
+
+    def init(self, _context):
+        """Add the sockets."""
+        self.file_version = self.record["version"]
+        for port in self.record["inputs"]:
+            sockets.add_input(self, port["name"], port["label"], port["type"], port["accepts"], port["many"])
+        for port in outputs(self.record):
+            sockets.add_output(self, port["name"], port["label"], port["type"])
+
+    def copy(self, node):
+        """Forget the problems of the node that this one is a copy of."""
+        self.problem = ""
+
+    def takes_object(self):
+        """Return "mesh" when an object can stand for the node's USD file, "place" when for its placement, else ""."""
+        for knob in self.record["knobs"] if self.record else ():
+            if knob["kind"] == "path" and "*.usd" in (knob["file"] or {}).get("patterns", ()) and knob["required"]:
+                return "mesh" if any(each["name"] == "thickness" for each in self.record["knobs"]) else ""
+            if knob["name"] in PLACED and knob["kind"] == "vector":
+                return "place"
+        return ""
+
+    def draw_buttons(self, context, layout):
+        """Draw problems and knobs."""
+        draw_problem(self, layout)
+        if self.file_version < self.record["version"]:
+            layout.label(text=f"Version {self.file_version}, now {self.record['version']}", icon="FILE_REFRESH")
+            layout.operator("mpm_nodes.upgrade", text="Upgrade")
+        if self.takes_object():
+            layout.prop(self, "scene_object", text="")
+        all_of, few = self.record["knobs"], first_knobs(self.record)
+        for knob in all_of if self.all_knobs else few:
+            draw_knob(self, layout, knob)
+        if len(all_of) > len(few):
+            layout.prop(self, "all_knobs", toggle=True, text=f"{'Fewer' if self.all_knobs else 'More'} Knobs")
+
+    def draw_buttons_ext(self, context, layout):
+        """Draw help and every knob in the sidebar."""
+        layout.label(text=self.record["doc"][:90])
+        layout.prop(self, "comment")
+        for knob in self.record["knobs"]:
+            draw_knob(self, layout, knob)
+
+
+def rows(knob):
+    """Return how many rows a knob takes on a node."""
+    return knob["size"] + 1 if knob["kind"] == "vector" else 3 if knob["kind"] == "substeps" else 1
+
+
+def first_knobs(record):
+    """Return the knobs that a node always shows."""
+    found, used = [], 0
+    for knob in record["knobs"]:
+        used += rows(knob)
+        if found and used > FEW_ROWS:
+            break
+        found.append(knob)
+    return found
+
+
+def draw_problem(node, layout):
+    """Draw what is wrong with a node in red, broken into short lines."""
+    if node.problem:
+        box = layout.box()
+        box.alert = True
+        for line in broken(node.problem, max(20, int(node.width / 6.5))):
+            box.label(text=line)
+
+
+def broken(text, width):
+    """Return a text in lines of at most `width` characters where words allow it."""
+    lines = []
+    for paragraph in text.splitlines():
+        line = ""
+        for word in paragraph.split():
+            if line and len(line) + 1 + len(word) > width:
+                lines.append(line)
+                line = word
+            else:
+                line = f"{line} {word}".strip()
+        lines.append(line)
+    return lines
+
+
+def draw_knob(node, layout, knob):
+    """Draw one knob; vectors and menus get a line of their own for the label."""
+    name = knobs.prop(knob["name"])
+    if knob["kind"] == "substeps":
+        layout.prop(node, name, text="")
+        if getattr(node, name) == knobs.OWN:
+            layout.prop(node, knobs.tree_prop(knob["name"]), text="")
+        else:
+            layout.prop(node, knobs.set_prop(knob["name"]))
+        layout.operator("mpm_nodes.edit_substeps", icon="NODETREE").knob = knob["name"]
+        return
+    row = layout.row() if knob["kind"] not in ("vector",) else layout.column(align=True)
+    if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation")):
+        row.enabled = False
+    row.prop(node, name)
+
+
+class MpmUnknownNode(MpmNode, bpy.types.Node):
+    """A node of a type that this add-on does not know: kept whole, so that saving the file again loses nothing."""
+
+    bl_idname = "MpmUnknownNode"
+    bl_label = "Unknown Node"
+    tree_kind = None
+
+    __annotations__ = {
+        **MpmNode.__annotations__,
+        "entry": bpy.props.StringProperty(name="Entry", description="The node as it stands in the graph file"),
+    }
+
+    @classmethod
+    def poll(cls, tree):
+        """It may stand in both kinds of trees."""
+        return tree.bl_idname in (GRAPH_TREE, SUBSTEP_TREE)
+
+    def init(self, _context):
+        """It has no sockets until an entry is given."""
+
+    def show(self, entry):
+        """Keep an entry of a graph file and make a socket for each of its ports."""
+        self.entry = json.dumps(entry)
+        for name in entry.get("inputs", {}):
+            sockets.add_input(self, name, name, "unknown", list(TYPES), True)
+
+    def output(self, name):
+        """Return the output of a name, made when it is first asked for."""
+        return self.outputs.get(name or "output") or sockets.add_output(self, name or "output", name or "output", "unknown")
+
+    def draw_buttons(self, context, layout):
+        """Draw what type it is of."""
+        draw_problem(self, layout)
+        layout.label(text=json.loads(self.entry or "{}").get("type", "?"), icon="QUESTION")
+
+    def draw_buttons_ext(self, context, layout):
+        """Draw the entry."""
+        layout.prop(self, "entry")
+
+
+class MpmSubstepState(MpmNode, bpy.types.Node):
+    """The solver's state as a substep begins."""
+
+    bl_idname = "MpmSubstepState"
+    bl_label = "Substep Begins"
+    tree_kind = SUBSTEP_TREE
+
+    __annotations__ = dict(MpmNode.__annotations__)
+
+    def init(self, _context):
+        """Add an output for each domain."""
+        for name in DOMAINS:
+            sockets.add_output(self, name, name.capitalize(), f"domain_{name}")
+
+    def draw_buttons(self, context, layout):
+        """It has no knobs."""
+
+    def draw_buttons_ext(self, context, layout):
+        """It has no knobs."""
+
+
+def _node_class(record, prefix, kind):
+    fields = {
+        "bl_idname": prefix + record["id"],
+        "bl_label": record["label"],
+        "bl_description": record["doc"].rstrip("."),
+        "record": record,
+        "tree_kind": kind,
+        "__annotations__": {**MpmNode.__annotations__, **knobs.annotations(record)},
+    }
+    return type(prefix + record["id"], (MpmNode, bpy.types.Node), fields)
+
+
+NODE_CLASSES = {name: _node_class(record, "MpmNode_", GRAPH_TREE) for name, record in NODES.items()}
+STAGE_CLASSES = {name: _node_class(record, "MpmStage_", SUBSTEP_TREE) for name, record in STAGES.items()}
+CLASSES = [*NODE_CLASSES.values(), *STAGE_CLASSES.values(), MpmUnknownNode, MpmSubstepState]
+
+
+def class_of(type_id, kind):
+    """Return the class of a type in a kind of tree; `MpmUnknownNode` for a type that is none."""
+    classes = NODE_CLASSES if kind == GRAPH_TREE else STAGE_CLASSES
+    return classes.get(type_id, MpmUnknownNode)
+
+
+def socket_of(holder, name):
+    """Return the socket of a port's name, or None."""
+    return next((socket for socket in holder if socket.identifier == name), None)
+
+
+def connect(source, output, target, port):
+    """Wire an output to an input.
+
+    Args:
+        source: Node that the wire starts from.
+        output: Name of its output; "" for the first one.
+        target: Node that it goes to.
+        port: Name of the input.
+
+    Raises:
+        ValueError: There is no such output or input, or they are of unlike types.
+    """
+    start = socket_of(source.outputs, output) if output else next(iter(source.outputs), None)
+    end = socket_of(target.inputs, port)
+    if start is None or end is None:
+        raise ValueError(f"{source.name}.{output} -> {target.name}.{port}: there is no such socket")
+    reason = sockets.fault(start, end)  # before the link is made, which would push out one that is there
+    if reason:
+        raise ValueError(reason)
+    return source.id_data.links.new(start, end)

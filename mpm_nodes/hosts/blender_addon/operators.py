@@ -1,0 +1,384 @@
+"""What buttons and menus do."""
+
+import json
+from pathlib import Path
+
+import bpy
+
+from . import cache_import, cook, environment, graph_file, knobs, problems, scene_input
+from .nodes import MpmNode
+from .specification import PRESETS
+from .trees import GRAPH_TREE, new_tree
+
+
+def tree_of(context):
+    """Return the graph tree of the node editor, also while one of its substep graphs is open; else None."""
+    space = context.space_data
+    tree = getattr(space, "node_tree", None) if space and space.type == "NODE_EDITOR" else None
+    return tree if tree is not None and tree.bl_idname == GRAPH_TREE else None
+
+
+class _OnGraph:
+    """Operators that need a graph. `tree` names one for scripts; empty takes the one in the editor."""
+
+    tree: bpy.props.StringProperty(name="Graph", options={"HIDDEN", "SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context):
+        """A graph must be open, or the file must hold one (scripts name it)."""
+        return tree_of(context) is not None or bool(problems.graph_trees(bpy.data))
+
+    def graph(self, context):
+        """Return the tree that is meant; None, with a report, when there is none."""
+        tree = bpy.data.node_groups.get(self.tree) if self.tree else tree_of(context)
+        if tree is None:
+            self.report({"ERROR"}, "Open an MPM graph in the node editor first")
+        return tree
+
+
+class MPM_OT_new_graph(bpy.types.Operator):
+    """Make a new graph with a ball that falls on the ground"""
+
+    bl_idname = "mpm_nodes.new_graph"
+    bl_label = "New MPM Graph"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context):
+        """Make the nodes and wire them."""
+        tree = new_tree(GRAPH_TREE, "MPM Graph")
+        scene = context.scene
+        tree.k_fps = scene.render.fps / scene.render.fps_base
+        tree.k_start, tree.k_end = scene.frame_start, min(scene.frame_end, scene.frame_start + 47)
+        start_graph(tree)
+        space = context.space_data
+        if space is not None and space.type == "NODE_EDITOR":
+            space.tree_type = GRAPH_TREE
+            space.node_tree = tree
+        return {"FINISHED"}
+
+
+def start_graph(tree):
+    """Fill a new tree with material, emitter, ground, solve and cache."""
+    from .nodes import connect
+
+    made = {}
+    for kind, x, y in (("material_library", 0, 0), ("emit_sphere", 240, 0), ("collide_plane", 240, -420), ("solve", 500, 0),
+                       ("write_cache", 760, 0)):
+        made[kind] = tree.nodes.new(f"MpmNode_{kind}")
+        made[kind].location = (x, y)
+    connect(made["material_library"], "", made["emit_sphere"], "material")
+    connect(made["emit_sphere"], "", made["solve"], "sources")
+    connect(made["collide_plane"], "", made["solve"], "colliders")
+    connect(made["solve"], "particles", made["write_cache"], "particles")
+
+
+class MPM_OT_load_graph(bpy.types.Operator):
+    """Open a graph file; nodes of older versions are upgraded"""
+
+    bl_idname = "mpm_nodes.load_graph"
+    bl_label = "Load Graph"
+    bl_options = {"REGISTER", "UNDO"}
+
+    filepath: bpy.props.StringProperty(subtype="FILE_PATH")
+    filter_glob: bpy.props.StringProperty(default="*.json", options={"HIDDEN"})
+
+    def invoke(self, context, _event):
+        """Ask for the file."""
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context):
+        """Load it into a new tree and show that."""
+        path = Path(bpy.path.abspath(self.filepath))
+        try:
+            document = graph_file.read(path)
+            if graph_file.is_old(document):
+                document = upgraded(path)
+        except (graph_file.FileFault, environment.EnvironmentFault) as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        if document["format"] == graph_file.SUBSTEPS_FORMAT["name"]:
+            tree = graph_file.load_substeps(document, path.stem)
+        else:
+            tree = graph_file.load(document, path.stem, path.parent)
+        space = context.space_data
+        if space is not None and space.type == "NODE_EDITOR":
+            space.tree_type = tree.bl_idname
+            space.node_tree = tree
+        return {"FINISHED"}
+
+
+def upgraded(path):
+    """Return the document of a graph file with every node brought to its newest version.
+
+    Raises:
+        environment.EnvironmentFault: The program cannot be run, or cannot upgrade the file.
+    """
+    code, out, error = environment.run(["-m", environment.SPEC["cook"]["module"], "upgrade", str(path)])
+    if code:
+        raise environment.EnvironmentFault(f"{path} cannot be upgraded: {error.strip()[-300:]}")
+    return json.loads(out)
+
+
+class MPM_OT_save_graph(_OnGraph, bpy.types.Operator):
+    """Write the graph as a file that the command line and other programs open"""
+
+    bl_idname = "mpm_nodes.save_graph"
+    bl_label = "Save Graph"
+
+    filepath: bpy.props.StringProperty(subtype="FILE_PATH")
+    filter_glob: bpy.props.StringProperty(default="*.json", options={"HIDDEN"})
+
+    def invoke(self, context, _event):
+        """Ask for the file."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        self.filepath = str(cook.graph_path(tree))
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context):
+        """Write it, with the objects that nodes stand for beside it."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        path = Path(bpy.path.abspath(self.filepath))
+        try:
+            values = scene_input.gather(tree, path.parent, context.scene)
+            graph_file.write(graph_file.save(tree, path.parent, values), path)
+        except (graph_file.FileFault, scene_input.SceneFault) as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Saved {path}")
+        return {"FINISHED"}
+
+
+class MPM_OT_upgrade(_OnGraph, bpy.types.Operator):
+    """Bring every node of the graph to its newest version"""
+
+    bl_idname = "mpm_nodes.upgrade"
+    bl_label = "Upgrade Nodes"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context):
+        """Write the graph, let the program upgrade it, and load what it gives."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        path = cook.graph_path(tree).with_suffix(".old.json")
+        try:
+            graph_file.write(graph_file.save(tree, path.parent), path)
+            graph_file.load(upgraded(path), tree.name, path.parent, tree)
+        except (graph_file.FileFault, environment.EnvironmentFault) as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class MPM_OT_validate(_OnGraph, bpy.types.Operator):
+    """Look for everything that is wrong with the graph; problems appear on the nodes"""
+
+    bl_idname = "mpm_nodes.validate"
+    bl_label = "Check Graph"
+
+    def execute(self, context):
+        """Write the graph and let the program validate it."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        problems.clear(tree)
+        path = cook.write_graph(tree, context.scene)
+        try:
+            count = problems.validate(tree, path) if path else 1
+        except environment.EnvironmentFault as error:
+            cook.fail_to_start(tree, str(error))
+            count = 1
+        self.report({"WARNING" if count else "INFO"}, tree.status)
+        return {"FINISHED"}
+
+
+class MPM_OT_cook(_OnGraph, bpy.types.Operator):
+    """Simulate the graph in another process; frames appear in the scene as they finish"""
+
+    bl_idname = "mpm_nodes.cook"
+    bl_label = "Cook"
+
+    resume: bpy.props.BoolProperty(name="Resume", description="Go on after the last whole frame", options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        """Start it."""
+        tree = self.graph(context)
+        if tree is None or cook.start(tree, context.scene, self.resume) is None:
+            self.report({"ERROR"}, tree.status if tree else "There is no graph")
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class MPM_OT_cancel(_OnGraph, bpy.types.Operator):
+    """Stop the cook after its substep; whole frames stay"""
+
+    bl_idname = "mpm_nodes.cancel"
+    bl_label = "Cancel"
+
+    def execute(self, context):
+        """Stop it."""
+        tree = self.graph(context)
+        if tree is not None:
+            cook.cancel(tree)
+        return {"FINISHED"}
+
+
+class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
+    """Bring the newest cook of the graph into the scene, or read what is new in it"""
+
+    bl_idname = "mpm_nodes.show_frames"
+    bl_label = "Show Newest Cook"
+
+    def execute(self, context):
+        """Find its newest revision folder and show that."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        found = sorted(cook.out_path(tree).glob("r[0-9]*"), key=lambda path: (len(path.name), path.name))
+        frames = cache_import.frames_of(found[-1]) if found else []
+        if not frames:
+            self.report({"ERROR"}, f"{cook.out_path(tree)} holds no whole frame; cook the graph first")
+            return {"CANCELLED"}
+        try:
+            cache_import.show(tree, found[-1], context.scene, frames)
+        except cache_import.CacheFault as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Frames {frames[0]} to {frames[-1]} of {found[-1]}")
+        return {"FINISHED"}
+
+
+class MPM_OT_edit_substeps(bpy.types.Operator):
+    """Open the stages of the solve; those of a preset become a graph of their own first"""
+
+    bl_idname = "mpm_nodes.edit_substeps"
+    bl_label = "Edit Substeps"
+    bl_options = {"REGISTER", "UNDO"}
+
+    knob: bpy.props.StringProperty(options={"HIDDEN", "SKIP_SAVE"})
+
+    def execute(self, context):
+        """Open them."""
+        node = getattr(context, "node", None) or getattr(context, "active_node", None)
+        if not isinstance(node, MpmNode):
+            self.report({"ERROR"}, "Choose a solve node first")
+            return {"CANCELLED"}
+        name = self.knob or next((each["name"] for each in node.record["knobs"] if each["kind"] == "substeps"), "")
+        if not name:
+            self.report({"ERROR"}, f"{node.name} has no substeps; choose a solve node")
+            return {"CANCELLED"}
+        inner = own_substeps(node, name)
+        space = context.space_data
+        if space is not None and space.type == "NODE_EDITOR":
+            space.path.append(inner, node=node)
+        return {"FINISHED"}
+
+
+def own_substeps(node, name):
+    """Return the substep tree of a node's knob; made from its preset when it has none."""
+    if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
+        return getattr(node, knobs.tree_prop(name))
+    choice = getattr(node, knobs.prop(name))
+    document = dict(PRESETS[choice if choice in PRESETS else next(iter(PRESETS))]["document"])
+    settings = getattr(node, knobs.set_prop(name)).strip()
+    if settings:
+        document["set"] = {**document.get("set", {}), **json.loads(settings)}
+    inner = graph_file.load_substeps(document, f"{node.name} substeps")
+    setattr(node, knobs.tree_prop(name), inner)
+    setattr(node, knobs.prop(name), knobs.OWN)
+    return inner
+
+
+class MPM_OT_close_substeps(bpy.types.Operator):
+    """Go back to the graph that the substeps belong to"""
+
+    bl_idname = "mpm_nodes.close_substeps"
+    bl_label = "Back to Graph"
+
+    @classmethod
+    def poll(cls, context):
+        """A substep graph must be open inside a graph."""
+        space = context.space_data
+        return space is not None and space.type == "NODE_EDITOR" and len(space.path) > 1
+
+    def execute(self, context):
+        """Go back."""
+        context.space_data.path.pop()
+        return {"FINISHED"}
+
+
+class MPM_OT_add_objects(_OnGraph, bpy.types.Operator):
+    """Add a node for every selected object of the scene and wire it into the solve"""
+
+    bl_idname = "mpm_nodes.add_objects"
+    bl_label = "Add Selected Objects"
+    bl_options = {"REGISTER", "UNDO"}
+
+    role: bpy.props.EnumProperty(
+        name="As",
+        items=[
+            ("COLLIDER", "Colliders", "Things that matter meets, with their animation and deformation"),
+            ("SOURCE", "Sources", "Places that are filled with matter at the start"),
+            ("STREAM", "Streams", "Places that matter pours out of"),
+        ],
+    )
+
+    def execute(self, context):
+        """Add the nodes."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        things = [thing for thing in context.view_layer.objects if thing.select_get()]
+        solves = [node for node in tree.nodes if getattr(node, "record", None) and node.record["id"] == "solve"]
+        solve = tree.nodes.active if tree.nodes.active in solves else next(iter(solves), None)
+        if not things:
+            self.report({"ERROR"}, "Select objects in the 3D viewport first")
+            return {"CANCELLED"}
+        for thing in things:
+            if self.role == "COLLIDER":
+                scene_input.add_collider(tree, thing, solve)
+            else:
+                scene_input.add_source(tree, thing, solve, self.role == "STREAM")
+        self.report({"INFO"}, f"{len(things)} added" + ("" if solve else "; there is no solve node to wire them to"))
+        return {"FINISHED"}
+
+
+class MPM_OT_check_environment(bpy.types.Operator):
+    """Start the Python environment and see whether it can cook"""
+
+    bl_idname = "mpm_nodes.check_environment"
+    bl_label = "Check Environment"
+
+    def execute(self, context):
+        """Check it; the answer stands in the preferences."""
+        chosen = environment.preferences()
+        try:
+            text, bad = environment.check(), False
+        except environment.EnvironmentFault as error:
+            text, bad = str(error), True
+        if chosen:
+            chosen.answer, chosen.is_bad = text, bad
+        self.report({"ERROR" if bad else "INFO"}, text)
+        return {"CANCELLED" if bad else "FINISHED"}
+
+
+CLASSES = [
+    MPM_OT_new_graph,
+    MPM_OT_load_graph,
+    MPM_OT_save_graph,
+    MPM_OT_upgrade,
+    MPM_OT_validate,
+    MPM_OT_cook,
+    MPM_OT_cancel,
+    MPM_OT_show_frames,
+    MPM_OT_edit_substeps,
+    MPM_OT_close_substeps,
+    MPM_OT_add_objects,
+    MPM_OT_check_environment,
+]

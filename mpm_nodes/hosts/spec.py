@@ -1,0 +1,270 @@
+"""The registry as plain JSON: all that an artist's program needs to offer the nodes, wire them and start a cook.
+
+Written by a process that has this package; read by hosts that have neither numba nor pxr nor this package. Every list is in a
+fixed order, so that what is generated from the specification differs only where the registry does.
+
+```
+format, version, package_version        what this is ("mpm_nodes.host_spec", 1)
+graph_format, substeps_format           name, version and field lists of the files that a host writes
+name_pattern, reserved_names            what a node may be called in a graph file; names a stage may not have
+interpolations                          of keys: {"keys": [[frame, value, interpolation], ...]}
+settings                                knobs of the whole graph: cell_size, fps, start, end
+types                                   what wires carry: id, label, doc, colour (RGB, 0 to 1, sRGB), scope "graph" or "substeps"
+nodes                                   id, label, version, category, doc, builtin, inputs, outputs, knobs, time_dependent,
+                                        sequential
+stages                                  the same for substep graphs; inputs say what is read and written; `sets` is ["dt"] or []
+presets                                 name, label, doc and the whole document of every substep graph that ships
+materials                               the entries of the node material_library with their numbers
+attributes                              particle attributes: name, doc, unit, shape, usd, houdini
+cook                                    command lines, exit codes and event kinds of the program
+```
+
+An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
+optional, many, doc. An output has name, label, type, and internal (not for wires; do not show it). A knob has name, label, kind,
+default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; or null), doc, choices, menu (value, label), size,
+element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
+
+Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
+folder), "vector" (`size` components), "strings" (a list of text), "substeps" (a preset's name, {"preset": name, "set": {...}}, or
+a whole substeps document).
+"""
+
+from __future__ import annotations
+
+import colorsys
+import dataclasses
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import mpm_nodes
+from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.graph import document, entries, keys, strict_json, substep_document
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
+from mpm_nodes.graph.declare import DOMAINS
+from mpm_nodes.graph.knobs import Knob
+from mpm_nodes.graph.registry import Registry
+from mpm_nodes.materials.library import LIBRARY
+
+__all__ = ["FORMAT", "FORMAT_VERSION", "host_spec"]
+
+FORMAT = "mpm_nodes.host_spec"
+FORMAT_VERSION = 1
+
+COLOURS: dict[str, tuple[float, float, float]] = {
+    "Particles": (0.36, 0.62, 0.90),
+    "Emitter": (0.38, 0.80, 0.82),
+    "Material": (0.93, 0.62, 0.27),
+    "Collider": (0.62, 0.62, 0.64),
+    "LevelSet": (0.66, 0.48, 0.86),
+    "Mesh": (0.42, 0.78, 0.45),
+    "CacheFrame": (0.90, 0.82, 0.36),
+    "str": (0.86, 0.70, 0.58),
+    "domain_particles": (0.36, 0.62, 0.90),
+    "domain_grid": (0.90, 0.42, 0.50),
+    "domain_colliders": (0.62, 0.62, 0.64),
+}
+"""Colours of wires by type; types of users' nodes get one made from their name."""
+
+FILE_PATTERNS: dict[str, tuple[str, ...]] = {
+    "usd": ("*.usd", "*.usda", "*.usdc", "*.usdz"),
+    "vdb": ("*.vdb",),
+}
+"""What file choosers show for a path whose help, or whose node's help, names the format."""
+
+EXIT_CODES: dict[int, tuple[str, str]] = {
+    0: ("done", "All frames are cooked."),
+    1: ("defect", "A defect of the program or of a node; report it with the text on stderr."),
+    2: ("invalid", "The graph or the arguments are invalid; every problem is listed on stderr."),
+    3: ("cancelled", "Stopped on request; the frames before are whole, and --resume goes on after them."),
+    4: ("diverged", "The solve left the stable range; the frames before are whole."),
+    5: ("files", "A file cannot be read or written."),
+}
+
+EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "plan": ("The cook begins.", ("frames", "nodes", "out", "done")),
+    "estimate": ("Bytes that the cook is expected to take.", ("memory", "disk")),
+    "frame_start": ("A frame begins.", ("frame", "last")),
+    "node": ("A node has been evaluated.", ("node", "frame", "seconds")),
+    "substep": ("A substep is done; at most ten a second.", ("frame", "substep", "dt", "limit", "limit_material", "particles")),
+    "stages": ("Seconds of each stage in a frame of a solve.", ("frame", "seconds", "stages")),
+    "removed": ("Particles that left the solve in a frame.", ("frame", "particles", "mass", "momentum")),
+    "resampling": ("What resampling did in a frame.", ("frame", "calls", "inserted", "merged", "discarded", "centre_shift")),
+    "inside_collider": ("Particles are inside a collider.", ("frame", "collider", "particles", "depth")),
+    "frame_done": (
+        "A frame is committed; its files are whole.",
+        ("frame", "seconds", "seconds_left", "particles", "substeps", "dt_min", "limit", "limit_material"),
+    ),
+    "wrote": ("A file of a committed frame.", ("frame", "path")),
+    "warning": ("Something that the artist should see.", ("message", "where")),
+    "note": ("Something worth knowing.", ("message",)),
+    "done": ("The cook is over; `out` is the revision folder.", ("frames", "seconds", "out")),
+    "cancelled": ("The cook was stopped.", ("message",)),
+    "error": ("The cook failed.", ("message", "exit_code")),
+}
+"""Kinds of events with their help and their facts; every event has "event" (the kind) and "time" (Unix seconds) as well."""
+
+
+def host_spec(registry: Registry | None = None) -> dict[str, Any]:
+    """Return the specification as plain JSON values.
+
+    Args:
+        registry: What to describe; None takes the shared one, with the nodes of the user.
+    """
+    registry = registry or registries.default()
+    nodes = registry.nodes()
+    offered = _types_of(nodes.values())
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "package_version": mpm_nodes.__version__,
+        "graph_format": {"name": document.FORMAT, "version": entries.FORMAT_VERSION, "node_fields": list(entries.FIELDS)},
+        "substeps_format": {"name": substep_document.FORMAT, "version": entries.FORMAT_VERSION,
+                            "node_fields": list(entries.FIELDS)},
+        "name_pattern": entries.ID.pattern,
+        "reserved_names": list(substep_document.OUTSIDE),
+        "interpolations": list(keys.INTERPOLATIONS),
+        "settings": [_knob(knob) for knob in document.SETTINGS.values()],
+        "types": [*(_type(name, hint) for name, hint in sorted(offered.items())),
+                  *(_domain_type(name, kind) for kind, name in DOMAINS.items())],
+        "nodes": [_node(declaration, offered) for declaration in nodes.values()],
+        "stages": [_stage(declaration) for declaration in registry.stages().values()],
+        "presets": _presets(registry),
+        "materials": [{"name": name, **dataclasses.asdict(entry)} for name, entry in LIBRARY.items()],
+        "attributes": [
+            {"name": a.name, "doc": a.doc, "unit": a.unit, "shape": list(a.shape), "usd": a.usd, "houdini": a.houdini}
+            for a in ATTRIBUTES.values()
+        ],
+        "cook": _cook(),
+    }
+
+
+# ---------------------------------------------------------------- types
+def _types_of(nodes: Iterable[NodeDeclaration]) -> dict[str, Any]:
+    """Return every type that a wire of the outer graph may carry, by name."""
+    found = {}
+    for declaration in nodes:
+        for hint in (*(port.type for port in declaration.ports), *(output.type for output in declaration.outputs)):
+            found.update({type_name(part): part for part in members(hint)})
+    return found
+
+
+def _type(name: str, hint: Any) -> dict[str, Any]:
+    doc = "Text." if hint is str else (getattr(hint, "__doc__", None) or "").strip().split("\n")[0]
+    label = "Text" if hint is str else _spaced(name)
+    return {"id": name, "label": label, "doc": doc, "colour": list(_colour(name)), "scope": "graph"}
+
+
+def _domain_type(name: str, kind: type) -> dict[str, Any]:
+    label = f"{_spaced(kind.__name__)} of the Substep"
+    doc = f"The solve's {name}, changed in place; a wire says only what comes before what."
+    return {"id": f"domain_{name}", "label": label, "doc": doc, "colour": list(_colour(f"domain_{name}")), "scope": "substeps"}
+
+
+def _colour(name: str) -> tuple[float, float, float]:
+    if name in COLOURS:
+        return COLOURS[name]
+    hue = hashlib.sha256(name.encode()).digest()[0] / 256.0
+    red, green, blue = (round(value, 3) for value in colorsys.hsv_to_rgb(hue, 0.5, 0.8))
+    return red, green, blue
+
+
+# ---------------------------------------------------------------- nodes and stages
+def _node(declaration: NodeDeclaration, offered: Mapping[str, Any]) -> dict[str, Any]:
+    return _common(declaration) | {
+        "category": declaration.category,
+        "inputs": [_input(port, offered) for port in declaration.ports],
+        "outputs": [_output(output, declaration) for output in declaration.outputs],
+        "knobs": [_knob(knob, declaration.doc) for knob in declaration.knobs],
+        "time_dependent": declaration.wants_ctx,
+        "sequential": declaration.previous_type is not None,
+    }
+
+
+def _stage(declaration: StageDeclaration) -> dict[str, Any]:
+    inputs = []
+    for domain in declaration.domains:
+        kind = f"domain_{domain.name}"
+        doc = f"Reads {_listed(domain.reads)}; writes {_listed(domain.writes)}."
+        inputs.append({"name": domain.name, "label": _title(domain.name), "type": kind, "accepts": [kind], "optional": False,
+                       "many": True, "doc": doc, "reads": list(domain.reads), "writes": list(domain.writes)})
+    outputs = [{"name": name, "label": _title(name), "type": f"domain_{name}", "internal": False} for name in declaration.outputs]
+    return _common(declaration) | {
+        "category": "Substep Stages",
+        "inputs": inputs,
+        "outputs": outputs,
+        "knobs": [_knob(knob, declaration.doc) for knob in declaration.knobs],
+        "sets": list(declaration.sets),
+        "reads_step": declaration.wants_step,
+    }
+
+
+def _common(declaration: NodeDeclaration | StageDeclaration) -> dict[str, Any]:
+    return {"id": declaration.id, "label": declaration.label, "version": declaration.version, "doc": declaration.doc,
+            "builtin": declaration.is_builtin}
+
+
+def _input(port: Port, offered: Mapping[str, Any]) -> dict[str, Any]:
+    accepts = [name for name, hint in sorted(offered.items()) if port.accepts(hint)]
+    return {"name": port.name, "label": _title(port.name), "type": type_name(port.type), "accepts": accepts,
+            "optional": port.optional, "many": port.many, "doc": port.doc}
+
+
+def _output(output: Output, declaration: NodeDeclaration) -> dict[str, Any]:
+    return {"name": output.name, "label": _title(output.name), "type": type_name(output.type),
+            "internal": declaration.previous_type is not None and output.type == declaration.previous_type}
+
+
+def _knob(knob: Knob, about: str = "") -> dict[str, Any]:
+    """Return a knob; `about` is the help of its owner, where a path's format may be named."""
+    record = knob.to_json()
+    record["label"] = _title(knob.name)
+    record["range"] = None if knob.range is None else dict(vars(knob.range))
+    record["keyable"] = record.pop("animatable")
+    record["menu"] = [{"value": choice, "label": _title(str(choice))} for choice in knob.choices]
+    record["file"] = None
+    if knob.kind in ("path", "output_path"):
+        words = set(re.findall(r"\w+", (knob.doc + " " + about).lower()))
+        patterns = [pattern for name, some in FILE_PATTERNS.items() if name in words for pattern in some]
+        record["file"] = {"mode": "read" if knob.kind == "path" else "write", "patterns": patterns if knob.kind == "path" else []}
+    return record
+
+
+def _title(name: str) -> str:
+    """Return a name as a label: "youngs_modulus" becomes "Youngs Modulus"."""
+    return " ".join(word[:1].upper() + word[1:] for word in name.split("_"))
+
+
+def _spaced(name: str) -> str:
+    """Return a type's name as a label: "LevelSet" becomes "Level Set"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
+# ---------------------------------------------------------------- presets and the program
+def _presets(registry: Registry) -> list[dict[str, Any]]:
+    files = {name: strict_json.read(path) for name, path in sorted(registry.presets.items())}
+    return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", ""), "document": file}
+            for name, file in files.items()]
+
+
+def _cook() -> dict[str, Any]:
+    """Return how the program is called: argument lists with {placeholders}, exit codes, event kinds."""
+    return {
+        "program": "mpm-nodes",
+        "module": "mpm_nodes.cli",
+        "check_environment": ["--version"],
+        "validate": ["validate", "{graph}", "--json"],
+        "upgrade": ["upgrade", "{graph}"],
+        "cook": ["cook", "{graph}", "--out", "{out}", "--events", "jsonl"],
+        "frames": ["--frames", "{first}-{last}"],
+        "resume": ["--resume"],
+        "cancel": {"signal": "SIGTERM", "doc": "Stops after the substep; the second one stops at once. Whole frames stay."},
+        "exit_codes": [{"code": code, "name": name, "doc": doc} for code, (name, doc) in EXIT_CODES.items()],
+        "events": [{"kind": kind, "doc": doc, "facts": list(facts)} for kind, (doc, facts) in EVENTS.items()],
+    }

@@ -1,0 +1,226 @@
+"""Implicit grid update: energy terms, and the stage that minimises their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mpm_nodes.data import (
+    LAW_STATE,
+    A,
+    Colliders,
+    Energy,
+    Grid,
+    Kernel,
+    Krylov,
+    MpmNodesError,
+    Particles,
+    Preconditioner,
+    Range,
+    Reads,
+    Stage,
+    StepContext,
+    Unitless,
+    Writes,
+)
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.minimisation import Minimisation, Outcome, Settings
+from mpm_nodes.solver.terms.law_energy import LawEnergy
+
+MOST_CUTS = 10
+"""A substep is halved so often before the solve counts as diverged."""
+
+
+@stage(label="Law Energy")
+def law_energy(
+    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
+    grid: A[Grid, Reads("mass")],
+    energy: A[Energy, Writes("terms")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+    project_hessians: bool = False,
+) -> Stage["particles", "grid", "energy"]:
+    """Make the energy of every material's law a term of the potential that an implicit update minimises.
+
+    Phi = sum V0 psi(dt grad v); its force is f_i = - sum V0 T grad w_i (R15 section 4, C21 eq. 14).
+
+    Args:
+        particles: Particles whose law is to be minimised.
+        grid: Grid under them.
+        energy: Terms of the potential.
+        kernel: B-spline of the weights; the one of rasterize.
+        project_hessians: Set negative eigenvalues of every particle's own Hessian to zero: more robust far from rest, for 180 bytes
+            a particle (twice that in double precision).
+    """
+    energy.terms["law_energy"] = LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians)
+
+
+@stage(label="Viscous Energy")
+def viscous_energy(
+    particles: A[Particles, Reads("position", "volume", LAW_STATE)],
+    energy: A[Energy, Reads("terms"), Writes("terms")],
+) -> Stage["particles", "energy"]:
+    """Add the materials' own Newtonian viscosity to the potential, over the points of law_energy.
+
+    Phi = sum V0 dt mu_v J eps : eps with eps = sym(grad v) (R15 eq. 10-11, with the dt that they lack).
+
+    Args:
+        particles: Particles whose material may have a viscosity (material_viscosity).
+        energy: Terms of the potential, that of law_energy among them.
+
+    Raises:
+        MpmNodesError: There is no law_energy.
+    """
+    term = energy.terms.get("law_energy")
+    if term is None:
+        raise MpmNodesError("viscous_energy: the potential holds no law_energy; wire that stage before this one")
+    term.viscous = True
+
+
+@stage(label="Minimise Energy")
+def minimise_energy(
+    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
+    grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
+    colliders: A[Colliders, Reads("level_set")],
+    energy: A[Energy, Reads("terms")],
+    step: StepContext,
+    *,
+    newton_iterations: A[int, Unitless, Range(min=1, max=200)] = 20,
+    tolerance: A[float, Unitless, Range(min=1e-14, max=0.1, log=True)] = 1e-3,
+    krylov: Krylov = Krylov.CONJUGATE_GRADIENT,
+    krylov_iterations: A[int, Unitless, Range(min=1, max=100000)] = 1000,
+    krylov_tolerance: A[float, Unitless, Range(min=1e-14, max=0.9, log=True)] = 0.1,
+    preconditioner: Preconditioner = Preconditioner.BLOCK_JACOBI,
+    guards: bool = True,
+) -> Stage["particles", "grid", "colliders"]:
+    """Implicit velocity update by backward Euler: minimise m/2 |v - v~|^2 + the energy terms, with contacts as constraints.
+
+    Newton's method with matrix-free Krylov solves and a line search that keeps every particle in its law's domain (R15 section 4;
+    Gast 2015). Sticky and slipping bodies hold components of the velocity, separating ones the normal part while it would enter;
+    friction follows Coulomb's law with the normal impulse of the iteration before. A substep that does not converge is halved and
+    tried again.
+
+    Args:
+        particles: Particles of the terms.
+        grid: Grid with mass and momentum.
+        colliders: Bodies and walls.
+        energy: Terms of the potential.
+        newton_iterations: Newton steps before the substep is halved.
+        tolerance: Length of the last Newton step that counts as none [cells].
+        krylov: Conjugate gradients, or conjugate residuals for energies that bend down.
+        krylov_iterations: Iterations of one linear solve at most.
+        krylov_tolerance: Residual of the first linear solve over that of no change; later ones are sharper.
+        preconditioner: Inverse 3 x 3 blocks, inverse diagonal, or masses alone.
+        guards: Keep every particle in its law's domain and let no step raise the energy. Off, matter can pop.
+
+    Raises:
+        SimulationDiverged: Halving the substep ten times does not help.
+    """
+    if not grid.count:
+        return
+    settings = Settings(newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards)
+    _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
+
+
+@stage(label="Semi-Implicit Update")
+def semi_implicit_update(
+    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
+    grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
+    colliders: A[Colliders, Reads("level_set")],
+    energy: A[Energy, Reads("terms")],
+    step: StepContext,
+    *,
+    beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
+    krylov: Krylov = Krylov.CONJUGATE_RESIDUAL,
+    krylov_iterations: A[int, Unitless, Range(min=1, max=100000)] = 1000,
+    krylov_tolerance: A[float, Unitless, Range(min=1e-14, max=0.9, log=True)] = 1e-6,
+    preconditioner: Preconditioner = Preconditioner.MASS,
+) -> Stage["particles", "grid", "colliders"]:
+    """Semi-implicit velocity update: one linear solve around the start of the substep (Stomakhin 2013; S14 eq. 22-26).
+
+    v = v~ + dt f / m - beta dt^2 Phi'' v / m. Stable at any dt for beta >= 1/2 while the energy is convex. No guards and no line
+    search: cheaper than a minimisation where substeps are short.
+
+    Args:
+        particles: Particles of the terms.
+        grid: Grid with mass and momentum.
+        colliders: Bodies and walls.
+        energy: Terms of the potential.
+        beta: Share of the new velocities in the elastic force: 1/2 damps least, 1 is linearised backward Euler.
+        krylov: Conjugate residuals stand Hessians that are not positive.
+        krylov_iterations: Iterations of the linear solve at most; more halve the substep.
+        krylov_tolerance: Residual of the linear solve over that of no change.
+        preconditioner: Masses alone, inverse diagonal, or inverse 3 x 3 blocks.
+
+    Raises:
+        SimulationDiverged: Halving the substep ten times does not help.
+    """
+    if grid.count:
+        settings = Settings(krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance,
+                            preconditioner=preconditioner)
+        _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run_once(beta))
+
+
+def _shorten_until_solved(particles: Any, grid: Any, colliders: Any, energy: Any, step: Any, settings: Settings,
+                          run: Callable[[Minimisation], Outcome]) -> None:
+    """Run an implicit update, over half the substep wherever it does not converge."""
+    tally = _tally(step)
+    for _ in range(MOST_CUTS + 1):
+        colliders.pose(step.time, step.time + step.dt)
+        outcome = run(Minimisation(energy, colliders.grid_contacts(grid), step.dt, step.gravity, settings, step.check_cancel))
+        tally.add(outcome)
+        if outcome.converged or not settings.guards:
+            return
+        step.dt *= 0.5
+        step.report["limit"], step.report["limit_material"] = "implicit solve", ""
+    raise diverged(particles, step)
+
+
+@dataclass
+class ImplicitTally:
+    """What the implicit substeps of a frame took.
+
+    Attributes:
+        frame: The frame.
+        substeps: Minimisations that converged.
+        newton: Newton iterations.
+        krylov: Krylov iterations.
+        halved: Minimisations that did not converge: their substep was halved.
+        shortened: Newton steps that the line search shortened.
+        residual: Largest residual that a last iteration began with [m/s].
+        decrease: Fall of the incremental potential [J].
+        reason: Why the last one that was halved did not converge.
+    """
+
+    frame: int
+    substeps: int = 0
+    newton: int = 0
+    krylov: int = 0
+    halved: int = 0
+    shortened: int = 0
+    residual: float = 0.0
+    decrease: float = 0.0
+    reason: str = ""
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one minimisation."""
+        self.newton += outcome.newton
+        self.krylov += outcome.krylov
+        self.shortened += outcome.halvings
+        if not outcome.converged:
+            self.halved += 1
+            self.reason = outcome.reason
+            return
+        self.substeps += 1
+        self.residual = max(self.residual, outcome.residual)
+        self.decrease += outcome.decrease
+
+
+def _tally(step: Any) -> ImplicitTally:
+    tally = step.report.get("implicit")
+    if tally is None or tally.frame != step.frame:
+        tally = step.report["implicit"] = ImplicitTally(step.frame)
+    return tally

@@ -1,0 +1,85 @@
+"""The energy terms of a substep, and the grid vectors that minimising them takes."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from mpm_nodes.kernels.node_blocks import BLOCK
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import PAD, aligned
+
+__all__ = ["EnergyStore", "EnergyTerm"]
+
+
+class EnergyTerm(Protocol):
+    """One term of the incremental potential, a function of trial velocities on the grid."""
+
+    def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
+        """Add f(x + dt v) [N] to `force`; return the energy [J] and how many points are outside the term's domain."""
+
+    def linearise(self, dt: float) -> None:
+        """Prepare for `apply` and `add_blocks` at the velocities of the last `evaluate`."""
+
+    def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
+        """Add dt^2 Phi'' d [kg m/s] to `result`."""
+
+    def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
+        """Add the node-diagonal blocks of dt^2 Phi'' [kg] to `blocks`, six values a node."""
+
+
+class EnergyStore:
+    """What the stages of energy terms leave for the stage that minimises their sum.
+
+    Attributes:
+        terms: The terms of this substep by the name of their stage.
+    """
+
+    def __init__(self, grid: GridStore) -> None:
+        self.grid = grid
+        self.terms: dict[str, EnergyTerm] = {}
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def clear(self) -> None:
+        """Forget the terms: a substep begins."""
+        self.terms.clear()
+
+    def vector(self, name: str) -> np.ndarray:
+        """Return a grid vector in double precision, four values a node."""
+        return self._array(name, 256, np.dtype(np.float64))
+
+    def rounded(self, name: str) -> np.ndarray:
+        """Return a grid vector in the solve's float type."""
+        return self._array("rounded " + name, 256, self.grid.dtype)
+
+    def blocks(self) -> np.ndarray:
+        """Return room for a symmetric 3 x 3 block of every node, flat, float64."""
+        return self._array("blocks", 64 * BLOCK, np.dtype(np.float64))
+
+    def slots(self) -> np.ndarray:
+        """Return room for a number of every node, int32."""
+        return self._array("slots", 64, np.dtype(np.int32))
+
+    def _array(self, name: str, per_block: int, dtype: np.dtype) -> np.ndarray:
+        needed = per_block * self.grid.count + PAD
+        array = self._vectors.get(name)
+        if array is None or array.size < needed or array.dtype != dtype:
+            array = self._vectors[name] = aligned(needed * 5 // 4, dtype)
+        return array
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return sum(array.nbytes for array in self._vectors.values())
+
+    def linearise(self, dt: float) -> None:
+        """Prepare all terms for products at the velocities of the last `evaluate`."""
+        for term in self.terms.values():
+            term.linearise(dt)
+
+    def evaluate(self, dt: float, velocity: np.ndarray) -> tuple[float, int]:
+        """Write the force of all terms at trial velocities to the grid's "force"; return energy [J] and infeasible points."""
+        self.grid.clear("force")
+        found: list[Any] = [term.evaluate(dt, velocity, self.grid.array("force")) for term in self.terms.values()]
+        return sum(energy for energy, _ in found), sum(broken for _, broken in found)

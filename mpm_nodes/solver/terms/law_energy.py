@@ -1,0 +1,95 @@
+"""The energy of every particle's constitutive law as a term of the incremental potential."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.kernels import local_hessians
+from mpm_nodes.kernels.jit import most_threads
+from mpm_nodes.kernels.node_blocks import UNITS
+from mpm_nodes.materials.fused_loops import LOCAL_ROWS
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore, aligned
+
+__all__ = ["LawEnergy"]
+
+
+class LawEnergy:
+    """sum_p V0 psi_p(dt grad v) over the particles of all materials (R15 eq. 8-15, C21 eq. 14).
+
+    Args:
+        particles: Particles with the law state of the substep's start; their `velocity_gradient` takes the trial's.
+        grid: Grid of the trial velocities.
+        stencil: Stencil of the B-spline.
+        project: Take the positive part of every particle's own Hessian (45 numbers a particle are kept).
+
+    Attributes:
+        viscous: Whether the materials' own viscosity is minimised as well.
+        projected: Particles whose Hessian was not positive at the last `linearise`.
+    """
+
+    def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
+        self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
+        self._hessians = np.empty(0, grid.dtype)
+        self.projected, self.viscous = 0, False
+        needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
+        if grid.local.size < needed:
+            grid.local = aligned(needed, grid.dtype)
+
+    def _given(self, law: BoundLaw, dt: float, *, local: bool) -> tuple[Any, ...]:
+        particles, grid = self.particles, self.grid
+        scratch = (grid.local, grid.local_stride) if local else ()
+        return (*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"), *scratch,
+                self.stencil, *particles.geometry(), particles.array("volume"), grid.h, self._coefficients(law), dt)
+
+    def _coefficients(self, law: BoundLaw) -> np.ndarray:
+        return law.coefficients if self.viscous else law.coefficients[: len(law.kernels.law.names)]
+
+    def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
+        """See `EnergyTerm`."""
+        energy, broken = 0.0, 0.0
+        for law, segments in self.particles.runs():
+            sums = np.empty((len(segments), 2))
+            law.kernels.evaluate_trial(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force,
+                                       sums)
+            energy += float(sums[:, 0].sum())
+            broken += float(sums[:, 1].sum())
+        return energy, int(broken)
+
+    def linearise(self, dt: float) -> None:
+        """See `EnergyTerm`."""
+        if not self.project:
+            return
+        particles, needed = self.particles, local_hessians.ENTRIES * self.particles.stride + PAD
+        if self._hessians.size < needed:
+            self._hessians = aligned(needed, self.grid.dtype)
+        self.projected = 0
+        for law, segments in particles.runs():
+            changed = np.empty(len(segments), np.int64)
+            law.kernels.store_local_hessians(
+                *law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
+                particles.stride, segments, self._coefficients(law), dt, UNITS, self._hessians, changed)
+            self.projected += int(changed.sum())
+
+    def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
+        """See `EnergyTerm`."""
+        if self.project:
+            grid = self.grid
+            local_hessians.apply_stored(self._hessians, grid.local, grid.local_stride, *self._stored(dt), *grid.scatter_tables(),
+                                        direction, result)
+            return
+        for law, _ in self.particles.runs():
+            law.kernels.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
+
+    def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
+        """See `EnergyTerm`."""
+        if self.project:
+            local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
+            return
+        for law, _ in self.particles.runs():
+            law.kernels.add_node_blocks(*self._given(law, dt, local=False), *self.grid.scatter_tables(law.index)[:4], UNITS, blocks)
+
+    def _stored(self, dt: float) -> tuple[Any, ...]:
+        return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)

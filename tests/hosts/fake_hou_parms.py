@@ -1,0 +1,325 @@
+"""Parameters, keys, node types and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
+
+Names and signatures are those of the public HOM reference for Houdini 20.5; what is not here raises, as a wrong name would there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from mpm_nodes.hosts.houdini.check import component_names
+from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm
+
+
+class Error(Exception):
+    def instanceMessage(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class OperationFailed(Error): ...
+
+
+class OperationInterrupted(Error): ...
+
+
+class PermissionError(Error): ...
+
+
+class GeometryPermissionError(Error): ...
+
+
+class KeyframeValueNotSet(Error): ...
+
+
+class InvalidInput(Error): ...
+
+
+class NodeError(Error): ...
+
+
+class NodeWarning(Error): ...
+
+
+class attribType:
+    Point = "attribType.Point"
+
+
+class exprLanguage:
+    Hscript = "exprLanguage.Hscript"
+    Python = "exprLanguage.Python"
+
+
+class severityType:
+    Message, ImportantMessage, Warning, Error, Fatal = "message", "important", "warning", "error", "fatal"
+
+
+class Vector2:
+    def __init__(self, values: Any = (0.0, 0.0)) -> None:
+        self._values = tuple(float(value) for value in values)
+
+    def __getitem__(self, index: int) -> float:
+        return self._values[index]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return 2
+
+
+class Color:
+    def __init__(self, rgb: tuple[float, float, float]) -> None:
+        assert isinstance(rgb, tuple) and len(rgb) == 3, "hou.Color takes one tuple"
+        self._rgb = rgb
+
+    def rgb(self) -> tuple[float, float, float]:
+        return self._rgb
+
+
+class Keyframe:
+    def __init__(self) -> None:
+        self._facts: dict[str, Any] = {}
+
+    def _get(self, name: str) -> Any:
+        if name not in self._facts:
+            raise KeyframeValueNotSet(name)
+        return self._facts[name]
+
+    def setFrame(self, frame: float) -> None:
+        self._facts["frame"] = float(frame)
+
+    def frame(self) -> float:
+        return self._get("frame")
+
+    def setValue(self, value: float) -> None:
+        self._facts["value"] = float(value)
+
+    def value(self) -> float:
+        return self._get("value")
+
+    def isValueSet(self) -> bool:
+        return "value" in self._facts
+
+    def setSlope(self, slope: float) -> None:
+        self._facts["slope"] = float(slope)
+
+    def slope(self) -> float:
+        return self._get("slope")
+
+    def isSlopeSet(self) -> bool:
+        return "slope" in self._facts
+
+    def isSlopeTied(self) -> bool:
+        return True
+
+    def inSlope(self) -> float:
+        raise KeyframeValueNotSet("inSlope")
+
+    def setExpression(self, expression: str, language: Any = None) -> None:
+        assert language in (None, exprLanguage.Hscript, exprLanguage.Python)
+        self._facts["expression"] = expression
+
+    def expression(self) -> str:
+        return self._get("expression")
+
+    def isExpressionSet(self) -> bool:
+        return "expression" in self._facts
+
+
+class Parm:
+    """One component; the node gives variables and says whether it is being cooked."""
+
+    def __init__(self, node: Any, declared: ParsedParm, name: str, index: int) -> None:
+        self._node, self._declared, self._name = node, declared, name
+        self._keys: list[Keyframe] = []
+        text, language = declared.defaults[index] if index < len(declared.defaults) else ("", "")
+        self._value: Any = self._typed(text)
+        if language:
+            key = Keyframe()
+            key.setFrame(1)
+            key.setExpression(text)
+            self._keys = [key]
+
+    def _typed(self, value: Any) -> Any:
+        kind = self._declared.type
+        if kind == "ordinal":
+            tokens = [token for token, _ in self._declared.menu or ()]
+            if isinstance(value, str) and not value.isdigit() and value not in tokens:
+                raise OperationFailed(f"{self._name}: {value} is not in its menu")
+            return tokens.index(value) if value in tokens else int(value)
+        if kind in ("string", "file", "directory", "label"):
+            return str(value)
+        if kind in ("toggle", "integer", "intlog", "button", "multiparm"):
+            return int(value or 0) if not str(value).startswith("$") else 0
+        return float(value or 0) if not str(value).startswith("$") else 0.0
+
+    def name(self) -> str:
+        return self._name
+
+    def set(self, value: Any, language: Any = None, follow_parm_reference: bool = True) -> None:
+        if self._node._houdini.cooking:
+            raise PermissionError("parameters cannot be set while a node cooks")
+        if self._keys:
+            raise PermissionError(f"{self._name} is animated; its keys must go first")
+        self._value = self._typed(value)
+        self._node._set_dirty()
+        if self._declared.type == "multiparm":
+            self._node._make_instances(self._name, self._value)
+
+    def eval(self) -> Any:
+        return self.evalAtFrame(self._node._houdini.current_frame)
+
+    def evalAtFrame(self, frame: float) -> Any:
+        if self._keys:
+            return self._typed(self._curve(frame))
+        if isinstance(self._value, str):
+            return self._node._houdini.expand(self._value, self._node, frame)
+        return self._value
+
+    def evalAsString(self) -> str:
+        value = self.eval()
+        return self._declared.menu[value][0] if self._declared.type == "ordinal" else str(value)
+
+    def unexpandedString(self) -> str:
+        if not isinstance(self._value, str) or self._keys:
+            raise OperationFailed("not a string parameter without keys")
+        return self._value
+
+    def _curve(self, frame: float) -> float:
+        before = [key for key in self._keys if key.frame() <= frame] or self._keys[:1]
+        key = before[-1]
+        after = self._keys[self._keys.index(key) + 1:]
+        function = key.expression()
+        if not function.endswith("()"):
+            return self._node._houdini.expression(function, frame)
+        if not after or function == "constant()" or frame <= key.frame():
+            return key.value()
+        s = (frame - key.frame()) / (after[0].frame() - key.frame())
+        s = {"linear()": s, "cubic()": s * s * (3 - 2 * s), "bezier()": s * s * (3 - 2 * s)}[function]
+        return key.value() + (after[0].value() - key.value()) * s
+
+    def isTimeDependent(self) -> bool:
+        return len(self._keys) > 1 or any(re.search(r"\$F(?![A-Z])", key.expression()) for key in self._keys)
+
+    def keyframes(self) -> tuple[Keyframe, ...]:
+        return tuple(self._keys)
+
+    def setKeyframe(self, keyframe: Keyframe) -> None:
+        kept = [key for key in self._keys if key.frame() != keyframe.frame()]
+        self._keys = sorted([*kept, keyframe], key=Keyframe.frame)
+        self._node._set_dirty()
+
+    def deleteAllKeyframes(self) -> None:
+        self._keys = []
+
+    def pressButton(self, arguments: dict[str, Any] = {}) -> None:  # noqa: B006 (as documented)
+        if self._declared.name in self._node._buttons:
+            self._node._buttons[self._declared.name](self._node)
+        else:
+            names = {"hou": self._node._houdini.module, "kwargs": {"node": self._node, **arguments}}
+            exec(self._declared.tags["script_callback"], names)
+
+
+class ParmTuple:
+    def __init__(self, node: Any, declared: ParsedParm) -> None:
+        self._parms = [Parm(node, declared, name, k) for k, name in enumerate(component_names(declared))]
+
+    def __len__(self) -> int:
+        return len(self._parms)
+
+    def __getitem__(self, index: int) -> Parm:
+        return self._parms[index]
+
+    def eval(self) -> tuple[Any, ...]:
+        return tuple(parm.eval() for parm in self._parms)
+
+
+class HDASection:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def contents(self) -> str:
+        return self._text
+
+
+class HDADefinition:
+    def __init__(self, sections: dict[str, str]) -> None:
+        self._sections = {name: HDASection(text) for name, text in sections.items()}
+
+    def sections(self) -> dict[str, HDASection]:
+        return dict(self._sections)
+
+
+class NodeType:
+    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
+                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
+        self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
+        self._sections = sections
+
+    def name(self) -> str:
+        return self._name
+
+    def definition(self) -> HDADefinition | None:
+        return None if self._sections is None else HDADefinition(self._sections)
+
+
+class Geometry:
+    """Points with string attributes; only the cook of the node that owns it may write."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[float, ...]] = []
+        self._strings: dict[str, list[str]] = {}
+        self._writable = False
+
+    def _check(self) -> None:
+        if not self._writable:
+            raise GeometryPermissionError("this geometry is not modifiable")
+
+    def clear(self) -> None:
+        self._check()
+        self._points, self._strings = [], {}
+
+    def createPoints(self, point_positions: Any) -> tuple[Any, ...]:
+        self._check()
+        assert all(len(place) == 3 for place in point_positions)
+        self._points += list(point_positions)
+        return tuple(point_positions)
+
+    def addAttrib(self, type: Any, name: str, default_value: Any, transform_as_normal: bool = False,
+                  create_local_variable: bool = True) -> None:
+        self._check()
+        if name in self._strings or type != attribType.Point or not isinstance(default_value, str):
+            raise OperationFailed(f"{name}: only new string attributes of points here")
+        self._strings[name] = [""] * len(self._points)
+
+    def findPointAttrib(self, name: str) -> Any:
+        return name if name in self._strings else None
+
+    def pointStringAttribValues(self, name: str) -> tuple[str, ...]:
+        if name not in self._strings:
+            raise OperationFailed(f"{name}: no such attribute")
+        return tuple(self._strings[name])
+
+    def setPointStringAttribValues(self, name: str, values: tuple[str, ...]) -> None:
+        self._check()
+        if name not in self._strings or len(values) != len(self._points):
+            raise OperationFailed(f"{name}: no such attribute, or not one value a point")
+        self._strings[name] = list(values)
+
+    def saveToFile(self, file_name: str) -> None:
+        with open(file_name, "wb") as file:
+            file.write(b"geometry of the stand-in")
+
+    def _copy(self, other: Geometry) -> None:
+        for name in {*self._strings, *other._strings}:
+            mine = self._strings.get(name, [""] * len(self._points))
+            self._strings[name] = mine + other._strings.get(name, [""] * len(other._points))
+        self._points += other._points
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """Replace $NAME and ${NAME}; Houdini leaves unknown ones alone."""
+    return re.sub(r"\$\{?([A-Za-z_]+)(\d?)\}?", lambda m: variables.get(m[1], m[0]) if not m[2] else
+                  variables[m[1]].zfill(int(m[2])) if m[1] == "F" else m[0], text)
