@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collision import SEPARATE, STICKY
 from mpm_nodes.kernels.jit import kernel, part
 
-__all__ = ["clamp", "constrain", "drag_curvature", "drag_of", "let_go", "number_nodes", "rub"]
+__all__ = ["add_drag", "clamp", "constrain", "drag_curvature", "drag_of", "let_go", "number_nodes", "rub"]
 
 NODE, RULE, FRICTION, NORMAL, BODY = 0, 1, 2, 3, 6
 """Columns of a contact, as `collision_grid.list_grid_contacts` writes them."""
@@ -253,3 +253,15 @@ def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, 
                 curvature[place] += (across * ((1.0 if a == b else 0.0) - row[NORMAL + a] * row[NORMAL + b])
                                      + (along - across) * t[a] * t[b])
                 place += 1
+
+
+@kernel(fastmath=False)
+def add_drag(rows, of_row, curvature, factor, blocks):
+    """Add `factor` times the friction's second derivative to the blocks of nodes in contact, six values each."""
+    found = 0
+    for c in range(rows.shape[0]):
+        if of_row[c] == found:  # the first contact of its node: numbers rise with the contacts
+            at = 6 * np.int64(rows[c, NODE])
+            for row in range(6):
+                blocks[at + row] += factor * curvature[6 * found + row]
+            found += 1

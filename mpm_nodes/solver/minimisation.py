@@ -32,7 +32,7 @@ FALL = 1e-4
 """Share of the decrease predicted by the slope that a step must reach (Armijo)."""
 
 REBUILD = 5
-"""Newton iterations that share a preconditioner."""
+"""Newton iterations that share a preconditioner; friction changes it too much for that."""
 
 SHORTEST = 2.0**-14
 """Shortest share of a Newton step that the line search tries."""
@@ -189,14 +189,18 @@ class Minimisation:
                 found.converged = True
                 break
             self.energy.linearise(self.term_dt)
-            if iteration % REBUILD == 0:
+            if iteration % REBUILD == 0 or self.rubs:
                 self._build_preconditioner()
             forcing = min(settings.krylov_tolerance, math.sqrt(found.residual / found.residuals[0]) * settings.krylov_tolerance)
             found.krylov += self._solve(forcing)
             found.newton += 1
             found.last_step = self._largest(self.change, False) * self.dt / self.grid.h
+            before = value
             value, halvings = self._search(value)
             found.halvings += halvings
+            if value is None and self.clamped:
+                value = self._hold_clamped(before)
+                continue
             if value is None:
                 # nothing along the step is lower: at rounding level if the step is short, else a defect of the term
                 found.converged = found.last_step <= 10.0 * settings.tolerance
@@ -271,6 +275,8 @@ class Minimisation:
         if kind is not Preconditioner.MASS:
             for term in self.energy.terms.values():
                 term.add_blocks(self.term_dt, self.inverse)
+        if self.rubs and kind is not Preconditioner.MASS:
+            contacts.add_drag(self.rows, self.of_row, self.drag, 1.0 / self.scale, self.inverse)
         node_blocks.invert_blocks(self.momentum, self.inverse, self.scale, self.count, self.grid.least_mass,
                                   kind is Preconditioner.JACOBI)
 
@@ -280,8 +286,10 @@ class Minimisation:
         # the force is known to the rounding of the solve's float type, and with it how far E can be told
         noise = 1e-12 * abs(value) + 8.0 * float(np.finfo(self.grid.dtype).eps) * abs(slope)
         share, halvings = 1.0, 0
+        held = self.active.copy()
         while share >= SHORTEST:
             krylov.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
+            self.active[:] = held  # a longer step may have met contacts that this one does not
             self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial)
             there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
@@ -293,6 +301,16 @@ class Minimisation:
             share *= 0.5
             halvings += 1
         return None, halvings
+
+    def _hold_clamped(self, value: float) -> float:
+        """Hold for good the contacts that stopped even the shortest step, and return E at the velocities before it.
+
+        They were let go, yet Newton's step drives them back: what is left of it when they stop it need not lead downhill.
+        """
+        self.releases[self.active == 1] = MOST_RELEASES
+        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, False)
+        there, broken = self.value(self.velocity)
+        return value if broken else there
 
     # ---------------------------------------------------------------- Krylov methods
     def _solve(self, tolerance: float) -> int:
