@@ -31,8 +31,8 @@ def add(command: argparse.ArgumentParser) -> None:
         help="quick: minutes on two cores; paper: particles, grid and time step of the source, three frames of them",
     )  # fmt: skip
     command.add_argument(
-        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds; "
-        "sponge_bullet: count iterations of implicit steps with each preconditioner",
+        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each "
+        "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner",
     )
     command.add_argument(
         "--minutes", type=float, metavar="N", help=f"end the cook after so long (default: {PAPER_MINUTES:g} for --size paper)"

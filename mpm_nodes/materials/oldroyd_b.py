@@ -93,12 +93,13 @@ def _is_definite(X, floor):
 
 @inline
 def _det_excess(X):
-    """Return det(I + X) - 1 of a definite matrix."""
-    d = mat3.det_excess(X)
+    """Return det(I + X) - 1, by the pivots where that is definite and X is not small."""
+    d, o = mat3.det_excess(X), const(X[0], 0.0)
     far = mat3.row_sum_bound(X) > const(d, 0.1)
     if any_lane(far):
-        a, b, c = _pivots(X, const(d, 0.0))
-        d = select(far, a * b * c - const(d, 1.0), d)
+        a, b, c = _pivots(X, o)
+        definite = both(both(a > o, b > o), c > o)
+        d = select(both(far, definite), a * b * c - const(d, 1.0), d)
     return d
 
 

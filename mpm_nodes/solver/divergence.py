@@ -26,6 +26,9 @@ def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
     if broken.any():
         cause = f"{int(broken.sum())} velocities are not numbers: a state of material '{law.label}' left its range"
         cure = "lower choose_time_step.elastic_cfl or soften the material"
+    elif limit == "implicit solve":
+        cause = f"the implicit solve did not converge even so: {step.report['implicit'].reason}"
+        cure = "raise minimise_energy.newton_iterations or its tolerance, or set law_energy.project_hessians"
     elif limit == "dt_min":
         cause = f"dt was held at dt_min = {step.dt_min:.3g} s, longer than the stable step"
         cure = "lower the dt_min of the solve"

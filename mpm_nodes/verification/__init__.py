@@ -19,7 +19,8 @@ from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 __all__ = ["Finding", "Problem", "Record", "problems", "run"]
 
 _MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "viscoelasticity",
-            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "seeding", "tearing", "resampling", "voids")
+            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "implicit_flow", "implicit_stability",
+            "seeding", "tearing", "resampling", "voids")
 
 
 def problems() -> dict[str, type[Problem]]:

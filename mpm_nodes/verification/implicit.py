@@ -10,12 +10,12 @@ from mpm_nodes.data import Kernel, Particles, Walls
 from mpm_nodes.kernels.node_blocks import BLOCK
 from mpm_nodes.kernels.weights import STENCIL
 from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.materials.parameters import lame
 from mpm_nodes.solver.minimisation import Minimisation, Settings
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.rasterize import rasterize
 from mpm_nodes.solver.terms.law_energy import LawEnergy
 from mpm_nodes.verification.contract import Finding, Problem
-from mpm_nodes.materials.parameters import lame
 from mpm_nodes.verification.quantities import angular_momentum, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import SLIP, STICKY, ball, block, changed, cloud, material, walled
 
@@ -156,10 +156,11 @@ class ImplicitMomenta(Problem):
 
     @staticmethod
     def _steps(law_id: str) -> tuple[float, float, float]:
-        """Return the worst errors of momentum and of its moment (of the drift's size, or without drift of L's), and drift over L."""
+        """Return the errors of momentum and of the drift of its moment L (over itself, or L for the liquid), and drift over L."""
         h, omega = 0.1, np.array([6.0, 9.0, -4.0])
         stiff = {"bulk_modulus": 1e6} if law_id == "liquid" else {"youngs_modulus": 1e6}
-        start = ball(material(law_id, **stiff), (0.0, 0.0, 0.0), 3 * h, h, velocity=(1.0, -0.5, 0.25), angular_velocity=tuple(omega))
+        start = ball(material(law_id, **stiff), (0.0, 0.0, 0.0), 3 * h, h, velocity=(1.0, -0.5, 0.25),
+                     angular_velocity=tuple(omega))
         spin = np.cross(np.eye(3), omega)
         start = changed(start, affine=np.broadcast_to(spin, (len(start), 3, 3)))
         solver = SubstepSolver(start, implicit(**SHARP), cell_size=h, gravity=(0.0, 0.0, 0.0), dtype=np.float64)
@@ -248,7 +249,8 @@ class ImplicitBar(Problem):
         shape = np.sin(np.pi * start["position"][:, 0] / length)
         velocity = np.outer(1e-3 * c * shape, [1.0, 0.0, 0.0])
         walls = walled((0, 0, 0), (length, h, h), STICKY, STICKY, SLIP, SLIP, SLIP, SLIP)
-        solver = SubstepSolver(changed(start, velocity=velocity), substeps, cell_size=h, walls=walls, gravity=(0, 0, 0), dtype=np.float64)
+        solver = SubstepSolver(changed(start, velocity=velocity), substeps, cell_size=h, walls=walls, gravity=(0, 0, 0),
+                               dtype=np.float64)
         dt = phase / (np.pi * c / length)
         amplitude = []
         for _ in range(int(2.2 * np.pi / phase)):

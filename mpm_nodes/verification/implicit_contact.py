@@ -73,8 +73,9 @@ class ImplicitCollisionRules(Problem):
 class ImplicitContactConditions(Problem):
     """Separating contacts push and never pull, and what they push does not move into or away from them.
 
-    Scene: a rubber block of 4 x 3 x 4 cells on a floor wall, strained at random by 20 %, so that elasticity presses some floor nodes
-        down and lifts others; one implicit substep of ten times the elastic limit, float64. The same on a slip floor, which pulls.
+    Scene: a rubber block of 4 x 3 x 4 cells on a floor wall, strained at random by 20 %, so that elasticity presses some floor
+        nodes down and lifts others; one implicit substep of ten times the elastic limit, float64. The same on a slip floor, which
+        pulls.
     Exact: at every contact v.n >= 0, lam = dE/dv . n >= 0 and lam v.n = 0.
     Tolerance: 1e-9 m/s, and 1e-9 of the largest impulse, of rounding and a solve to 1e-12 cells.
     """

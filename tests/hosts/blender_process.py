@@ -1,4 +1,8 @@
-"""Runs scripts in Blender (the bpy wheel), each in a process of its own with a time limit, with the extension installed."""
+"""Runs scripts in Blender (the bpy wheel), each in a process of its own with a time limit, with the extension installed.
+
+Another Blender than the environment's is tested by naming its folder: `pip install --no-deps --target DIR bpy==5.0.1`, then
+`MPM_NODES_TEST_BPY=DIR python -m pytest tests/hosts`.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +96,8 @@ def _run(user: Path, script: str, arguments: list[str], **variables: str) -> sub
     environ = {**os.environ, "BLENDER_USER_RESOURCES": str(user), "PYTHONPATH": paths, "MPM_NODES_PYTHON": sys.executable,
                **variables}
     file = user / f"script_{abs(hash(script))}.py"
-    file.write_text(script, encoding="utf-8")
+    other = os.environ.get("MPM_NODES_TEST_BPY", "")
+    file.write_text((f"import sys; sys.path.insert(0, {other!r})\n" if other else "") + script, encoding="utf-8")
     return subprocess.run([sys.executable, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ,
                           cwd=user, check=False)
 

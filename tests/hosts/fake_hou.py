@@ -18,6 +18,7 @@ from fake_hou_parms import (
     Keyframe,
     KeyframeValueNotSet,
     NodeError,
+    NodeType,
     NodeWarning,
     OperationFailed,
     OperationInterrupted,
@@ -51,37 +52,11 @@ def Mesh "cube"
 MULTIPARM = "multiparm"
 
 
-class HDASection:
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def contents(self) -> str:
-        return self._text
-
-
-class HDADefinition:
-    def __init__(self, sections: dict[str, str]) -> None:
-        self._sections = {name: HDASection(text) for name, text in sections.items()}
-
-    def sections(self) -> dict[str, HDASection]:
-        return dict(self._sections)
-
-
 class NodeTypeCategory:
     """The SOP category."""
 
-
-class NodeType:
-    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
-                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
-        self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
-        self._sections = sections
-
-    def name(self) -> str:
-        return self._name
-
-    def definition(self) -> HDADefinition | None:
-        return None if self._sections is None else HDADefinition(self._sections)
+    def nodeTypes(self) -> dict[str, NodeType]:
+        return dict(Houdini.running.types)
 
 
 class Node:

@@ -1,4 +1,4 @@
-"""Parameters, keys and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
+"""Parameters, keys, node types and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
 
 Names and signatures are those of the public HOM reference for Houdini 20.5; what is not here raises, as a wrong name would there.
 """
@@ -6,10 +6,11 @@ Names and signatures are those of the public HOM reference for Houdini 20.5; wha
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from mpm_nodes.hosts.houdini.check import component_names
-from mpm_nodes.hosts.houdini.dialog_script import ParsedParm
+from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm
 
 
 class Error(Exception):
@@ -233,6 +234,35 @@ class ParmTuple:
 
     def eval(self) -> tuple[Any, ...]:
         return tuple(parm.eval() for parm in self._parms)
+
+
+class HDASection:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def contents(self) -> str:
+        return self._text
+
+
+class HDADefinition:
+    def __init__(self, sections: dict[str, str]) -> None:
+        self._sections = {name: HDASection(text) for name, text in sections.items()}
+
+    def sections(self) -> dict[str, HDASection]:
+        return dict(self._sections)
+
+
+class NodeType:
+    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
+                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
+        self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
+        self._sections = sections
+
+    def name(self) -> str:
+        return self._name
+
+    def definition(self) -> HDADefinition | None:
+        return None if self._sections is None else HDADefinition(self._sections)
 
 
 class Geometry:

@@ -218,9 +218,10 @@ for frame, angle in ((1, 0.0), (3, 350.0)):
     handle.location, handle.rotation_euler = (0.0, 0.0, frame), (0.0, 0.0, math.radians(angle))
     handle.keyframe_insert("location", frame=frame)
     handle.keyframe_insert("rotation_euler", frame=frame)
-for curve in handle.animation_data.action.fcurves:
-    for point in curve.keyframe_points:
-        point.interpolation = "LINEAR"
+for path in ("location", "rotation_euler"):
+    for curve in animation.curves_of(handle, path):
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
 scene_input.add_source(tree, tap, fall, stream=True)
 scene_input.add_source(tree, box, fall)
 paddle = add(tree, "collide_box", "paddle")

@@ -113,6 +113,74 @@ def test_a_knob_that_takes_our_name_is_refused(spec):
         assets.assets_of(bad)
 
 
+USER_NODE = '''
+import enum
+from pathlib import Path
+from mpm_nodes.data import A, Degrees, OutputPath, Particles, Range, Unit
+from mpm_nodes.graph.declare import node
+
+class Count(enum.Enum):
+    """How many."""
+    ONE = 1
+    TWO = 2
+
+@node(category="Mine & Yours", label="Every \\"Kind\\"", version=3)
+def every_kind(
+    particles: Particles, other: Particles = None, *,
+    maybe: A[float, Unit("N/m"), Range(min=0.0)] | None = None, given: int | None = 4, pair: tuple[int, int] = (1, -2),
+    four: tuple[float, float, float, float] = (0.0, 1.0, 2.5, -1e-7), cells: A[int, Range(min=1, max=512, log=True)] = 8,
+    count: Count = Count.TWO, words: tuple[str, ...] = ("a b", "c"), any_file: Path = Path("x y.txt"),
+    out: OutputPath = Path("o/p"), text: str = 'say "x" \\\\ y', angle: A[float, Degrees] = -1e20, flag: bool = True,
+) -> Particles:
+    """Hold a knob of every kind.
+
+    Args:
+        particles: P.
+        other: O.
+        maybe: M.
+        given: G.
+        pair: P.
+        four: F.
+        cells: C.
+        count: C.
+        words: W.
+        any_file: A.
+        out: O.
+        text: Has "quotes" and \\\\ in its help.
+        angle: A.
+        flag: F.
+    """
+    return particles
+'''
+
+
+def test_a_users_node_gets_an_asset_too(tmp_path, monkeypatch):
+    """A node with knobs of every kind, far values and quotes in its texts: its asset passes, and its values come back."""
+    import fake_hou
+
+    from mpm_nodes.graph import registry as registries
+    from mpm_nodes.hosts.spec import host_spec
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.py").write_text(USER_NODE)
+    spec = host_spec(registries.load(path=str(tmp_path / "mine"), entry_points=False))
+    assets.write(spec, tmp_path / "package")
+    _, findings = check_folder(tmp_path / "package")
+    assert [str(each) for each in findings] == []
+    with fake_hou.session(tmp_path / "package", tmp_path, monkeypatch) as houdini:
+        from mpm_nodes_houdini.values import read_knob, write_knob
+
+        node = houdini.work.createNode("mpm_nodes::every_kind::3.0", "one")
+        record = next(record for record in spec["nodes"] if record["id"] == "every_kind")
+        assert (record["builtin"], record["inputs"][1]["optional"]) == (False, True)
+        others = {"maybe": 0.5, "given": None, "pair": [-3, 4], "four": [1e-9, 2.0, 3.0, 4.0], "cells": 64, "count": 1, "words": [],
+                  "any_file": "b.txt", "out": "c/d", "text": "it's", "angle": 7.5, "flag": False}
+        for knob in record["knobs"]:
+            assert read_knob(node, knob, (1, 2)) == knob["default"], knob["name"]
+            write_knob(node, knob, others[knob["name"]])
+            assert read_knob(node, knob, (1, 2)) == others[knob["name"]], knob["name"]
+
+
 # ---------------------------------------------------------------- broken copies
 def _replace(name: str, old: str, new: str) -> Callable[[Path, Path], None]:
     """Return what replaces a text in a file of the asset's folder, or of the operator's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import pytest
@@ -172,14 +173,11 @@ def test_a_program_that_does_not_stop_is_stopped_hard(houdini, tmp_path, monkeyp
     import mpm_nodes_houdini.process as process
 
     monkeypatch.setattr(process, "PATIENCE", 0.2)
-    cook = small_shot(houdini)
-    stubborn = """signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print('{"event": "plan", "frames": [1, 2]}', flush=True)
-time.sleep(60)"""
-    cook.parm("mpm_program").set(program(tmp_path, stubborn))
-    houdini.interrupt = lambda fraction, text: len(houdini.progress) > 2
-    with pytest.raises(sys.modules["hou"].NodeError, match="Stopped"):
-        cook.parm("mpm_cook").pressButton()
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('{\"event\": \"plan\"}', flush=True)\ntime.sleep(60)"
+    running = process.Process([*process.command(program(tmp_path, stubborn)), "cook"])
+    assert next(event for event in running.events() if event) == {"event": "plan"}
+    running.stop()
+    assert running.finish()[0] == -signal.SIGKILL
 
 
 def test_the_cache_can_go_to_solaris_or_nowhere(houdini):
@@ -193,6 +191,10 @@ def test_the_cache_can_go_to_solaris_or_nowhere(houdini):
         node = houdini.module.node("/stage/cook_cache")
         assert (node.path() if node else None) == place
     _bring_in(cook, "/caches/r002/cache.usda")
+    del houdini.types["sublayer"]._dialog.parms[:]
+    with pytest.raises(houdini.module.OperationFailed, match="has no parameter filepath1 in this Houdini"):
+        _bring_in(cook, "/caches/r002/other.usda")
+    node.parent().node("cook_other").destroy()
     assert node.parm("filepath1").eval() == "/caches/r002/cache.usda" and len(node.parent().children()) == 1
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
-from solver_scenes import JELLY, LIQUID, SNOW, cube, values
+from solver_scenes import LIQUID, SNOW, cube, values
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
 from mpm_nodes.kernels.level_set import PLANE, SPHERE, PosedLevelSets
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.quantities import kinetic_energy, momentum, momentum_scale, stored_energy
 
 RUBBER = Material("neo_hookean", {"youngs_modulus": 1e6}, 1000.0, "rubber")
 
@@ -40,3 +42,137 @@ def test_a_solve_down_to_rounding_converges():
     for _ in range(20):
         assert solver.step(2e-4) == 2e-4
     assert tally(solver).halved == 0 and tally(solver).substeps == 20
+
+
+def test_a_solve_that_does_not_converge_takes_a_smaller_step_and_goes_on():
+    """With one Newton step of few iterations allowed a long substep is halved until it converges, and that is reported."""
+    few = implicit(**{"minimise_energy.newton_iterations": 2, "minimise_energy.krylov_iterations": 4})
+    solver = SubstepSolver(spinning(RUBBER), few, cell_size=0.1, gravity=(0, 0, 0), dtype=np.float64)
+    taken = solver.step(8e-3)
+    found = tally(solver)
+    assert taken == 8e-3 * 0.5**found.halved and 1 <= found.halved <= 5 and solver.time == taken
+    assert found.substeps == 1 and "2 Newton iterations, the last step" in found.reason
+    assert solver.step_context.report["limit"] == "implicit solve"
+    solver.step(taken)
+    assert tally(solver).substeps == 2 and np.isfinite(solver.particles.unpack("velocity")).all()
+
+
+def test_a_solve_that_no_shorter_step_helps_diverges():
+    """One Newton step can never come to 1e-14 cells: after ten halvings the message names the solve and its reason."""
+    never = implicit(tolerance=1e-14, **{"minimise_energy.newton_iterations": 1})
+    solver = SubstepSolver(spinning(RUBBER), never, cell_size=0.1, dtype=np.float64)
+    with pytest.raises(SimulationDiverged, match=r"implicit solve did not converge.*1 Newton iterations.*newton_iterations"):
+        solver.step(8e-3)
+    assert tally(solver).halved == 11
+
+
+# ---------------------------------------------------------------- guards
+def impact(guards):
+    """Return the largest total energy, over that at the start, of a soft cube thrown at a floor in long steps."""
+    jelly = cube(Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0), (0.0, 0.05, 0.0), velocity=(0.0, -6.0, 0.0))
+    floor = Walls((-1.0, 0.0, -1.0), (2.0, 2.0, 2.0), (WallRule.OPEN,) * 2 + (WallRule.SEPARATE,) + (WallRule.OPEN,) * 3)
+    solver = SubstepSolver(jelly, implicit(**{"minimise_energy.guards": guards}), cell_size=0.1, walls=floor, gravity=(0, 0, 0),
+                           dtype=np.float64)
+    energies = [kinetic_energy(solver) + stored_energy(solver)]
+    for _ in range(20):
+        try:
+            solver.step(8e-3)
+        except SimulationDiverged:
+            return np.inf
+        energies.append(kinetic_energy(solver) + stored_energy(solver))
+    return max(energies) / energies[0]
+
+
+def test_matter_pops_without_guards_and_not_with_them():
+    """A violent impact in long steps: with guards energy never grows; without them particles invert and it multiplies."""
+    assert impact(True) <= 1.0 + 1e-9
+    assert impact(False) > 2.0
+
+
+# ---------------------------------------------------------------- Krylov methods
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_krylov_methods_and_preconditioners_agree(dtype):
+    """The minimum does not depend on how it is found: velocities agree to the tolerance of the solves."""
+    ends = {}
+    tight = {"tolerance": 1e-9, "minimise_energy.krylov_tolerance": 1e-9} if dtype is np.float64 else {
+        "tolerance": 1e-4, "minimise_energy.krylov_tolerance": 1e-3}
+    for krylov in ("conjugate_gradient", "conjugate_residual"):
+        for preconditioner in ("mass", "jacobi", "block_jacobi"):
+            settings = {**tight, "minimise_energy.krylov": krylov, "minimise_energy.preconditioner": preconditioner}
+            solver = SubstepSolver(spinning(RUBBER), implicit(**settings), cell_size=0.1, dtype=dtype)
+            for _ in range(3):
+                solver.step(4e-3)
+            ends[krylov, preconditioner] = solver.snapshot(["velocity"])["velocity"]
+    first = ends["conjugate_gradient", "block_jacobi"]
+    allowed = (1e-6 if dtype is np.float64 else 2e-2) * np.abs(first).max()
+    assert {how: worst for how, end in ends.items() if (worst := np.abs(end - first).max()) > allowed} == {}
+
+
+def test_projected_hessians_find_the_same_minimum():
+    """Positive parts of local Hessians change the way, not the end."""
+    ends = []
+    for project in (False, True):
+        settings = {"tolerance": 1e-9, "minimise_energy.krylov_tolerance": 1e-6, "law_energy.project_hessians": project,
+                    "minimise_energy.newton_iterations": 100}
+        solver = SubstepSolver(spinning(RUBBER), implicit(**settings), cell_size=0.1, dtype=np.float64)
+        solver.step(4e-3)
+        ends.append(solver.snapshot(["velocity"])["velocity"])
+        assert tally(solver).halved == 0
+    assert np.abs(ends[1] - ends[0]).max() < 1e-6 * np.abs(ends[0]).max()
+
+
+# ---------------------------------------------------------------- the promises of every solve
+def busy(fuse=True, checked=False, dtype=np.float32):
+    """Return a solver of two materials among bodies and walls."""
+    ground = PosedLevelSets(PLANE)
+    ball = PosedLevelSets(SPHERE, (0.15,), np.array([0.0, 1.0]), None, np.array([[0.2, 0.0, 0.2], [0.2, 1.0, 0.2]]))
+    bodies = (Collider("ground", CollisionRule.SEPARATE, 0.3, ground), Collider("ball", CollisionRule.STICKY, 0.0, ball))
+    walls = Walls((-0.5, -1.0, -0.5), (0.37, 5.0, 5.0), (WallRule.SLIP, WallRule.DELETE, *(WallRule.OPEN,) * 4))
+    matter = concatenate([cube(SNOW, (0.0, 0.05, 0.0), velocity=(1.0, -2.0, 0.5)), cube(LIQUID, (0.1, 0.4, 0.1), cells=2,
+                                                                                        velocity=(1.0, -3.0, 0.0))])
+    return SubstepSolver(matter, implicit(), cell_size=0.1, colliders=bodies, walls=walls, dtype=dtype, fuse=fuse, checked=checked)
+
+
+def run_busy(threads=1, **options):
+    """Return the bytes of every attribute after eight substeps."""
+    numba.set_num_threads(threads)
+    solver = busy(**options)
+    for _ in range(8):
+        solver.step(4e-3)
+    numba.set_num_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    return values(solver.snapshot())
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")
+def test_one_and_two_threads_give_the_same_bits():
+    """Sums of energies, dot products and forces are combined in a fixed order: equal bit for bit after eight substeps."""
+    one, two = run_busy(1), run_busy(2)
+    assert one.keys() == two.keys() and [name for name in one if one[name] != two[name]] == []
+
+
+def test_a_stored_and_revived_solve_goes_on_with_the_same_bits():
+    """Nothing that an implicit substep leaves behind counts for the next one but the particles."""
+    whole, half = busy(), busy()
+    for solver in (whole, half):
+        for _ in range(4):
+            solver.step(4e-3)
+    revived = busy()
+    SolverState.from_arrays(*SolverState(half).to_arrays()).revive(revived)
+    whole.particles.sorted = False  # a frame begins with a sort
+    for solver in (whole, revived):
+        for _ in range(4):
+            solver.step(4e-3)
+    assert values(whole.snapshot()) == values(revived.snapshot())
+
+
+def test_matter_of_two_laws_keeps_its_momentum():
+    """Snow and liquid share a grid: what one gives the other takes (float64, to the tolerance of the solve)."""
+    matter = concatenate([spinning(SNOW, speed=(2.0, 0.0, 0.0)), cube(LIQUID, (0.32, 0.05, 0.05), cells=2)])
+    solver = SubstepSolver(matter, implicit(tolerance=1e-9, **{"minimise_energy.krylov_tolerance": 1e-6}), cell_size=0.1,
+                           gravity=(0, 0, 0), dtype=np.float64)
+    before, scale = momentum(solver), momentum_scale(solver)
+    for _ in range(5):
+        solver.step(4e-3)
+    liquid = solver.particles.unpack("material") == 1
+    assert np.abs(momentum(solver) - before).max() < 1e-8 * scale
+    assert np.abs(solver.particles.unpack("velocity")[liquid]).max() > 0.1

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import bpy
 
-MARK = "mpm_nodes"
-"""Custom property of collections (their tree) and objects (tree, stage, type and prim)."""
+from . import point_materials
+from .point_materials import MARK
 
 SHOWN = ("POINTCLOUD", "MESH", "VOLUME")
 DATA = {"POINTCLOUD": "pointclouds", "MESH": "meshes", "VOLUME": "volumes", "CAMERA": "cameras", "LIGHT": "lights"}
@@ -201,6 +201,7 @@ def _repoint(old, new, stage):
     if theirs is not None:
         if mine is None:  # what was imported when it had a single frame does not move
             mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")
+            old.modifiers.move(len(old.modifiers) - 1, 0)
         mine.cache_file, mine.object_path = theirs.cache_file, theirs.object_path
     elif mine is not None and mine.cache_file is not None:
         mine.cache_file.filepath = str(stage)
@@ -237,6 +238,7 @@ def _dress(thing, tree):
         material = slot.material or default_material(thing)
         slot.link = "OBJECT"
         slot.material = material
+    point_materials.hold(thing)
     if thing.name.startswith("collider_") and _stands_for_object(thing, tree):
         thing.hide_render = thing.hide_viewport = True
 

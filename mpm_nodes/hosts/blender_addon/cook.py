@@ -341,6 +341,7 @@ def _redraw():
                 area.tag_redraw()
 
 
+@bpy.app.handlers.persistent
 def before_load(*_):
     """Stop cooks before another file is opened."""
     with contextlib.suppress(OSError):

@@ -8,7 +8,9 @@ from . import knobs, memory, sockets
 from .specification import DOMAINS, NODES, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
-FEW_KNOBS = 7
+FEW_ROWS = 11
+"""Rows of knobs that a node shows before its button More Knobs is pressed."""
+
 PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
 
@@ -63,10 +65,10 @@ class MpmNode:
             layout.operator("mpm_nodes.upgrade", text="Upgrade")
         if self.takes_object():
             layout.prop(self, "scene_object", text="")
-        all_of = self.record["knobs"]
-        for knob in all_of if self.all_knobs else all_of[:FEW_KNOBS]:
+        all_of, few = self.record["knobs"], first_knobs(self.record)
+        for knob in all_of if self.all_knobs else few:
             draw_knob(self, layout, knob)
-        if len(all_of) > FEW_KNOBS:
+        if len(all_of) > len(few):
             layout.prop(self, "all_knobs", toggle=True, text=f"{'Fewer' if self.all_knobs else 'More'} Knobs")
 
     def draw_buttons_ext(self, context, layout):
@@ -75,6 +77,22 @@ class MpmNode:
         layout.prop(self, "comment")
         for knob in self.record["knobs"]:
             draw_knob(self, layout, knob)
+
+
+def rows(knob):
+    """Return how many rows a knob takes on a node."""
+    return knob["size"] + 1 if knob["kind"] == "vector" else 3 if knob["kind"] == "substeps" else 1
+
+
+def first_knobs(record):
+    """Return the knobs that a node always shows."""
+    found, used = [], 0
+    for knob in record["knobs"]:
+        used += rows(knob)
+        if found and used > FEW_ROWS:
+            break
+        found.append(knob)
+    return found
 
 
 def draw_problem(node, layout):

@@ -154,6 +154,9 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
         folders.setdefault(_folder_of(knob, record), []).extend(parms)
         if port:
             inputs.append(port)
+        if port and port["kind"] == "substeps":
+            own.append(button("mpm_unfold", "Make Stages of the Preset", "unfold_preset",
+                              "Make the preset's stages as nodes and wire them in, to change, add or leave out some."))
         if port and port["kind"] == "geometry":
             own.append(_animated(port, record["time_dependent"], f"{{ {wired} == 0 }}"))
     folders["Graph"] = [
@@ -163,9 +166,18 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
     ]
     facts = {"id": record["id"], "version": record["version"], "scope": scope, "inputs": inputs, "outputs": outputs,
              "knobs": [_knob_facts(knob) for knob in record["knobs"]], "colour": _colour(outputs, colours)}
+    if any(port["kind"] == "substeps" for port in inputs):
+        facts["presets"] = {preset["name"]: preset["document"] for preset in spec["presets"]}
     tabs = tuple(Folder(label, tuple(parms)) for label, parms in folders.items() if parms)
     return Asset(record["id"], record["label"], f"{record['version']}.0", record["category"], record["doc"],
                  tuple(facts["colour"]), tabs, facts)
+
+
+def button(name: str, label: str, function: str, help: str) -> Parm:
+    """Return a button that calls a function of `mpm_nodes_houdini` with its node."""
+    call = f"import mpm_nodes_houdini; mpm_nodes_houdini.{function}(kwargs['node'])"
+    return Parm(name, label, "button", ("0",), help=help, join_next=name == "mpm_cook",
+                tags={"script_callback": call, "script_callback_language": "python"})
 
 
 def _input_label(port: Spec) -> str:
@@ -227,11 +239,6 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
 def _cook_asset(spec: Spec) -> Asset:
     """Return the asset that collects the graph, cooks it and brings the cache in."""
     variables = {"fps": "$FPS", "start": "$FSTART", "end": "$FEND"}
-
-    def button(name: str, label: str, function: str, help: str) -> Parm:
-        call = f"import mpm_nodes_houdini; mpm_nodes_houdini.{function}(kwargs['node'])"
-        return Parm(name, label, "button", ("0",), help=help, join_next=name == "mpm_cook",
-                    tags={"script_callback": call, "script_callback_language": "python"})
 
     settings = []
     for knob in spec["settings"]:

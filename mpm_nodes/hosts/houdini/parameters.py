@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -87,7 +89,7 @@ def _value_parm(knob: Spec) -> Parm:
             tags = {"filechooser_pattern": " ".join(knob["file"]["patterns"])} | tags
         return Parm(type="file", defaults=(default or "",), tags=tags, **text)
     if kind == "strings":
-        return Parm(type="string", defaults=(" ".join(default or ()),), **text)
+        return Parm(type="string", defaults=(" ".join(map(_word, default or ())),), **text)
     return Parm(type="string", defaults=(str(default or ""),), **text)
 
 
@@ -103,6 +105,11 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> lis
     return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note,
                  disable=taken_over),
             Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True)]
+
+
+def _word(text: str) -> str:
+    """Return a word of a list as `shlex.split` reads it, in quotes only where it must be."""
+    return text if re.fullmatch(r"[^\s'\"\\]+", text) else shlex.quote(text)
 
 
 def _number_type(knob: Spec) -> str:
@@ -146,7 +153,7 @@ def _help(knob: Spec) -> str:
         words = [*([] if low is None else [f"{above} {low:g}"]), *([] if high is None else [f"at most {high:g}"])]
         parts.append(f"Allowed: {' and '.join(words)}.")
     if knob["kind"] == "strings":
-        parts.append("Words, separated by spaces.")
+        parts.append("Words, separated by spaces; in quotes where one holds a space.")
     if knob["required"]:
         parts.append("Must be given.")
     return " ".join(parts)

@@ -25,7 +25,12 @@ def assets_missing(graph):
 
 
 def _asset(entry):
-    return hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+    """Return the node type of an entry's version, of the newest one where it names none, or None."""
+    found = hou.sopNodeTypeCategory().nodeTypes()
+    if "version" in entry:
+        return found.get(f"mpm_nodes::{entry['type']}::{entry['version']}.0")
+    versions = [name for name in found if name.startswith(f"mpm_nodes::{entry['type']}::")]
+    return found[max(versions, key=lambda name: float(name.rpartition("::")[2]))] if versions else None
 
 
 def build(graph, cook):
@@ -37,8 +42,7 @@ def build(graph, cook):
     parent, facts = cook.parent(), facts_of(cook)
     settings = graph.get("settings", {})
     for knob in facts["knobs"]:
-        if knob["name"] in settings:
-            write_knob(cook, knob, settings[knob["name"]])
+        write_knob(cook, knob, settings.get(knob["name"], knob["default"]))
     made = _make_all(parent, graph["nodes"], (0.0, 0.0))
     _wire_all(parent, graph["nodes"], made, {})
     for name, entry in graph["nodes"].items():
@@ -70,8 +74,8 @@ def _make_all(parent, entries, offset):
 def _make(parent, name, entry, offset):
     found = _asset(entry)
     if found is None:
-        raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 1)}; write the "
-                                  "assets anew with mpm-nodes host houdini")
+        raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 'any')}; "
+                                  "write the assets anew with mpm-nodes host houdini")
     node = parent.createNode(found.name(), name, exact_type_name=True, force_valid_node_name=True)
     node.parm("mpm_id").set("" if node.name() == name else name)
     node.parm("mpm_bypass").set(int(entry.get("bypass", False)))
@@ -112,6 +116,15 @@ def _wire(parent, node, index, sources):
             merge.setInput(number, source)
         merge.setPosition(hou.Vector2((node.position()[0] - 0.5, node.position()[1] + 0.7)))
         node.setInput(index, merge)
+
+
+def unfold(solve, port, document):
+    """Make the stages of a substeps document and wire them into a solve, as if it had been in a graph file."""
+    _build_substeps(solve.parent(), solve, port, document)
+    kept = json.loads(solve.userData(FILE) or "{}")
+    kept.pop("substeps", None)
+    kept["substeps_fields"] = {name: document[name] for name in FIELDS if name in document}
+    solve.setUserData(FILE, json.dumps(kept))
 
 
 def _build_substeps(parent, solve, port, document):

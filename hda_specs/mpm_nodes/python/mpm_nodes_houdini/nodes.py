@@ -66,6 +66,20 @@ def chosen_output(facts, port):
     return next((output for output in facts["outputs"] if output["type"] in port["accepts"]), None)
 
 
+def put(node, name, value):
+    """Set a parameter of one of Houdini's own nodes.
+
+    Raises:
+        hou.OperationFailed: This Houdini's node has no such parameter.
+    """
+    parm = node.parm(name)
+    if parm is None:
+        raise hou.OperationFailed(f"{node.path()}: {node.type().name()} has no parameter {name} in this Houdini; set the path "
+                                  "by hand, and report it as docs/houdini.md says")
+    parm.deleteAllKeyframes()
+    parm.set(value)
+
+
 def cook_node(node):
     """Cook an asset: pass the network on with this node added. Called by the PythonCook section."""
     facts = facts_of(node)

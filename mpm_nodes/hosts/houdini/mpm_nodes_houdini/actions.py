@@ -9,9 +9,10 @@ import re
 import hou
 
 from . import process
-from .build import assets_missing, build
+from .build import assets_missing, build, unfold
 from .collect import collect
-from .nodes import PROBLEM, facts_of
+from .nodes import PROBLEM, facts_of, put
+from .values import read_knob
 from .writers import write_geometry
 
 MARKED = "mpm_nodes_marked"
@@ -60,9 +61,33 @@ def load_graph(cook):
         raise Trouble(f"{path}: is no graph file; choose one that mpm-nodes or a host wrote")
     if assets_missing(graph):
         graph = _upgraded(cook, path, graph)
+    before = {node.sessionId() for node in cook.parent().children()}
     with hou.undos.group("Load MPM graph"):
-        made = build(graph, cook)
+        try:
+            made = build(graph, cook)
+        except Exception:  # half a graph is worse than none
+            for node in cook.parent().children():
+                if node.sessionId() not in before:
+                    node.destroy()
+            raise
     _say(f"made {len(made)} nodes from {path}")
+
+
+@_told
+def unfold_preset(solve):
+    """Make the stages of a solve's preset and wire them in."""
+    facts = facts_of(solve)
+    port = next(port for port in facts["inputs"] if port["kind"] == "substeps")
+    index = facts["inputs"].index(port)
+    if index < len(solve.inputs()) and solve.inputs()[index] is not None:
+        raise Trouble(f"{solve.name()}: stages are wired in already; take the wire off the last input first")
+    chosen = read_knob(solve, next(knob for knob in facts["knobs"] if knob["name"] == port["name"]), (1, 1))
+    chosen = chosen if isinstance(chosen, dict) else {"preset": chosen, "set": {}}
+    document = facts["presets"].get(chosen["preset"])
+    if document is None:
+        raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them anew with mpm-nodes host houdini")
+    with hou.undos.group("Unfold MPM preset"):
+        unfold(solve, port["name"], {**document, "set": {**document.get("set", {}), **chosen["set"]}})
 
 
 def _upgraded(cook, path, graph):
@@ -253,7 +278,7 @@ def _bring_in(cook, stage):
     name = f"{cook.name()}_{os.path.splitext(os.path.basename(stage))[0]}"
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     node = parent.node(name) or parent.createNode(kind, name)
-    node.parm("filepath1").set(stage)
+    put(node, "filepath1", stage)
     if way == "sop":
         x, y = cook.position()
         node.setPosition(hou.Vector2((x, y - 1.0)))
