@@ -94,6 +94,12 @@ def _viscoelastic(
     return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
 
 
+_REAL_CRUST = (
+    "settings.fps=600", "crust.shear_modulus=5e6", "crust.lame_parameter=4e7",
+    *(f"{part}.translation=[0.0224,0.0059,0.0078]" for part in ("filling", "shell", "scores")),
+)
+"""The crust of the source's table, and the pie just before it touches the face."""
+
 SAMPLES: dict[str, Sample] = {
     sample.name: sample
     for sample in (
@@ -160,7 +166,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
-            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 240, 4, (2, 3, 4)), viscoelastic.scored_pie, "points",
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie, "points",
             (1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
