@@ -17,9 +17,9 @@ from mpm_nodes.data import LevelSet
 from usd_io.volumes import write_volumes
 
 HERE = Path(__file__).parent
-PIE_RADIUS, CRUST, DEPTH = 0.0125, 0.0012, 0.0036
+PIE_RADIUS, CRUST, DEPTH = 0.0125, 0.0012, 0.0042
 """Radius of the pie, thickness of its crust and depth of its cream [m]."""
-SCORES, SCORE_WIDTH = 8, 0.0006
+SCORES, SCORE_WIDTH = 8, 0.0012
 """Half lines along which the crust is scored, and the width of a score [m]."""
 
 
@@ -57,26 +57,36 @@ def brush() -> Distance:
     return distance
 
 
-def ribbon() -> Distance:
-    """A strand that is flatter along x: it folds in the plane across z. Its area is that of a disc of radius 2 mm."""
-    radii = np.array([0.0016, 0.0025])
+def ellipse(rx: float, rz: float) -> Distance:
+    """An endless elliptic column about y; exact at its surface, to first order."""
+    radii = np.array([rx, rz])
 
     def distance(points: np.ndarray) -> np.ndarray:
         local = points[:, [0, 2]]
         near, slope = np.linalg.norm(local / radii, axis=1), np.linalg.norm(local / radii**2, axis=1)
-        return np.maximum(near * (near - 1.0) / np.maximum(slope, 1e-9), np.abs(points[:, 1]) - 0.002)
+        return near * (near - 1.0) / np.maximum(slope, 1e-9)
 
     return distance
 
 
-def box(half: tuple[float, float, float]) -> Distance:
+def box(x: float, y: float, z: float) -> Distance:
     """A box of these half edges about the origin."""
 
     def distance(points: np.ndarray) -> np.ndarray:
-        out = np.abs(points) - half
+        out = np.abs(points) - (x, y, z)
         return np.linalg.norm(np.maximum(out, 0.0), axis=1) + np.minimum(out.max(axis=1), 0.0)
 
     return distance
+
+
+def without(body: Distance, hole: Distance) -> Distance:
+    """Return a body with a hole through it."""
+    return lambda points: np.maximum(body(points), -hole(points))
+
+
+def within(body: Distance, half_height: float) -> Distance:
+    """Return the part of a body within that distance of y = 0."""
+    return lambda points: np.maximum(body(points), np.abs(points[:, 1]) - half_height)
 
 
 def flow(body: LevelSet, speed: float) -> LevelSet:
@@ -91,18 +101,22 @@ def main(target: Path) -> None:
     whole, reach = crust(), (1.15 * PIE_RADIUS, 0.006, 1.15 * PIE_RADIUS)
     parts = [
         level_set("strand", puck(0.002, 0.002, 0.0), (0.0029, 0.0029, 0.0029), 2e-4),
-        level_set("ribbon", ribbon(), (0.0024, 0.0029, 0.0033), 2e-4),
-        level_set("brush", brush(), (0.07, 0.02, 0.02), 6e-4),
+        level_set("ribbon", within(ellipse(0.0011, 0.0016), 0.002), (0.0022, 0.0029, 0.0026), 2e-4),
+        level_set("brush", brush(), (0.07, 0.02, 0.02), 9e-4),
         level_set("cream", cream(), reach, 2.5e-4),
         level_set("crust", lambda points: np.maximum(whole(points), 0.5 * SCORE_WIDTH - to_scores(points)), reach, 2.5e-4),
         level_set("scores", lambda points: np.maximum(whole(points), to_scores(points) - 0.5 * SCORE_WIDTH), reach, 2.5e-4),
     ]
+    gap = 1.5e-4  # between what streams and the wall
+    foam = without(puck(0.0028, 0.004, 0.0), ellipse(0.0011 + gap, 0.0016 + gap))
+    paste = without(puck(0.0085, 0.011, 0.0), ellipse(0.006 + gap, 0.006 + gap))
+    slot = without(box(0.0026, 0.004, 0.0078), box(0.0008 + gap, 1.0, 0.006 + gap))
     nozzles = [
-        level_set("foam_nozzle", puck(0.0033, 0.0032, 0.0), (0.0040, 0.0040, 0.0040), 4e-4),
-        level_set("paste_nozzle", puck(0.0085, 0.009, 0.0), (0.011, 0.011, 0.011), 1e-3),
-        level_set("slot", box((0.0018, 0.0032, 0.0072)), (0.004, 0.005, 0.009), 4e-4),
+        level_set("foam_nozzle", foam, (0.0040, 0.005, 0.0040), 3e-4),
+        level_set("paste_nozzle", paste, (0.011, 0.013, 0.011), 8e-4),
+        level_set("slot", slot, (0.004, 0.0055, 0.009), 3e-4),
     ]
-    speeds = (0.06, 0.1, 0.05)
+    speeds = (0.12, 0.1, 0.05)
     parts += nozzles + [flow(body, speed) for body, speed in zip(nozzles, speeds, strict=True)]
     write_volumes(target / "viscoelastic.vdb", parts, half=True)
     write_head(HERE / "monkey.usdc", target / "small_head.usdc", width=0.05, turn=70.0)

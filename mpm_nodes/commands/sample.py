@@ -160,8 +160,10 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     found = common_figures(shot)
     if args.size == "quick":
         return [*found, *sample.figures(shot)]
-    paper, begin = sample.paper, found[0].measured
-    found[0] = Figure(found[0].name, begin, f"{paper.particles:,}", abs(begin / paper.particles - 1.0) < 0.05)
+    paper = sample.paper
+    nth = int(found[1].measured > 2.0 * found[0].measured)  # a stream has its particles at the end
+    count = found[nth].measured
+    found[nth] = Figure(found[nth].name, count, f"{paper.particles:,}", abs(count / paper.particles - 1.0) < 0.05)
     speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
     found[-1] = Figure("seconds for 1/30 s, solve", speed, f"{stated:g} s a frame on {paper.machine}", speed < stated)
     return found

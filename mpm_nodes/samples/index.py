@@ -94,6 +94,12 @@ def _viscoelastic(
     return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
 
 
+_REAL_CRUST = (
+    "settings.fps=600", "crust.shear_modulus=5e6", "crust.lame_parameter=4e7",
+    *(f"{part}.translation=[0.0224,0.0059,0.0078]" for part in ("filling", "shell", "scores")),
+)
+"""The crust of the source's table, and the pie just before it touches the face."""
+
 SAMPLES: dict[str, Sample] = {
     sample.name: sample
     for sample in (
@@ -142,19 +148,27 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "foam_stream", "A stream of shaving foam falls on the floor: it buckles into S-shaped folds, piles up and merges.",
-            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 7, (3, 5, 7)), viscoelastic.foam_stream,
+            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 36, (10, 20, 36)), viscoelastic.foam_stream,
+            sheet=(5, 8, 10, 13, 18, 22, 26, 31, 36),
+            camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (480, 480)),
         ),
         Sample(
             "toothpaste", "A strand of toothpaste falls on a brush that is drawn along: it coils, and its coils flow together.",
-            "R15 figure 5", _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, 43, (15, 29, 43)), viscoelastic.toothpaste,
+            "R15 figure 5", _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, 39, (15, 27, 39)), viscoelastic.toothpaste,
+            sheet=(6, 10, 15, 20, 24, 28, 32, 35, 39),
+            camera=Camera((0.14, 0.14, 0.30), (0.0, 0.042, 0.0), 1.65, (640, 480)),
         ),
         Sample(
             "viennetta", "A sheet of ice cream is poured on a moving belt and lays itself in even folds.",
-            "R15 figure 2", _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, 45, (15, 30, 45)), viscoelastic.viennetta,
+            "R15 figure 2", _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, 54, (14, 34, 54)), viscoelastic.viennetta,
+            sheet=(5, 8, 12, 17, 22, 28, 36, 45, 54),
+            camera=Camera((0.055, 0.045, 0.115), (0.021, 0.006, 0.0), 1.8, (640, 400)),
         ),
         Sample(
             "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
-            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 240, 4, (2, 3, 4)), viscoelastic.scored_pie, "points",
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie, "points",
+            (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
     )
 }

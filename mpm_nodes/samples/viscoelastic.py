@@ -149,9 +149,7 @@ def foam_stream(shot: Shot) -> list[Figure]:
     across = _main_axis(line)
     found = turns(line @ across, 0.0015)
     lengths = np.diff(found) * FOAM_SLICE
-    pile = shot.positions(shot.last)
-    pile = pile[pile[:, 1] < 0.022]
-    height = float(np.quantile(pile[:, 1], 0.995))
+    height = float(line[: len(line) * 2 // 3, 1].max())
     counts = np.bincount(pieces(shot.positions(shot.last), shot.cell_size))
     merged = float(counts[0]) / counts.sum()
     mean = float(lengths.mean()) if len(lengths) else 0.0
@@ -159,7 +157,7 @@ def foam_stream(shot: Shot) -> list[Figure]:
         Figure("turns to the other side", len(found), "S-shaped folds: 4 or more", len(found) >= 4),
         Figure("length from turn to turn, of the stream as it leaves the nozzle [mm]", 1e3 * mean),
         Figure("its standard deviation, over the mean", float(lengths.std() / mean) if mean else 0.0),
-        Figure("height of the pile [mm]", 1e3 * height, "piles up: more than its own 5 mm", height > 0.005),
+        Figure("height of its older two thirds [mm]", 1e3 * height, "piles up: over its thickness of 3", height > 0.003),
         Figure("share of the foam in one piece [%]", 100.0 * merged, "folds merge: over 90 %", merged > 0.9),
     ]
 
@@ -175,27 +173,30 @@ def _main_axis(line: np.ndarray) -> np.ndarray:
 
 
 def toothpaste(shot: Shot) -> list[Figure]:
-    """Return how the strand coils on the brush, and how its coils flow together."""
-    line = centreline(shot, shot.last)
-    coils = winding(line)
-    brush = shot.positions(shot.last)
-    on_brush = float((brush[:, 1] > 0.014).mean())
-    counts = np.bincount(pieces(brush, shot.cell_size))
-    rest = brush[(brush[:, 1] > 0.0) & (brush[:, 1] < 0.06)]
+    """Return how the strand coils on the brush, how high it stands, and that its coils flow together."""
+    line, tips = centreline(shot, shot.last), 0.015
+    laid = line[line[:, 1] < 0.04]
+    coils = winding(laid, 0.0005)
+    height = float(line[: len(line) // 2, 1].max()) - tips
+    points = shot.positions(shot.last)
+    above = 100.0 * float((points[:, 1] > tips - shot.cell_size).mean())
+    counts = np.bincount(pieces(points, shot.cell_size))
+    whole = 100.0 * float(counts[0]) / counts.sum()
     return [
         Figure("turns of the strand around itself", coils, "coils: 1 or more", coils >= 1.0),
-        Figure("height of what lies, above the bristles [mm]", 1e3 * (float(np.quantile(rest[:, 1], 0.99)) - 0.015),
-               "stands up: above 5", np.quantile(rest[:, 1], 0.99) > 0.020),
-        Figure("share above the tips of the bristles [%]", 100.0 * on_brush, "over 60", on_brush > 0.6),
-        Figure("share in one piece [%]", 100.0 * counts[0] / counts.sum(), "over 95: coils flow together",
-               counts[0] > 0.95 * counts.sum()),
-    ]  # fmt: skip
+        Figure("height of its older half above the bristles [mm]", 1e3 * height, "stands up: 3 or more", height >= 0.003),
+        Figure("share above the tips of the bristles [%]", above, "stays on the brush: over 60", above > 60.0),
+        Figure("share in one piece [%]", whole, "coils flow together: over 95", whole > 95.0),
+    ]
 
 
-def winding(line: np.ndarray) -> float:
-    """Return how many times the horizontal direction of a curve turns around in all, whichever way."""
-    step = np.diff(line[:, [0, 2]], axis=0)
-    step = step[np.hypot(*step.T) > 1e-5]
+def winding(line: np.ndarray, least: float) -> float:
+    """Return how many times the horizontal direction of a curve turns around, by steps of `least` or more [m] along it."""
+    kept = [line[0, [0, 2]]]
+    for point in line[1:, [0, 2]]:
+        if np.hypot(*(point - kept[-1])) >= least:
+            kept.append(point)
+    step = np.diff(kept, axis=0)
     angle = np.diff(np.unwrap(np.arctan2(step[:, 1], step[:, 0])))
     return float(abs(angle.sum()) / (2.0 * np.pi))
 
@@ -204,23 +205,28 @@ def viennetta(shot: Shot) -> list[Figure]:
     """Return the folds of the sheet: how many, how even, and that the belt's speed sets their distance."""
     line = centreline(shot, shot.last)
     found = turns(line[:, 0], 0.001)
-    found = found[line[found, 1] < 0.01]
-    fronts = found[::2]
+    fronts = found[line[found, 0] > line[found - 1, 0]]  # turns at the side to which the belt runs
+    fronts = fronts[line[fronts, 0] > LAID]
     period = np.diff(fronts) * SHEET_SLICE / SHEET_SPEED
     apart = -np.diff(line[fronts, 0])
-    mean, even = (float(apart.mean()), float(apart.std() / apart.mean())) if len(apart) > 1 else (0.0, 1.0)
-    along = mean / (BELT_SPEED * float(period.mean())) if len(apart) > 1 else 0.0
+    mean, every, even, lean, along = 0.0, 0.0, 1.0, 0.0, 0.0
+    if len(apart) > 1:
+        mean, every = float(apart.mean()), float(period.mean())
+        even, lean, along = float(period.std()) / every, float(apart.std()) / mean, mean / (BELT_SPEED * every)
     return [
-        Figure("folds", len(fronts), "5 or more", len(fronts) >= 5),
+        Figure("folds that lie on the belt", len(fronts), "5 or more", len(fronts) >= 5),
+        Figure("time from fold to fold [s]", every),
+        Figure("its standard deviation, over the mean", even, "even: below 0.2", even < 0.2),
         Figure("distance of folds on the belt [mm]", 1e3 * mean),
-        Figure("its standard deviation, over the mean", even, "even: below 0.3", even < 0.3),
-        Figure("time from fold to fold [s]", float(period.mean()) if len(period) else 0.0),
-        Figure("distance over belt speed and that time", along, "1: set by the belt's speed, within 0.15", abs(along - 1.0) < 0.15),
+        Figure("its standard deviation, over the mean", lean),
+        Figure("distance over belt speed and time", along, "1: set by the belt's speed, within 0.15", abs(along - 1.0) < 0.15),
     ]
 
 
 SHEET_SLICE, SHEET_SPEED, BELT_SPEED = 0.0005, 0.05, 0.02
 """Length of a slice of the sheet as it leaves the slot [m], its speed there and the speed of the belt [m/s]."""
+LAID = 0.01
+"""Folds that far from the slot [m] have left the heap below it, and lie on the belt."""
 
 
 # ---------------------------------------------------------------- pie
@@ -233,24 +239,23 @@ def scored_pie(shot: Shot) -> list[Figure]:
     start, end, kinds = same_order(shot, shot.first), same_order(shot, shot.last), _kinds(shot)
     spacing = 0.5 * shot.cell_size
     pairs = close_pairs(start[kinds != CREAM], 1.05 * spacing)
-    apart = np.linalg.norm(np.diff(end[kinds != CREAM][pairs], axis=1)[:, 0], axis=1) > 3.0 * shot.cell_size
+    gap = np.zeros(len(pairs))
+    for frame in shot.frames:
+        crust = same_order(shot, frame)[kinds != CREAM]
+        np.maximum(gap, np.linalg.norm(crust[pairs[:, 0]] - crust[pairs[:, 1]], axis=1), out=gap)
+    apart, widest = gap > 2.0 * shot.cell_size, float(gap.max())
     scored = (kinds[kinds != CREAM][pairs] == SCORES).any(axis=1)
     share, extent = 100.0 * float(scored[apart].mean()) if apart.any() else 0.0, 100.0 * float(scored.mean())
-    plates = np.bincount(pieces(end[kinds == CRUST], shot.cell_size))
-    plates_before = np.bincount(pieces(start[kinds == CRUST], shot.cell_size))
     drops = np.bincount(pieces(end[kinds == CREAM], shot.cell_size))
-    large, before = int((plates > 0.01 * plates.sum()).sum()), int((plates_before > 0.01 * plates.sum()).sum())
+    split, elsewhere = int((drops > 0.001 * drops.sum()).sum()), 100.0 * float(apart[~scored].mean())
     return [
-        Figure("neighbours in the crust torn apart", float(apart.sum()), "some", bool(apart.any())),
+        Figure("neighbours in the crust torn two cells apart", float(apart.sum()), "some", bool(apart.any())),
         Figure("of these, at a score [%]", share, "over 90", share > 90.0),
         Figure("of all neighbours in the crust, at a score [%]", extent, "much less: under 50", extent < 50.0),
-        Figure("pieces of crust of more than 1 %, at the start", before),
-        Figure("and at the end", large, "more than 1: it breaks", large > 1),
-        Figure("neighbours torn apart in the stiff parts, of theirs [%]",
-               100.0 * float(apart[~scored].mean()), "below 1: they break nowhere else", float(apart[~scored].mean()) < 0.01),
-        Figure("pieces of cream of more than 0.1 %", int((drops > 0.001 * drops.sum()).sum()), "splits: 2 or more",
-               (drops > 0.001 * drops.sum()).sum() >= 2),
-    ]  # fmt: skip
+        Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, "below 1: it breaks nowhere else", elsewhere < 1.0),
+        Figure("widest crack [mm]", 1e3 * widest, "over 1", widest > 1e-3),
+        Figure("pieces of cream of more than 0.1 %", split, "splits: 2 or more", split >= 2),
+    ]
 
 
 def _kinds(shot: Shot) -> np.ndarray:
