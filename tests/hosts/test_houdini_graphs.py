@@ -15,7 +15,7 @@ from mpm_nodes.graph.validate import validate
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for folder in ("samples", "mpm_nodes/samples", "docs") for path in (ROOT / folder).glob("*.json"))
 GRAPHS = [path for path in FILES if strict_json.read(path).get("format") == "mpm_nodes.graph"]
-PRESETS = sorted((ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json"))
+PRESETS = sorted(path for path in (ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json") if "nodes" in strict_json.read(path))
 
 FULL = {
     "format": "mpm_nodes.graph", "version": 1, "settings": {"cell_size": 0.05, "fps": 30, "start": -5, "end": 10},
@@ -106,6 +106,10 @@ def test_a_preset_unfolds_into_its_stages(houdini):
     assert problems == [] and (made.knobs, made.wires) == (wanted.knobs, wanted.wires)
     assert made.knobs["choose_time_step"]["cfl"] == 0.2 and houdini.work.node("rasterize") is not None
     with pytest.raises(hou.NodeError, match="wired in already"):
+        fall.parm("mpm_unfold").pressButton()
+    fall.setInput(3, None)
+    fall.parm("substeps").set("auto")
+    with pytest.raises(hou.NodeError, match="no stages of its own"):
         fall.parm("mpm_unfold").pressButton()
 
 

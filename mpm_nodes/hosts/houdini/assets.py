@@ -272,7 +272,8 @@ def _cook_asset(spec: Spec) -> Asset:
                    "doc": "Ends of the graph: Write Cache and others. All that is wired above them is cooked."}
     facts = {"id": COOK, "version": 1, "scope": "cook", "inputs": [graph_input], "outputs": [],
              "knobs": [_knob_facts(knob) for knob in spec["settings"]], "colour": [0.9, 0.82, 0.36],
-             "graph_format": spec["graph_format"], "substeps_format": spec["substeps_format"], "program": spec["cook"]}
+             "graph_format": spec["graph_format"], "substeps_format": spec["substeps_format"],
+             "program": {key: spec["cook"][key] for key in ("validate", "upgrade", "cook", "resume", "exit_codes")}}
     return Asset(COOK, "MPM Cook", "1.0", "Solve",
                  "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
                  tuple(facts["colour"]), (Folder("Cook", cook), Folder("Files", files), Folder("Program", program)), facts)

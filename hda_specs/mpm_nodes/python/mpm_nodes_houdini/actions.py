@@ -86,6 +86,9 @@ def unfold_preset(solve):
     document = facts["presets"].get(chosen["preset"])
     if document is None:
         raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them anew with mpm-nodes host houdini")
+    if "nodes" not in document:
+        raise Trouble(f"{solve.name()}: {chosen['preset']} has no stages of its own, it chooses from "
+                      f"{', '.join(document.get('candidates', []))}; take one of these")
     with hou.undos.group("Unfold MPM preset"):
         unfold(solve, port["name"], {**document, "set": {**document.get("set", {}), **chosen["set"]}})
 
