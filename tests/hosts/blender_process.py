@@ -24,7 +24,7 @@ import mpm_nodes
 from mpm_nodes.hosts.blender import build
 
 ROOT = Path(mpm_nodes.__file__).parent.parent
-LIMIT = 120
+LIMIT = 500
 PACKAGE = "bl_ext.user_default.mpm_nodes"
 X_LIBRARIES = ("libX11", "libXrender", "libXfixes", "libXi", "libxkbcommon", "libSM", "libICE")
 

@@ -26,6 +26,7 @@ def register():
         bpy.utils.register_class(cls)
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
+    bpy.app.handlers.load_post.append(nodes.after_load)
     point_materials.register()
 
 
@@ -35,6 +36,7 @@ def unregister():
     if bpy.app.timers.is_registered(cook.look):
         bpy.app.timers.unregister(cook.look)
     point_materials.unregister()
+    bpy.app.handlers.load_post.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
     for cls in reversed(CLASSES):

@@ -10,6 +10,9 @@ import bpy
 from . import point_materials
 from .point_materials import MARK
 
+OWNER = "mpm_nodes_tree"
+"""Custom property of collections: the tree itself."""
+
 SHOWN = ("POINTCLOUD", "MESH", "VOLUME")
 DATA = {"POINTCLOUD": "pointclouds", "MESH": "meshes", "VOLUME": "volumes", "CAMERA": "cameras", "LIGHT": "lights"}
 IMPORT = {
@@ -62,12 +65,12 @@ def show(tree, revision, scene, frames):
 
 def collection_of(tree, scene):
     """Return the collection that holds a tree's caches in a scene; made when there is none."""
-    name = tree.get(MARK) or uuid.uuid4().hex
-    tree[MARK] = name
-    holder = next((each for each in bpy.data.collections if each.get(MARK) == name), None)
-    if holder is None:
+    name = tree.get(MARK)
+    holder = next((each for each in bpy.data.collections if name and each.get(MARK) == name), None)
+    if holder is None or holder.get(OWNER) != tree:  # the tree is new, or a copy of the one that the collection belongs to
+        name = tree[MARK] = uuid.uuid4().hex
         holder = bpy.data.collections.new(tree.name)
-        holder[MARK] = name
+        holder[MARK], holder[OWNER] = name, tree
     if holder.name not in scene.collection.children:
         scene.collection.children.link(holder)
     return holder

@@ -40,9 +40,9 @@ class MpmNode:
         """Add the sockets."""
         self.file_version = self.record["version"]
         for port in self.record["inputs"]:
-            sockets.add_input(self, port["name"], port["label"], port["type"], port["accepts"], port["many"])
+            _add_input(self, port)
         for port in outputs(self.record):
-            sockets.add_output(self, port["name"], port["label"], port["type"])
+            _add_output(self, port)
 
     def copy(self, node):
         """Forget the problems of the node that this one is a copy of."""
@@ -77,6 +77,14 @@ class MpmNode:
         layout.prop(self, "comment")
         for knob in self.record["knobs"]:
             draw_knob(self, layout, knob)
+
+
+def _add_input(node, port):
+    sockets.add_input(node, port["name"], port["label"], port["type"], port["accepts"], port["many"])
+
+
+def _add_output(node, port):
+    sockets.add_output(node, port["name"], port["label"], port["type"])
 
 
 def rows(knob):
@@ -223,6 +231,30 @@ def class_of(type_id, kind):
 def socket_of(holder, name):
     """Return the socket of a port's name, or None."""
     return next((socket for socket in holder if socket.identifier == name), None)
+
+
+def complete(node):
+    """Give a node of an older .blend the sockets that its type has now; those that it has no longer go when nothing is wired."""
+    for holder, ports, add in ((node.inputs, node.record["inputs"], _add_input), (node.outputs, outputs(node.record), _add_output)):
+        for index, port in enumerate(ports):
+            socket = socket_of(holder, port["name"])
+            if socket is None:
+                add(node, port)
+                holder.move(len(holder) - 1, index)
+            elif not socket.is_output:
+                socket.accepts = " ".join(port["accepts"])
+        names = {port["name"] for port in ports}
+        for socket in [each for each in holder if each.identifier not in names and not each.is_linked]:
+            holder.remove(socket)
+
+
+@bpy.app.handlers.persistent
+def after_load(*_):
+    """Complete the nodes of a .blend that has just been opened."""
+    for tree in bpy.data.node_groups:
+        for node in tree.nodes:
+            if isinstance(node, MpmNode) and node.record is not None:
+                complete(node)
 
 
 def connect(source, output, target, port):

@@ -285,7 +285,7 @@ def own_substeps(node, name):
     if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
         return getattr(node, knobs.tree_prop(name))
     choice = getattr(node, knobs.prop(name))
-    document = dict(PRESETS[choice if choice in PRESETS else next(iter(PRESETS))]["document"])
+    document = stages_of(choice)
     settings = getattr(node, knobs.set_prop(name)).strip()
     if settings:
         document["set"] = {**document.get("set", {}), **json.loads(settings)}
@@ -293,6 +293,12 @@ def own_substeps(node, name):
     setattr(node, knobs.tree_prop(name), inner)
     setattr(node, knobs.prop(name), knobs.OWN)
     return inner
+
+
+def stages_of(preset):
+    """Return the document of a preset; of one that leaves the choice to the solve, that of its first candidate."""
+    document = PRESETS.get(preset, next(iter(PRESETS.values())))["document"]
+    return dict(document) if "nodes" in document else stages_of(document["candidates"][0])
 
 
 class MPM_OT_close_substeps(bpy.types.Operator):
