@@ -166,8 +166,8 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
-            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie, "points",
-            (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie,
+            "points", (1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
     )

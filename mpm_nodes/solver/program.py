@@ -8,11 +8,13 @@ from typing import Any
 from mpm_nodes.data import Kernel
 from mpm_nodes.graph.fusion import fused
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
+from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.substep_document import candidates_of, load_substeps
 from mpm_nodes.kernels.weights import DRIFT_LIMIT
 from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
 
-__all__ = ["Program", "program_of"]
+__all__ = ["Program", "programs_of"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,20 @@ class Program:
     drift_limit: float
     lasting: bool
     grid_is_empty: tuple[bool, ...]
+
+
+def programs_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> tuple[Program, ...]:
+    """Plan a substep graph, or each of the candidates that it leaves to the solve to choose from; see `program_of`.
+
+    Raises:
+        GraphError: With everything that is wrong.
+    """
+    candidates = candidates_of(recipe)
+    if len(candidates) > 1:
+        _, problems = load_substeps(recipe)
+        if problems:
+            raise GraphError(problems)
+    return tuple(program_of(candidate, state_names, fuse) for candidate in candidates)
 
 
 def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program:

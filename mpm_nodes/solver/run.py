@@ -23,7 +23,6 @@ from mpm_nodes.data import (
     merge_materials,
 )
 from mpm_nodes.graph.plan import SubstepPlan
-from mpm_nodes.graph.substep_document import candidates_of
 from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.auto_steps import Choice, measure
@@ -32,7 +31,7 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import source_of
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.program import program_of
+from mpm_nodes.solver.program import programs_of
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
@@ -84,7 +83,7 @@ class SubstepSolver:
         self.dtype = np.dtype(dtype)
         laws = tuple(_bound(index, material, self.dtype) for index, material in enumerate(self.materials))
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
-        self.programs = tuple(program_of(recipe, state_names, fuse) for recipe in candidates_of(substeps))
+        self.programs = programs_of(substeps, state_names, fuse)
         self.choice: Choice | None = None
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
         users = {**{name: attribute for program in self.programs for name, attribute in program.unfused.user_attributes.items()},
