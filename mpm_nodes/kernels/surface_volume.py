@@ -33,7 +33,7 @@ MOST = 1.0
 """Longest displacement in all, outward or inward, in units of the particle spacing."""
 _LEAST_AREA = np.float32(0.02)
 _WIDEST = 2.6
-"""Width of a Gaussian in voxels that a leaf and its neighbours can hold to three widths."""
+"""Widest Gaussian of one pass, in voxels: the leaves beside a leaf hold three of its widths."""
 
 
 def match_volume(
