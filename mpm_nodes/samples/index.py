@@ -138,7 +138,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "twisted_sponge", "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
-            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 25, (13, 22, 25)), viscoelastic.twisted_sponge,
+            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 27, (13, 23, 27)), viscoelastic.twisted_sponge,
             sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
         ),
         Sample(
@@ -166,8 +166,8 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
-            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie, "points",
-            (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie,
+            "points", (1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
     )
