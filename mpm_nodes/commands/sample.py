@@ -161,7 +161,7 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     if args.size == "quick":
         return [*found, *sample.figures(shot)]
     paper = sample.paper
-    nth = int(found[1].measured > 2.0 * found[0].measured)  # a stream has its particles at the end
+    nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured
     found[nth] = Figure(found[nth].name, count, f"{paper.particles:,}", abs(count / paper.particles - 1.0) < 0.05)
     speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes

@@ -138,7 +138,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "twisted_sponge", "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
-            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 25, (13, 22, 25)), viscoelastic.twisted_sponge,
+            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 27, (13, 23, 27)), viscoelastic.twisted_sponge,
             sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
         ),
         Sample(

@@ -12,6 +12,7 @@ from mpm_nodes.graph import preflight
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
+from mpm_nodes.samples import measures
 from mpm_nodes.samples.index import SAMPLES, SIZES
 from mpm_nodes.samples.viscoelastic import (
     centreline,
@@ -19,6 +20,7 @@ from mpm_nodes.samples.viscoelastic import (
     hole_along_x,
     nearest_strangers,
     parted,
+    pieces,
     same_order,
     torn_apart,
     turns,
@@ -62,6 +64,16 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
 
 
 # ---------------------------------------------------------------- measures
+def test_pieces_are_those_of_the_dense_grid_and_may_lie_far_apart():
+    """Random matter falls into the same pieces as by flooding a dense grid; one particle a kilometre away is a piece more."""
+    points = np.random.default_rng(0).random((200, 3)) * [20.0, 10.0, 8.0]
+    dense, sparse = measures.pieces(points, 1.0), pieces(points, 1.0)
+    assert len(set(zip(dense, sparse, strict=True))) == dense.max() + 1 == sparse.max() + 1 > 10
+    assert np.bincount(sparse).tolist() == sorted(np.bincount(dense), reverse=True)
+    far = np.concatenate([lattice((8, 8, 8), 0.5), [[1000.0, 0.0, -1000.0]]])
+    assert np.bincount(pieces(far, 1.0)).tolist() == [512, 1]
+
+
 def test_parted_asks_whether_matter_reaches_from_end_to_end():
     """A bar hangs together; with a gap of two cells in it, it does not."""
     bar = lattice((4, 40, 4), 0.5)
