@@ -102,8 +102,11 @@ def _lies_in(volume, folder):
 
 def _reload(cache):
     """Let Blender read a cache file anew: frames have been added to it."""
-    with bpy.context.temp_override(edit_cachefile=cache):
-        bpy.ops.cachefile.reload()
+    try:
+        with bpy.context.temp_override(edit_cachefile=cache):
+            bpy.ops.cachefile.reload()
+    except RuntimeError as error:
+        raise CacheFault(f"{cache.filepath}: Blender cannot read it anew ({error})") from error
 
 
 def _span(volume, frames, offset):
