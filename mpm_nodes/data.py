@@ -454,6 +454,7 @@ class Material:
         label: What messages call it.
         tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
+        viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
     """
 
     law: str
@@ -462,6 +463,7 @@ class Material:
     label: str = ""
     tear_threshold: float | None = None
     recovery_time: float | None = None
+    viscosity: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -504,7 +506,8 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [[m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time] for m in self.materials]
+        materials = [[m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time, m.viscosity]
+                     for m in self.materials]
         return {"materials": materials, "spacing": self.spacing, "time": self.time}, dict(self.attributes)
 
     @classmethod

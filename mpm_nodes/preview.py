@@ -69,6 +69,7 @@ def render_cache(
     samples: int = 16,
     progress: Progress | None = None,
     show: str | None = None,
+    view: View | None = None,
 ) -> RenderResult:
     """Render frames of a cache to PNGs and put them on a contact sheet.
 
@@ -81,6 +82,7 @@ def render_cache(
         samples: Cycles samples a pixel.
         progress: Called with (frames done, frames wanted).
         show: "points" or "surface" where the cache holds both; the surface when None.
+        view: The camera; the stage's own when None, or one that shows everything.
 
     Raises:
         InputError: no cache there, or no such frame.
@@ -93,7 +95,7 @@ def render_cache(
         raise MpmNodesError(f"render: size {size[0]} x {size[1]} is out of range; give 16 to 16384 pixels a side")
     scene = open_scene(find_root(Path(cache_folder)))
     chosen = _frames(scene, frames)
-    camera = scene.view(chosen[0])
+    camera = view or scene.view(chosen[0])
     size = size or (WIDTH, max(16, round(WIDTH / (camera.aspect if camera else 4.0 / 3.0))))
     folder = Path(out) if out is not None else scene.path.parent / "preview"
     try:
@@ -103,13 +105,13 @@ def render_cache(
     message, used, images = "", "splat", []
     if engine != "splat":
         try:
-            images, used = _cycles(scene, chosen, folder, size, samples, show or "surface", progress), "cycles"
+            images, used = _cycles(scene, chosen, folder, size, samples, show or "surface", progress, view), "cycles"
         except EngineMissing as error:
             if engine == "cycles":
                 raise
             message = f"{error}; used the built-in splat renderer instead"
     if used == "splat":
-        images = _splat(scene, chosen, folder, size, show or "surface", progress)
+        images = _splat(scene, chosen, folder, size, show or "surface", progress, view)
     sheet = contact_sheet(images, [f"frame {frame}" for frame in chosen], folder / "contact_sheet.png")
     return RenderResult(tuple(images), sheet, used, message)
 
@@ -193,7 +195,13 @@ def _surroundings(scene: Scene, frames: Sequence[int], size: tuple[int, int], sh
 
 # ---------------------------------------------------------------- the built-in renderer
 def _splat(
-    scene: Scene, frames: Sequence[int], folder: Path, size: tuple[int, int], show: str, progress: Progress | None
+    scene: Scene,
+    frames: Sequence[int],
+    folder: Path,
+    size: tuple[int, int],
+    show: str,
+    progress: Progress | None,
+    given: View | None,
 ) -> list[Path]:
     from PIL import Image
 
@@ -202,7 +210,7 @@ def _splat(
     framed, ground, extent = _surroundings(scene, frames, size, show)
     images = []
     for done, frame in enumerate(frames):
-        picture = render_shapes(scene.shapes(frame, show), scene.view(frame) or framed, size, ground, extent)
+        picture = render_shapes(scene.shapes(frame, show), given or scene.view(frame) or framed, size, ground, extent)
         images.append(_save(Image.fromarray(picture), folder / f"frame.{frame:04d}.png"))
         if progress is not None:
             progress(done + 1, len(frames))
@@ -218,9 +226,11 @@ def _cycles(
     samples: int,
     show: str,
     progress: Progress | None,
+    given: View | None,
 ) -> list[Path]:
     """Render with Blender in a child process (it can crash or hang, and its USD library must not meet ours)."""
-    view, ground, extent = _surroundings(scene, frames, size, show)
+    framed, ground, extent = _surroundings(scene, frames, size, show)
+    view = given or framed
     names = {frame: str((folder / f"frame.{frame:04d}.png").absolute()) for frame in frames}
     for name in names.values():
         Path(name).unlink(missing_ok=True)
@@ -234,7 +244,7 @@ def _cycles(
         "ground": ground,
         "extent": extent,
         "camera": None
-        if scene.view(frames[0]) is not None
+        if given is None and scene.view(frames[0]) is not None
         else {name: getattr(view, name).tolist() for name in ("eye", "right", "up", "forward")} | {"focal": view.focal},
         "colours": _colours(scene, frames[0]),
     }

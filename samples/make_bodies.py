@@ -144,7 +144,7 @@ def toasted(inset: float) -> Distance:
 
 def write_bodies(target: Path) -> None:
     """Write the level sets."""
-    core, outer = toasted(0.004), toasted(0.0)
+    core, outer = toasted(0.0035), toasted(0.0)
     parts = [
         level_set("dollop", dollop(), (0.062, 0.088, 0.060), 2e-3, 1.85e-4),
         level_set("marshmallow", puck(0.026, 0.0245, 0.005), (0.032, 0.030, 0.032), 2e-3, 1.04e-4),

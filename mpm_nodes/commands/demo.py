@@ -7,6 +7,7 @@ import importlib.resources
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.render import show_progress
@@ -37,14 +38,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def contact_sheet(
-    folder: Path, args: argparse.Namespace, show: str | None = None, frames: Sequence[int] | None = None
+    folder: Path, args: argparse.Namespace, show: str | None = None, frames: Sequence[int] | None = None, **picture: Any
 ) -> Path | None:
     """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s)."""
     from mpm_nodes.preview import render_cache
 
     try:
         progress = show_progress if args.events == "console" else None
-        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, show=show).contact_sheet
+        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, show=show, **picture).contact_sheet
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

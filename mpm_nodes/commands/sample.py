@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.demo import contact_sheet
 
 STUDY_FRAMES = 21
 """A third of a second: impact, flight and second contact."""
+PAPER_MINUTES = 19.0
+"""Time for the three frames of a paper size, compiling included; a frame that is not done by then is timed by its substeps."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -27,7 +31,11 @@ def add(command: argparse.ArgumentParser) -> None:
         help="quick: minutes on two cores; paper: particles, grid and time step of the source, three frames of them",
     )  # fmt: skip
     command.add_argument(
-        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each rebounds"
+        "--study", action="store_true", help="spheres: cook it at two resolutions with three seeds and print whether each "
+        "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner",
+    )
+    command.add_argument(
+        "--minutes", type=float, metavar="N", help=f"end the cook after so long (default: {PAPER_MINUTES:g} for --size paper)"
     )
     cook.add_graph_options(command)
     cook.add_cook_options(command)
@@ -50,23 +58,52 @@ def run(args: argparse.Namespace) -> int:
         return study(sample, args)
     from mpm_nodes.samples.shot import Progress
 
-    progress = Progress()
+    minutes = args.minutes or (PAPER_MINUTES if args.size == "paper" else math.inf)
+    progress = Progress(60.0 * minutes)
     out = args.out or Path("out") / sample.name
     packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
     with importlib.resources.as_file(packaged) as path:
         graph = sized(cook.load(path, ()), sample, args.size, args.overrides)
         again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
         again += "".join(f" --set {text}" for text in args.overrides)
-        result = cook.cook(graph, args, out, f"{again} --resume", progress)
-    chosen = sample.sheet if args.size == "quick" and set(sample.sheet) <= set(result.frames) else ()
-    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None)
+        result = cooked(graph, args, out, f"{again} --resume", progress)
+    wanted = sample.sheet if args.size == "quick" else sample.paper.sheet
+    chosen = wanted if set(wanted) <= set(result.frames) else ()
+    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None, **picture_of(sample))
     shot = shot_of(result, graph, progress)
     found = figures_of(shot, sample, args)
     record = write_figures(result.revision_folder, sample, args, found, progress)
     print_figures(f"{sample.name} ({args.size}), {sample.source}", found)
+    print_frames(progress)
     print_stages(progress)
     cook.print_written(result, args, also=[path for path in (sheet, record) if path])
     return 0
+
+
+def cooked(graph: Any, args: argparse.Namespace, out: Path, resume: str, progress: Any) -> Any:
+    """Return what was cooked until the end, or until the time was over.
+
+    Raises:
+        InputError: The time was over before a frame was solved.
+        Cancelled: Somebody else ended the cook.
+    """
+    from mpm_nodes.data import Cancelled, InputError
+
+    try:
+        return cook.cook(graph, args, out, resume, progress)
+    except Cancelled:
+        if progress.cut is None:
+            raise
+        if len(progress.done) < 2:
+            frame, substeps, seconds = progress.cut
+            raise InputError(f"--minutes: frame {frame} was not done after {progress.limit / 60:g} min ({substeps:,} substeps in "
+                             f"{seconds:.0f} s); give more, or raise {graph_cell(graph)}") from None
+        return progress.left_behind()
+
+
+def graph_cell(graph: Any) -> str:
+    """Return the setting that makes a cook coarser, with its value."""
+    return f"settings.cell_size = {graph.settings.cell_size:g} m"
 
 
 def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
@@ -99,6 +136,14 @@ def remove(graph: Any, name: str) -> None:
                 del entry.inputs[port]
 
 
+def picture_of(sample: Any) -> dict[str, Any]:
+    """Return size and camera of a sample's pictures, where it has its own."""
+    from mpm_nodes.preview_scene import look
+
+    camera = sample.camera
+    return {} if camera is None else {"size": camera.size, "view": look(np.array(camera.eye), camera.target, camera.focal)}
+
+
 def shot_of(result: Any, graph: Any, progress: Any) -> Any:
     """Return the cooked sample for its figures."""
     from mpm_nodes.preview import find_root
@@ -115,10 +160,12 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     found = common_figures(shot)
     if args.size == "quick":
         return [*found, *sample.figures(shot)]
-    paper, begin = sample.paper, found[0].measured
-    found[0] = Figure(found[0].name, begin, f"{paper.particles:,}", abs(begin / paper.particles - 1.0) < 0.05)
-    speed = found[-1]
-    found[-1] = Figure(speed.name, speed.measured, f"{60.0 * paper.minutes:g} s on 8 cores", speed.measured < 60.0 * paper.minutes)
+    paper = sample.paper
+    nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
+    count = found[nth].measured
+    found[nth] = Figure(found[nth].name, count, f"{paper.particles:,}", abs(count / paper.particles - 1.0) < 0.05)
+    speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
+    found[-1] = Figure("seconds for 1/30 s, solve", speed, f"{stated:g} s a frame on {paper.machine}", speed < stated)
     return found
 
 
@@ -130,6 +177,20 @@ def print_figures(title: str, found: Sequence[Any]) -> None:
     print(title)
     for row in (("figure", "measured", "must show", ""), *rows):
         print(f"  {row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:{widths[2]}}  {row[3]}".rstrip())
+
+
+def print_frames(progress: Any) -> None:
+    """Print the seconds of the solve in each frame; of many frames the first, the last and the longest."""
+    frames = sorted(progress.seconds)
+    shown = frames if len(frames) <= 6 else sorted({frames[0], frames[-1], max(frames, key=progress.seconds.__getitem__)})
+    for frame in shown:
+        note = ", compiling included" if frame == frames[0] else ""
+        print(f"frame {frame}: {progress.substeps.get(frame, 0):,} substeps in {progress.seconds[frame]:.1f} s{note}")
+    if progress.cut is not None:
+        frame, substeps, seconds = progress.cut
+        whole = progress.substeps[frames[-1]] if frames else substeps
+        print(f"frame {frame}: ended after {substeps:,} substeps and {seconds:.1f} s, the {progress.limit / 60:g} min being over; "
+              f"at this pace {whole:,} take {seconds * whole / max(substeps, 1):.0f} s")
 
 
 def print_stages(progress: Any) -> None:
@@ -172,15 +233,23 @@ def write_figures(folder: Path, sample: Any, args: argparse.Namespace, found: Se
     return path
 
 
-# ---------------------------------------------------------------- the study of the spheres
+# ---------------------------------------------------------------- studies
 def study(sample: Any, args: argparse.Namespace) -> int:
-    """Cook the spheres at two resolutions with three seeds each; print the gap under each sphere after its impact."""
+    """Compare preconditioners, or cook the spheres at two resolutions with three seeds each and print the gap under each."""
     from mpm_nodes.data import InputError
     from mpm_nodes.samples.figures import bottoms, rebound
     from mpm_nodes.samples.shot import Figure
 
+    if sample.name == "sponge_bullet":
+        from mpm_nodes.samples.preconditioner_study import compare
+
+        packaged = importlib.resources.files("mpm_nodes") / "samples" / f"{sample.name}.json"
+        with importlib.resources.as_file(packaged) as path:
+            found = compare(sized(cook.load(path, ()), sample, args.size, args.overrides))
+        print_figures("sponge_bullet: what the preconditioner saves", found)
+        return 0
     if sample.name != "spheres":
-        raise InputError(f"--study: is for the sample 'spheres', and this is '{sample.name}'; leave it out")
+        raise InputError(f"--study: is for the samples 'spheres' and 'sponge_bullet', and this is '{sample.name}'; leave it out")
     found = []
     for factor in (1.0, 1.25):
         for seed in (1, 2, 3):

@@ -18,14 +18,21 @@ def add(command: argparse.ArgumentParser) -> None:
     speed = command.add_mutually_exclusive_group()
     speed.add_argument("--fast", action="store_true", help="only checks that take seconds")
     speed.add_argument("--all", action="store_true", help="every check, also those that take minutes")
+    command.add_argument("--law", metavar="LAW", help="check this law instead: its id, or the Python file of a law of your own")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the records as a JSON list")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the checks; 1 when one fails."""
     from mpm_nodes import verification
+    from mpm_nodes.graph import registry
 
-    records = [_as_dict(record) for record in verification.run(args.names, fast=args.fast or None, all=args.all)]
+    if args.law:
+        registry.default()  # files on MPM_NODES_PATH may register laws
+        found = verification.run_law(args.law)
+    else:
+        found = verification.run(args.names, fast=args.fast or None, all=args.all)
+    records = [_as_dict(record) for record in found]
     print(table(records))
     if args.json:
         from mpm_nodes.graph.transaction import writing

@@ -33,11 +33,13 @@ class Substeps:
         declarations: What each stage is.
         knobs: Raw values of each stage's knobs.
         wires: By stage and port, the (stage, domain) of each source; stage "" is the state as the substep begins.
+        others: Further candidates, which the solve chooses from.
     """
 
     declarations: dict[str, StageDeclaration] = field(default_factory=dict)
     knobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     wires: dict[str, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
+    others: tuple[Substeps, ...] = ()
 
     def identity(self, fact: Callable[[Knob, Any], Any]) -> dict[str, str]:
         """Return what each stage is, names left out; `fact` says what of a knob's raw value counts."""
@@ -56,7 +58,7 @@ class Substeps:
 
     def signature(self, fact: Callable[[Knob, Any], Any]) -> str:
         """Return a digest of the whole substep graph, names left out."""
-        return order.digest(*sorted(self.ordered(fact).hashes.values()))
+        return order.digest(*sorted(self.ordered(fact).hashes.values()), *(other.signature(fact) for other in self.others))
 
 
 def raw_fact(knob: Knob, raw: Any) -> Any:
@@ -64,6 +66,26 @@ def raw_fact(knob: Knob, raw: Any) -> Any:
     if keys.is_keyed(raw):
         return {"keys": [[float(frame), to_json(knob.convert(value)), mode] for frame, value, mode in raw["keys"]]}
     return to_json(knob.convert(raw))
+
+
+def candidates_of(value: Any, registry: Registry | None = None) -> tuple[Any, ...]:
+    """Return the substep graphs that a `substeps` value leaves to the solve to choose from: one, but for presets with candidates.
+
+    Settings beside such a preset go to every candidate that has a parameter or stage of that name.
+    """
+    name = value.get("preset") if isinstance(value, Mapping) else value
+    presets = (registry or registries.default()).presets
+    raw = strict_json.read(presets[name]) if isinstance(name, str) and name in presets else {}
+    if "candidates" not in raw:
+        return (value,)
+    settings = value.get("set", {}) if isinstance(value, Mapping) else {}
+    found = []
+    for candidate in raw["candidates"]:
+        file = strict_json.read(presets[candidate])
+        known = {*file.get("parameters", {}), *file["nodes"]}
+        found.append({"preset": candidate,
+                      "set": {key: setting for key, setting in settings.items() if key.split(".")[0] in known}})
+    return tuple(found)
 
 
 def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substeps, list[Problem]]:
@@ -74,6 +96,9 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
     """
     registry = registry or registries.default()
     problems: list[Problem] = []
+    candidates = candidates_of(value, registry)
+    if len(candidates) > 1:
+        return _first_of(value, candidates, registry)
     try:
         raw, settings = _document_of(value, registry, problems)
         if problems:
@@ -108,6 +133,19 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
     if not problems:
         _bypass(substeps, [name for name, entry in entries.items() if entry.bypass])
     return substeps, problems
+
+
+def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tuple[Substeps, list[Problem]]:
+    """Resolve every candidate of a preset; return the first, and everything that is wrong with any."""
+    loaded = [load_substeps(candidate, registry) for candidate in candidates]
+    problems = [problem for _, found in loaded for problem in found]
+    settings = value.get("set", {}) if isinstance(value, Mapping) else {}
+    taken = {name for candidate in candidates for name in candidate["set"]}
+    problems += [Problem(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
+                 for name in settings if name not in taken]
+    first = loaded[0][0]
+    first.others = tuple(other for other, _ in loaded[1:])
+    return first, problems
 
 
 def _document_of(value: Any, registry: Registry, problems: list[Problem]) -> tuple[Any, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -78,6 +79,7 @@ def build(folder: Path, spec: Mapping[str, Any] | None = None) -> Path:
                 archive.writestr(entry, content)
         os.replace(part, path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
         raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder with --out") from error
     return path

@@ -13,7 +13,8 @@ types                                   what wires carry: id, label, doc, colour
 nodes                                   id, label, version, category, doc, builtin, inputs, outputs, knobs, time_dependent,
                                         sequential
 stages                                  the same for substep graphs; inputs say what is read and written; `sets` is ["dt"] or []
-presets                                 name, label, doc and the whole document of every substep graph that ships
+presets                                 name, label, doc and the whole document of every substep graph that ships; `candidates`
+                                        names those that a preset without stages chooses from while it runs
 materials                               the entries of the node material_library with their numbers
 attributes                              particle attributes: name, doc, unit, shape, usd, houdini
 cook                                    command lines, exit codes and event kinds of the program
@@ -92,6 +93,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "stages": ("Seconds of each stage in a frame of a solve.", ("frame", "seconds", "stages")),
     "removed": ("Particles that left the solve in a frame.", ("frame", "particles", "mass", "momentum")),
     "resampling": ("What resampling did in a frame.", ("frame", "calls", "inserted", "merged", "discarded", "centre_shift")),
+    "choice": ("Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
+               ("frame", "chosen", "dt", "cost")),
+    "implicit": ("What the implicit substeps of a frame took.",
+                 ("frame", "substeps", "newton", "krylov", "halved", "shortened", "residual", "decrease", "reason")),
     "inside_collider": ("Particles are inside a collider.", ("frame", "collider", "particles", "depth")),
     "frame_done": (
         "A frame is committed; its files are whole.",
@@ -249,8 +254,8 @@ def _listed(names: Iterable[str]) -> str:
 # ---------------------------------------------------------------- presets and the program
 def _presets(registry: Registry) -> list[dict[str, Any]]:
     files = {name: strict_json.read(path) for name, path in sorted(registry.presets.items())}
-    return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", ""), "document": file}
-            for name, file in files.items()]
+    return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", ""), "document": file,
+             "candidates": list(file.get("candidates", []))} for name, file in files.items()]
 
 
 def _cook() -> dict[str, Any]:
@@ -260,6 +265,7 @@ def _cook() -> dict[str, Any]:
         "module": "mpm_nodes.cli",
         "check_environment": ["--version"],
         "validate": ["validate", "{graph}", "--json"],
+        "upgrade": ["upgrade", "{graph}"],
         "cook": ["cook", "{graph}", "--out", "{out}", "--events", "jsonl"],
         "frames": ["--frames", "{first}-{last}"],
         "resume": ["--resume"],

@@ -33,7 +33,7 @@ MOST = 1.0
 """Longest displacement in all, outward or inward, in units of the particle spacing."""
 _LEAST_AREA = np.float32(0.02)
 _WIDEST = 2.6
-"""Width of a Gaussian in voxels that a leaf and its neighbours can hold to three widths."""
+"""Widest Gaussian of one pass, in voxels: the leaves beside a leaf hold three of its widths."""
 
 
 def match_volume(
@@ -69,10 +69,11 @@ def match_volume(
     weights, passes = _gaussian(max(spread / voxel_size, 0.8))
     limit, shift = np.float32(most / voxel_size), np.float32(offset / voxel_size)
     moved = np.zeros_like(start)
+    everywhere, wanted = np.arange(len(rows)), np.flatnonzero(near[rows])
     for _ in range(STEPS):
         fields = _lacking(start, moved, filled, np.float32(1.0 / voxel_size), shift)
-        for _ in range(passes):
-            fields = _blur(fields, beside, weights)
+        for left in range(passes, 0, -1):
+            fields = _blur(fields, beside, weights, wanted if left == 1 else everywhere)
         moved = np.clip(moved + fields[0] / np.maximum(fields[1], _LEAST_AREA), -limit, limit)
     result = values.copy()
     result[rows] = np.where(np.abs(start) < band, start - moved * np.float32(voxel_size), start)
@@ -104,11 +105,12 @@ def _lacking(phi, moved, filled, per_voxel, shift):
 
 
 @kernel(parallel=True)
-def _blur(fields, neighbours, weights):
-    """Convolve fields, shape (m, leaves, 8, 8, 8), with the weights along each axis; missing leaves are zero."""
-    result = np.empty(fields.shape, np.float32)
+def _blur(fields, neighbours, weights, wanted):
+    """Convolve fields, shape (m, leaves, 8, 8, 8), with the weights along each axis on wanted leaves; missing leaves are zero."""
+    result = np.zeros(fields.shape, np.float32)
     wide = LEAF + len(weights) - 1
-    for leaf in numba.prange(fields.shape[1]):
+    for place in numba.prange(len(wanted)):
+        leaf = wanted[place]
         # flat, so that all but the last convolution run over long rows
         block = np.empty(wide * wide * wide, np.float32)
         across = np.empty(LEAF * wide * wide, np.float32)

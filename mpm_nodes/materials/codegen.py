@@ -33,6 +33,7 @@ from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.fused_loops import LOCAL_ROWS, fused_source
 from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.tearing_loops import TEARING_LOOPS, tearing_source
+from mpm_nodes.materials.viscosity_loops import viscosity_call, viscosity_source
 
 __all__ = ["LawKernels", "law_kernels"]
 
@@ -66,7 +67,8 @@ class LawKernels:
         store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians, changed)`: positive parts of the
             particles' own 9 x 9 Hessians, and how many of each segment were not positive.
 
-    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law.
+    `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law. One number more,
+    `coeffs[len(law.names)]`, is the viscosity [Pa s] of the material itself: `stress` and the scatters add it (`viscosity_loops`).
     """
 
     law: Law
@@ -133,6 +135,7 @@ from mpm_nodes.kernels.node_blocks import scatter_blocks
 from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.scatter import scatter_run
 from mpm_nodes.kernels.tiles import SCRATCH, SECOND_TILE, add_tile, load_change_tile, load_tile, prefetch_tile
+from mpm_nodes.materials import newtonian_viscosity
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))
@@ -158,8 +161,9 @@ def stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shif
 
 @part
 def stress_block(k, {state_names}, velocity_gradient, scale, tau, stride, segments, coeffs, dt):
-    stress_in({state_names}, velocity_gradient, scale, tau, stride, np.int64(0), stride, segments[k, 0], segments[k, 1],
-              np.int64(0), coeffs, dt)
+    start, end, tau_stride, tau_shift = segments[k, 0], segments[k, 1], stride, np.int64(0)
+    stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, np.int64(0), coeffs, dt)
+    {add_viscosity}
 
 
 @kernel(fastmath=False)
@@ -281,17 +285,21 @@ def _source(found: Law) -> str:
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]),
         "load_gradient": _tuple([f"load(velocity_gradient, {row} * L_stride + L_shift + i)" for row in range(9)]),
         "stress": _lines(_stress_lines(found)),
+        "volume_ratio": _volume_ratio(found),
+        "viscosity": len(found.names),
     }
+    pieces["add_viscosity"] = viscosity_call(pieces)
     for store, tail in (("store", ""), ("store_first", ", end - i")):
         pieces[f"{store}_stress"] = _lines(
             [f"{store}(tau, {row} * tau_stride + tau_shift + i, p[{row}]{tail})" for row in range(6)], 12)
         pieces[f"{store}_state"] = _lines(
             [line for index, name in enumerate(found.state)
              for line in _stores(store, name, f"new[{index}]", ATTRIBUTES[name].rows, tail)], 12)
-    parts = [_HEAD, _STRESS, _ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
+    parts = [_ADVANCE, *([_PROJECT] if found.function("project") else []), _LIMITS]
     tears = found.function("left_strain") is not None
-    return "\n".join([*(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
-                      fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
+    return "\n".join([_HEAD.format(**pieces), viscosity_source(pieces), _STRESS.format(**pieces),
+                       *(part.format(**pieces) for part in parts), *([tearing_source(pieces)] if tears else []),
+                       fused_source(found.function("project") is not None, pieces, tears), implicit_source(pieces)])
 
 
 def _stress_lines(found: Law) -> list[str]:
@@ -301,6 +309,13 @@ def _stress_lines(found: Law) -> list[str]:
     if found.function("viscous_stress"):
         lines += [f"L = {_load('velocity_gradient', 9)}", "T = mat3.add(T, law.viscous_stress(state, L, c))"]
     return lines
+
+
+def _volume_ratio(found: Law) -> str:
+    """Return the expression of J; laws that know no volume get no viscosity (`law_of` refuses it)."""
+    if found.function("volume_ratio"):
+        return "law.volume_ratio(state)"
+    return "law.left_strain(state)[0]" if found.function("left_strain") else "const(x, 1.0)"
 
 
 def _row(index: int) -> str:

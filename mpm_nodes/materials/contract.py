@@ -22,6 +22,8 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
 | `kirchhoff(state, coeffs)` | optional: T at A = 0 and dt = 0, where that is cheaper than `stress`; explicit steps use it |
 | `left_strain(state)` | optional: J and the unimodular elastic left Cauchy-Green tensor: the law can tear and recover |
+| `volume_ratio(state)` | optional: current over undeformed volume, where that is not the J of `left_strain`; its materials \
+may have a viscosity |
 
 `state` holds one entry per name in STATE: nine values, row-major, for a matrix, six (xx xy xz yy yz zz) for a symmetric one,
 one value for a scalar. `coeffs` holds
@@ -65,6 +67,7 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "viscous_stress": ("state", "L", "coeffs"),
     "kirchhoff": ("state", "coeffs"),
     "left_strain": ("state",),
+    "volume_ratio": ("state",),
 }
 """Functions that a law may have."""
 
@@ -161,12 +164,17 @@ def law(name: str) -> Law:
 
 
 def law_of(material: Material) -> tuple[Law, np.ndarray]:
-    """Return the law of a material and its coefficients, checked."""
-    found = law(material.law)
+    """Return the law of a material and its coefficients, checked; kernels take the material's viscosity behind them."""
+    found, where = law(material.law), f"material {material.label or material.law}"
+    viscosity = material.viscosity
+    if not (math.isfinite(viscosity) and viscosity >= 0.0):
+        raise LawError(f"{where}: viscosity = {viscosity:g} Pa s is out of range; give a value >= 0")
+    if viscosity > 0.0 and not (found.function("volume_ratio") or found.function("left_strain")):
+        raise LawError(f"{where}: law {found.id} knows no volume and takes no viscosity; write def volume_ratio(state)")
     try:
         return found, found.coefficients(material.params, material.density)
     except LawError as error:
-        raise LawError(f"material {material.label or material.law}: {error}") from None
+        raise LawError(f"{where}: {error}") from None
 
 
 def register_law(module: ModuleType) -> Law:

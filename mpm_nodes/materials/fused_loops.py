@@ -27,6 +27,7 @@ def scatter_{name}_block(k, first, last, {state_names}, velocity_gradient, scale
     tau_stride, tau_shift = (local, thread * ROWS * local - start) if local > 0 else (stride, 0)
     {detect}
     stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, ahead, coeffs, dt)
+    {add_viscosity}
     {limit}
     {scatter}
 
@@ -97,7 +98,7 @@ def fused_source(projects: bool, pieces: Mapping[str, str], tears: bool = False)
 
     Args:
         projects: Whether the law has a return map.
-        pieces: What `codegen` knows of the law; "state_names" is used.
+        pieces: What `codegen` knows of the law; "state_names" and "add_viscosity" are used.
         tears: Whether the law has an elastic strain, and with it the loops of `tearing_loops`.
     """
     names = pieces["state_names"]
@@ -106,18 +107,20 @@ def fused_source(projects: bool, pieces: Mapping[str, str], tears: bool = False)
     for scatter_stages, gather_stages in ((NO_SCATTER_STAGES, NO_GATHER_STAGES),
                                           (scatter_stages_of(names, tears), gather_stages_of(names, tears))):
         loops += [
-            _scatter(names, "with_forces", "affine, ", "", _WITH_FORCES, scatter_stages),
-            _scatter(names, "apart", "affine, ", ", force", _APART, scatter_stages),
-            _scatter(names, "apart_flip", "", ", force", _APART, scatter_stages),
+            _scatter(pieces, "with_forces", "affine, ", "", _WITH_FORCES, scatter_stages),
+            _scatter(pieces, "apart", "affine, ", ", force", _APART, scatter_stages),
+            _scatter(pieces, "apart_flip", "", ", force", _APART, scatter_stages),
             _gather(names, project, False, gather_stages),
             _gather(names, project, True, gather_stages),
         ]
     return "\n".join(loops)
 
 
-def _scatter(state_names: str, name: str, affine: str, force: str, lines: tuple[str, ...], stages: Mapping[str, str]) -> str:
+def _scatter(pieces: Mapping[str, str], name: str, affine: str, force: str, lines: tuple[str, ...],
+             stages: Mapping[str, str]) -> str:
     calls = ("\n" + 4 * " ").join(lines).replace("{affine_or_none}", "affine" if affine else "None")
-    return _SCATTER.format(state_names=state_names, name=name + stages["suffix"], affine=affine, force=force, scatter=calls,
+    return _SCATTER.format(name=name + stages["suffix"], affine=affine, force=force, scatter=calls,
+                           **{key: pieces[key] for key in ("state_names", "add_viscosity")},
                            **{key: stages[key] for key in ("tear_arguments", "detect", "limit")})
 
 

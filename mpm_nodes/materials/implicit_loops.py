@@ -9,6 +9,8 @@
 
     Phi = sum V0 psi(dt L),   f_i = - sum V0 T grad w_i,   (dt^2 Phi'' d)_i = dt^2 sum V0 dT(A; Q) grad w_i       (R15, C21 eq. 14)
 
+A material's own viscosity is a further term over the same points, so it is evaluated in the same pass.
+
 Each is one loop over blocks: gather a gradient, evaluate, scatter, while the block's particles and nodes are in the cache. L stays
 in the particles' `velocity_gradient`; stress and its differential live in a scratch of each thread. Energies are evaluated and
 summed in double precision in either float type: a line search compares differences far below their own size.
@@ -24,8 +26,15 @@ IMPLICIT_LOOPS = ("evaluate_trial", "apply_hessian", "add_node_blocks", "store_l
 
 _SOURCE = '''
 @inline
+def viscosity_of(coeffs):
+    """Return the material's own viscosity [Pa s]; callers who leave that term out give the law's coefficients alone."""
+    return coeffs[{viscosity}] if coeffs.size > {viscosity} else 0.0
+
+
+@inline
 def energy_in({state_names}, velocity_gradient, scale, volume, stride, start, end, coeffs, dt, sums, k):
     """Write the energy and the number of particles out of the law's domain to row k of `sums`."""
+    mu_v = viscosity_of(coeffs)
     zero = const(to_double(load(volume, start)), 0.0)
     one, huge = const(zero, 1.0), const(zero, 1e300)
     total, broken = zero, zero
@@ -35,6 +44,8 @@ def energy_in({state_names}, velocity_gradient, scale, volume, stride, start, en
         step = broadcast(x, dt)
         A = mat3.scale({load_gradient_double}, step)
         psi = law.energy(state, A, c, step)
+        if mu_v > 0.0:
+            psi = psi + newtonian_viscosity.energy({volume_ratio}, A, broadcast(x, mu_v), step)
         good = both(law.feasible(state, A, c, step), absolute(psi) < huge)
         inside = lane_index(x) < broadcast(x, end - i)
         total = total + select(both(inside, good), to_double(load(volume, i)) * psi, zero)
@@ -44,23 +55,30 @@ def energy_in({state_names}, velocity_gradient, scale, volume, stride, start, en
 
 @inline
 def trial_stress_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, coeffs, dt):
+    mu_v = viscosity_of(coeffs)
     for i in range(start, end, 16):
         {load_state}
         {load_coeffs}
         step = broadcast(x, dt)
-        T = law.stress(state, mat3.scale({load_own_gradient}, step), c, step)
+        A = mat3.scale({load_own_gradient}, step)
+        T = law.stress(state, A, c, step)
+        if mu_v > 0.0:
+            T = mat3.add(T, newtonian_viscosity.stress({volume_ratio}, A, broadcast(x, mu_v), step))
         {store_matrix}
 
 
 @inline
 def differential_in({state_names}, velocity_gradient, scale, tau, tau_stride, tau_shift, stride, start, end, coeffs, dt):
     """Replace the rows of Q in `tau` by those of dT."""
+    mu_v = viscosity_of(coeffs)
     for i in range(start, end, 16):
         {load_state}
         {load_coeffs}
         step = broadcast(x, dt)
-        Q = {load_direction}
-        T = law.stress_differential(state, mat3.scale({load_own_gradient}, step), Q, c, step)
+        Q, A = {load_direction}, mat3.scale({load_own_gradient}, step)
+        T = law.stress_differential(state, A, Q, c, step)
+        if mu_v > 0.0:
+            T = mat3.add(T, newtonian_viscosity.stress_differential({volume_ratio}, A, Q, broadcast(x, mu_v), step))
         {store_matrix}
 
 
@@ -120,6 +138,7 @@ def apply_hessian({state_names}, velocity_gradient, scale, local, local_stride, 
 def blocks_in({state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume, cell_size, start, end, coeffs,
               dt, tile_slot, q, units, response, blocks):
     """Add what particles start .. end-1 give to their nodes: `response` takes dt^2 V0 dT of sixteen for the nine unit gradients."""
+    mu_v = viscosity_of(coeffs)
     for i in range(start, end, 16):
         {load_state}
         {load_coeffs}
@@ -127,7 +146,11 @@ def blocks_in({state_names}, velocity_gradient, scale, stencil, offset, stride, 
         A = mat3.scale({load_own_gradient}, step)
         weight = load(volume, i) * step * step
         for e in range(9):
-            T = mat3.scale(law.stress_differential(state, A, {load_unit}, c, step), weight)
+            Q = {load_unit}
+            T = law.stress_differential(state, A, Q, c, step)
+            if mu_v > 0.0:
+                T = mat3.add(T, newtonian_viscosity.stress_differential({volume_ratio}, A, Q, broadcast(x, mu_v), step))
+            T = mat3.scale(T, weight)
             {store_response}
         scatter_blocks(stencil, offset, stride, shift, unit, 1.0 / cell_size, response, i, min(i + 16, end), tile_slot, q, blocks)
 
@@ -154,6 +177,7 @@ def add_node_blocks({state_names}, velocity_gradient, scale, stencil, offset, st
 def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed):
     response, work = np.empty(81 * 16, velocity_gradient.dtype), np.empty(324)
     start, end = segments[k, 0], segments[k, 1]
+    mu_v = viscosity_of(coeffs)
     changed[k] = 0
     for i in range(start, end, 16):
         {load_state}
@@ -161,7 +185,10 @@ def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, strid
         step = broadcast(x, dt)
         A = mat3.scale({load_own_gradient}, step)
         for e in range(9):
-            T = law.stress_differential(state, A, {load_unit}, c, step)
+            Q = {load_unit}
+            T = law.stress_differential(state, A, Q, c, step)
+            if mu_v > 0.0:
+                T = mat3.add(T, newtonian_viscosity.stress_differential({volume_ratio}, A, Q, broadcast(x, mu_v), step))
             {store_response}
         changed[k] += store_positive(response, i, min(i + 16, end), hessians, stride, work)
 

@@ -25,6 +25,7 @@ class Entry:
         source: Where the numbers come from.
         tear_threshold: Plastic distortion above which it tears; None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; None: it never is.
+        viscosity: Newtonian viscosity beside the law's own [Pa s].
     """
 
     label: str
@@ -34,6 +35,17 @@ class Entry:
     source: str
     tear_threshold: float | None = None
     recovery_time: float | None = None
+    viscosity: float = 0.0
+
+
+def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: float, relaxation_time: float) -> Entry:
+    """Return a row of R15 Table 1, which prints no units: read as g/cm^3, dm and s, so that stresses are in 10 Pa.
+
+    Lengths of its Table 2 are decimetres then: a sponge of 0.9 m, a foam of 5 cm, a pie of 8 cm.
+    """
+    params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
+    return Entry(label, "oldroyd_b", params, 1000.0 * density, "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s)",
+                 viscosity=10.0 * viscosity)
 
 
 def _foam(label: str, density: float, bulk: float, shear: float, yield_stress: float, consistency: float, flow_index: float,
@@ -78,6 +90,14 @@ LIBRARY: dict[str, Entry] = {
     "pie": _foam("Pie", 275.0, 109.0, 1.6, 120.0, 5.0, 0.27, 10.0, 0.3),
     "oobleck": _foam("Oobleck", 1000.0, 109.0, 11.2, 0.1, 10.0, 2.8, 1.0, 0.3),
     "viscoplastic": _foam("Viscoplastic", 1000.0, 109.0, 11.2, 0.1, 10.0, 1.0, 1.0, 0.3),
+    "sponge_twist": _viscoelastic("Sponge, Twisted", 2.0, 3.6e2, 1.4e3, 0.0, 50.0),
+    "sponge_shoot": _viscoelastic("Sponge, Shot", 1.0, 3.6e2, 1.4e3, 0.0, 50.0),
+    "shaving_foam_stream": _viscoelastic("Shaving Foam Stream", 0.2, 5.0, 50.0, 1e-4, 0.5),
+    "toothpaste": _viscoelastic("Toothpaste", 1.0, 0.839, 8.39, 1e-1, 0.4),
+    "viennetta": _viscoelastic("Viennetta Ice Cream", 1.0, 1.0, 10.0, 5e-5, 0.1),
+    "pie_cream": _viscoelastic("Pie Cream", 0.2, 5.0, 50.0, 1e-7, 1e-4),
+    "pie_crust": _viscoelastic("Pie Crust", 0.5, 5e5, 4e6, 1e-8, 1e30),
+    "pie_crust_scored": _viscoelastic("Pie Crust, Scored", 0.5, 5.0, 10.0, 1e-5, 1.0),
 }
 """Named parameter sets by id."""
 
@@ -91,4 +111,5 @@ def named_material(name: str) -> Material:
     if name not in LIBRARY:
         raise MpmNodesError(f"material {name!r}: not in the library; choose one of {', '.join(LIBRARY)}")
     entry = LIBRARY[name]
-    return Material(entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time)
+    return Material(entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time,
+                    entry.viscosity)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import any_lane, const, maximum, select, sqrt
+from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.parameters import Liquid as Params
 
 STATE = ("volume_change",)
@@ -37,8 +38,7 @@ def energy(state, A, coeffs, dt):
     e = state[0]
     J_n = const(e, 1.0) + e
     x = e + J_n * mat3.trace(A)
-    D = mat3.symmetric(A)
-    return const(e, 0.5) * coeffs[0] * x * x + coeffs[2] * J_n * mat3.double_dot(D, D) / dt
+    return const(e, 0.5) * coeffs[0] * x * x + newtonian_viscosity.energy(J_n, A, coeffs[2], dt)
 
 
 @inline
@@ -46,8 +46,7 @@ def stress(state, A, coeffs, dt):
     """Return T = dpsi/dA [Pa]; the viscous part takes its strain rate from A / dt."""
     e = state[0]
     J_n = const(e, 1.0) + e
-    D = mat3.scale(mat3.symmetric(A), (coeffs[2] + coeffs[2]) * J_n / dt)
-    return mat3.add_diagonal(D, coeffs[0] * (e + J_n * mat3.trace(A)) * J_n)
+    return mat3.add_diagonal(newtonian_viscosity.stress(J_n, A, coeffs[2], dt), coeffs[0] * (e + J_n * mat3.trace(A)) * J_n)
 
 
 @inline
@@ -62,7 +61,7 @@ def kirchhoff(state, coeffs):
 def viscous_stress(state, L, coeffs):
     """Return the viscous Kirchhoff stress [Pa] of the velocity gradient L [1/s]: for explicit steps, where A = 0."""
     e = state[0]
-    return mat3.scale(mat3.symmetric(L), (coeffs[2] + coeffs[2]) * (const(e, 1.0) + e))
+    return newtonian_viscosity.stress_of_flow(const(e, 1.0) + e, L, coeffs[2])
 
 
 @inline
@@ -70,7 +69,7 @@ def stress_differential(state, A, dA, coeffs, dt):
     """Return the derivative of T along dA [Pa]."""
     e = state[0]
     J_n = const(e, 1.0) + e
-    dT = mat3.scale(mat3.symmetric(dA), (coeffs[2] + coeffs[2]) * J_n / dt)
+    dT = newtonian_viscosity.stress_differential(J_n, A, dA, coeffs[2], dt)
     return mat3.add_diagonal(dT, coeffs[0] * J_n * J_n * mat3.trace(dA))
 
 
@@ -108,3 +107,9 @@ def wave_speed(state, coeffs):
     e = state[0]
     one = const(e, 1.0)
     return maximum(one, one + e) * sqrt(coeffs[0] / coeffs[1])
+
+
+@inline
+def volume_ratio(state):
+    """Return J."""
+    return const(state[0], 1.0) + state[0]

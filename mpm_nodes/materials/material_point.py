@@ -37,7 +37,7 @@ def call_law(
     Args:
         law_id: Id of the law ("snow").
         function: "energy", "stress", "stress_differential", "advance", "project", "feasible", "wave_speed",
-            "viscous_stress", "kirchhoff" or "left_strain".
+            "viscous_stress", "kirchhoff", "left_strain" or "volume_ratio".
         state: State by attribute name, shapes (n, *attribute shape); what is missing is at rest.
         A: Incremental displacement gradient dt grad v, shape (n, 3, 3); zero by default.
         dA: Direction of the derivative, shape (n, 3, 3); zero by default.

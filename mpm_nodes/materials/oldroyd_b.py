@@ -19,12 +19,15 @@
 R15 writes Wi for t_r, and dt / t_r for theta, which overshoots where dt > t_r. Everything is computed from differences to the unit
 (X = S - I, N = H - I, W = I - Y = Y A^T): strains of small steps keep their digits in single precision. Explicit steps take the
 Kirchhoff stress of the state itself, T at A = 0 and dt = 0, so that what relaxes in a step relaxes once, in `advance`.
+
+Fast stretching at W > 1/2 pulls B out without bound. Its determinant comes from the pivots of L D L^T, whose error is that of the
+smallest eigenvalue alone, and `advance` keeps that above 1e-5 of the trace: single precision knows no smaller one.
 """
 
 from __future__ import annotations
 
 from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.differences import cube_root_of_one_plus, exp_less_one, log_of_one_plus, unimodular
+from mpm_nodes.kernels.differences import cube_root_of_one_plus, exp_less_one, log_of_one_plus
 from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lanes import any_lane, both, const, maximum, negate, select, sqrt
 from mpm_nodes.materials.parameters import OldroydB as Params
@@ -70,19 +73,57 @@ def _volume_after(e, A):
 
 
 @inline
-def _scale_excess(e, d):
-    """Return m - 1 for J = 1 + e and det S = 1 + d."""
-    one = const(e, 1.0)
+def _pivots(X, floor):
+    """Return the pivots of L D L^T = (1 - floor) I + X: all are positive where that is positive definite."""
+    one, tiny = const(floor, 1.0) - floor, const(floor, 1e-12)
+    a = one + X[0]
+    p = const(floor, 1.0) / maximum(tiny, a)
+    b = one + X[4] - X[1] * X[1] * p
+    q = X[5] - X[1] * X[2] * p
+    return a, b, one + X[8] - X[2] * X[2] * p - q * q / maximum(tiny, b)
+
+
+@inline
+def _is_definite(X, floor):
+    """Return where (1 - floor) I + X is positive definite."""
+    a, b, c = _pivots(X, floor)
+    o = const(floor, 0.0)
+    return both(both(a > o, b > o), c > o)
+
+
+@inline
+def _det_excess(X):
+    """Return det(I + X) - 1, by the pivots where that is definite and X is not small."""
+    d, o = mat3.det_excess(X), const(X[0], 0.0)
+    far = mat3.row_sum_bound(X) > const(d, 0.1)
+    if any_lane(far):
+        a, b, c = _pivots(X, o)
+        definite = both(both(a > o, b > o), c > o)
+        d = select(both(far, definite), a * b * c - const(d, 1.0), d)
+    return d
+
+
+@inline
+def _scale_excess(e, X):
+    """Return m - 1 for J = 1 + e and S = I + X."""
+    one, d = const(e, 1.0), _det_excess(X)
     c, s = cube_root_of_one_plus(e), cube_root_of_one_plus(d)
     return (e * (c + one) / (c * c + c + one) - d / (s * s + s + one)) / s
 
 
 @inline
-def _inverse(M):
-    """Return M^-1, of an infeasible M with a determinant that is kept away from zero."""
-    C = mat3.cofactor(M)
-    d = maximum(const(M[0], 1e-12), M[0] * C[0] + M[1] * C[1] + M[2] * C[2])
-    return mat3.scale(mat3.transpose(C), const(d, 1.0) / d)
+def _inverse_transposed(X, d):
+    """Return (I + X)^-T for det(I + X) = 1 + d, which is kept away from zero where X is infeasible."""
+    one = const(d, 1.0)
+    return mat3.scale(mat3.cofactor(mat3.add_diagonal(X, one)), one / maximum(const(d, 1e-12), one + d))
+
+
+@inline
+def _shape_excess(E):
+    """Return det(B)^(-1/3) B - I."""
+    d = _det_excess(E)
+    c, one = cube_root_of_one_plus(d), const(d, 1.0)
+    return mat3.add_diagonal(mat3.scale(E, one / c), (const(d, 0.0) - d) / (c * (c * c + c + one)))
 
 
 # ---------------------------------------------------------------- the energy and its derivatives
@@ -91,7 +132,7 @@ def energy(state, A, coeffs, dt):
     """Return psi [J/m^3]."""
     X, _ = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
     e = _volume_after(state[0], A)
-    m = _scale_excess(e, mat3.det_excess(X))
+    m = _scale_excess(e, X)
     half, one, three = const(e, 0.5), const(e, 1.0), const(e, 3.0)
     t = mat3.trace(X)
     return (half * coeffs[0] * ((one + m) * t + three * m) - coeffs[0] * log_of_one_plus(e) + half * coeffs[1] * e * e)
@@ -103,12 +144,12 @@ def _parts(state, A, coeffs, dt):
     one = const(A[0], 1.0)
     X, N = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
     e = _volume_after(state[0], A)
-    K = _inverse(mat3.add_diagonal(X, one))
-    Y = mat3.transpose(_inverse(mat3.add_diagonal(A, one)))
+    K = _inverse_transposed(X, _det_excess(X))
+    Y = _inverse_transposed(A, mat3.det_excess(A))
     W = mat3.matmul_nt(Y, A)
     third = one + mat3.trace(X) * const(one, 1.0 / 3.0)
     V = mat3.subtract(W, mat3.matmul(K, mat3.subtract(X, N)))
-    return e, _scale_excess(e, mat3.det_excess(X)), third, mat3.add_diagonal(N, one), N, K, Y, W, V
+    return e, _scale_excess(e, X), third, mat3.add_diagonal(N, one), N, K, Y, W, V
 
 
 @inline
@@ -128,7 +169,7 @@ def kirchhoff(state, coeffs):
     c = cube_root_of_one_plus(e)
     q = e * (c + one) / (c * c + c + one)  # J^(2/3) - 1
     mu = coeffs[0]
-    return mat3.add_diagonal(mat3.scale(unimodular(E), mu * (one + q)), mu * q + coeffs[1] * e * (one + e))
+    return mat3.add_diagonal(mat3.scale(_shape_excess(E), mu * (one + q)), mu * q + coeffs[1] * e * (one + e))
 
 
 @inline
@@ -157,7 +198,7 @@ def advance(state, A, coeffs, dt):
     """Return the state after the step: J det G - 1 and S - I where that is feasible.
 
     A step that would turn matter inside out is the guarded one of `mat3.safe_step`; where the linear S is not positive definite, it
-    is that of the exact convection.
+    is that of the exact convection; where an eigenvalue is lost in rounding, 1e-5 tr S is added to all.
     """
     e, E = state[0], mat3.unpack(state[1])
     one, theta = const(e, 1.0), _relaxed(coeffs, dt)
@@ -165,10 +206,13 @@ def advance(state, A, coeffs, dt):
     e_new = _volume_after(e, A)
     e_new = select(e_new <= const(e, -1.0), const(e, 1e-3) - one, e_new)
     X, _ = _strain_after(E, A, theta, coeffs[4])
-    lost = negate(mat3.is_positive(mat3.add_diagonal(X, one)))
-    if any_lane(lost):
+    o, share = const(e, 0.0), const(e, 1e-5)
+    thin = negate(_is_definite(X, share * (const(e, 3.0) + mat3.trace(X))))
+    if any_lane(thin):
         exact, _ = _strain_after(E, A, theta, one)
-        X = mat3.choose(lost, exact, X)
+        X = mat3.choose(_is_definite(X, o), X, exact)
+        floor = share * (const(e, 3.0) + mat3.trace(X))
+        X = mat3.choose(_is_definite(X, floor), X, mat3.add_diagonal(X, floor))
     return e_new, mat3.pack(X)
 
 
@@ -177,7 +221,7 @@ def feasible(state, A, coeffs, dt):
     """Return where the energy is defined: det G > 0 and S positive definite, so that det S > 0 and tr S > 0."""
     one = const(A[0], 1.0)
     X, _ = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
-    return both(mat3.det(mat3.add_diagonal(A, one)) > const(one, 0.0), mat3.is_positive(mat3.add_diagonal(X, one)))
+    return both(mat3.det(mat3.add_diagonal(A, one)) > const(one, 0.0), _is_definite(X, const(one, 0.0)))
 
 
 @inline
@@ -190,7 +234,7 @@ def wave_speed(state, coeffs):
     one = const(e, 1.0)
     J, c = one + e, cube_root_of_one_plus(e)
     # the bound comes second in maximum: NaN passes there, and must
-    stretch = maximum(one, c * c * mat3.row_sum_bound(mat3.add_diagonal(unimodular(mat3.unpack(state[1])), one)))
+    stretch = maximum(one, c * c * mat3.row_sum_bound(mat3.add_diagonal(_shape_excess(mat3.unpack(state[1])), one)))
     return sqrt((coeffs[0] * (stretch + one) + coeffs[1] * maximum(one, J * (J + e))) / coeffs[2])
 
 
@@ -198,4 +242,4 @@ def wave_speed(state, coeffs):
 def left_strain(state):
     """Return J and the unimodular det(B)^(-1/3) B."""
     one = const(state[0], 1.0)
-    return one + state[0], mat3.add_diagonal(unimodular(mat3.unpack(state[1])), one)
+    return one + state[0], mat3.add_diagonal(_shape_excess(mat3.unpack(state[1])), one)

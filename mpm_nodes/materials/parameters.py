@@ -147,8 +147,8 @@ class OldroydB:
     source: ClassVar[str] = "R15 sections 3.3 and 4, eq. 8, 9, 14"
     density: ClassVar[float] = 200.0
 
-    shear_modulus: _Stiffness = 50.0
-    lame_parameter: A[float, Pascals, Range(min=0.0, soft_min=1e2, soft_max=1e8, log=True)] = 500.0
+    shear_modulus: A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e6, log=True)] = 50.0
+    lame_parameter: A[float, Pascals, Range(min=0.0, soft_min=10.0, soft_max=1e7, log=True)] = 500.0
     relaxation_time: A[float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=1e-3, soft_max=100.0, log=True)] = 0.5
     exact_convection: bool = False
 

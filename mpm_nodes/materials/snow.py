@@ -127,3 +127,9 @@ def wave_speed(state, coeffs):
 def left_strain(state):
     """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
     return mat3.left_strain(state[0])
+
+
+@inline
+def volume_ratio(state):
+    """Return det F Jp: the volume change of flow counts as well."""
+    return mat3.det(state[0]) * state[1]

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Range, Seconds, Unitless
+from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, PascalSeconds, Range, Seconds, Unitless
 from mpm_nodes.graph.declare import node, parse_docstring
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
@@ -91,3 +91,20 @@ def material_tearing(
     Source: Y15 sections 7.1 and 7.3.
     """
     return dataclasses.replace(material, tear_threshold=tear_threshold, recovery_time=recovery_time)
+
+
+@node(category="Material", label="Viscosity")
+def material_viscosity(
+    material: Material,
+    *,
+    viscosity: A[float, PascalSeconds, Range(min=0.0, soft_max=100.0)] = 1.0,
+) -> Material:
+    """Give a material Newtonian viscosity beside what its law has: it resists every flow, also of elastic matter.
+
+    Args:
+        material: Material of any law that knows its volume, as all built-in ones do.
+        viscosity: Dynamic viscosity mu [Pa s], stress 2 mu sym(grad v); shortens explicit time steps where it is large.
+
+    Source: R15 eq. 10-11.
+    """
+    return dataclasses.replace(material, viscosity=viscosity)

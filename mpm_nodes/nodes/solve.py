@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import time
 from collections.abc import Mapping
@@ -161,9 +162,17 @@ def _advance_frame(solver: Any, ctx: FrameContext, colliders: Many[Collider], ti
                        f"deep; lower choose_time_step.cfl or the cell size if it shows")
 
 
-def _report_changes(ctx: FrameContext, report: Mapping[str, Any]) -> None:
-    """Publish what stages removed, put in or merged in this frame."""
+def _report_changes(ctx: FrameContext, report: dict[str, Any]) -> None:
+    """Publish what stages removed, put in or merged, and what implicit updates took, in this frame."""
     removed, resampling = report.get("removed"), report.get("resampling")
+    implicit, choice = report.get("implicit"), report.pop("choice", None)
+    if choice is not None:
+        ctx.report("choice", **choice.facts())
+    if implicit is not None and implicit.frame == ctx.frame:
+        ctx.report("implicit", **{name: value for name, value in dataclasses.asdict(implicit).items() if name != "frame"})
+        if implicit.halved:
+            ctx.report("warning", where="minimise_energy", message=f"{implicit.halved} implicit substeps did not converge and were "
+                       f"halved ({implicit.reason}); raise newton_iterations or tolerance if it costs too much time")
     if removed is not None and removed.frame == ctx.frame and removed.total.particles:
         ctx.report("removed", particles=removed.total.particles, mass=removed.total.mass, momentum=removed.total.momentum)
     if resampling is not None and resampling["frame"] == ctx.frame:

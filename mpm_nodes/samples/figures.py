@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.samples.measures import interior_densities, pieces, pushed_out
+from mpm_nodes.samples.measures import interior_densities, pieces, pushed_out, seen_from_the_side
 from mpm_nodes.samples.shot import Figure, Shot
 
 LOST_MASS = 0.0028
@@ -123,15 +123,22 @@ def _cracker_bottom(shot: Shot, frame: int) -> float:
 
 
 def toasted_smore(shot: Shot) -> list[Figure]:
-    """Return how much of the soft interior has left the stiff shell, before and after it cracks."""
+    """Return where the soft interior lies open and how much of it has left the stiff shell, before and after that cracks."""
+    opened = {frame: 100.0 * _open_side(shot, frame) for frame in shot.sampled}
     shares = {frame: 100.0 * _outside_shell(shot, frame) for frame in shot.sampled}
-    cracked = next((frame for frame, share in shares.items() if share > 1.0), 0)
+    cracked = next((frame for frame, share in opened.items() if share > 5.0), 0)
     return [
         particle_change(shot, "0.7 % in the source"),
+        Figure("interior open to the side at the start [% of the side]", opened[shot.first], "none", opened[shot.first] == 0.0),
+        Figure("first frame looked at with 5 % open", cracked, "after a critical compression", cracked > shot.sampled[1]),
+        Figure("interior open to the side at the end [% of the side]", opened[shot.last], "cracks", opened[shot.last] > 15.0),
         Figure("interior outside the shell at the start [%]", shares[shot.first], "none", shares[shot.first] < 0.1),
-        Figure("first frame looked at with 1 % outside", cracked, "after a critical compression", cracked > shot.sampled[1]),
-        Figure("interior outside the shell at the end [%]", shares[shot.last], "flows out", shares[shot.last] > 1.0),
+        Figure("interior outside the shell at the end [%]", shares[shot.last], "5 % and more flow out", shares[shot.last] > 5.0),
     ]
+
+
+def _open_side(shot: Shot, frame: int) -> float:
+    return seen_from_the_side(shot.positions(frame, 0), shot.positions(frame, 1), 2.0 * shot.cell_size)
 
 
 def _outside_shell(shot: Shot, frame: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes.samples import figures
+from mpm_nodes.samples import figures, viscoelastic
 from mpm_nodes.samples.shot import Figure, Shot
 
 SIZES = ("quick", "paper")
@@ -23,12 +23,35 @@ class PaperSize:
         minutes: Its minutes a frame (of 1/30 s), on eight cores.
         overrides: Changes of knobs and settings, as `--set` takes them.
         without: Nodes that are taken out.
+        machine: What it ran on.
+        share: 1/30 s over the duration of a frame here.
+        sheet: Frames of the contact sheet; some of all when there are none.
     """
 
     particles: int
     minutes: float
     overrides: tuple[str, ...]
     without: tuple[str, ...] = ()
+    machine: str = "8 cores"
+    share: float = 1.0
+    sheet: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Camera:
+    """How a sample is looked at.
+
+    Attributes:
+        eye: Where the camera stands [m].
+        target: What it looks at [m].
+        focal: Focal length, in picture widths.
+        size: Width and height of a picture in pixels.
+    """
+
+    eye: tuple[float, float, float]
+    target: tuple[float, float, float]
+    focal: float
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +66,7 @@ class Sample:
         figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
         sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
+        camera: The camera of the pictures; the cache's own when None.
     """
 
     name: str
@@ -52,6 +76,7 @@ class Sample:
     figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
     sheet: tuple[int, ...] = ()
+    camera: Camera | None = None
 
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
@@ -59,6 +84,21 @@ def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: flo
     frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}", f"{solve}.substeps.resampling_interval=50")
     return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
 
+
+def _viscoelastic(
+    particles: int, minutes: float, threads: int, cell_size: float, fps: float, end: int, sheet: tuple[int, ...],
+    overrides: tuple[str, ...] = (), without: tuple[str, ...] = (),
+) -> PaperSize:
+    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
+    changed = (f"settings.cell_size={cell_size:g}", f"settings.end={end}", *overrides)
+    return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
+
+
+_REAL_CRUST = (
+    "settings.fps=600", "crust.shear_modulus=5e6", "crust.lame_parameter=4e7",
+    *(f"{part}.translation=[0.0224,0.0059,0.0078]" for part in ("filling", "shell", "scores")),
+)
+"""The crust of the source's table, and the pie just before it touches the face."""
 
 SAMPLES: dict[str, Sample] = {
     sample.name: sample
@@ -90,10 +130,45 @@ SAMPLES: dict[str, Sample] = {
         Sample(
             "pachinko", "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
             "Y15 figure 14", _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6), figures.pachinko,
+            camera=Camera((0.34, 0.52, 1.35), (0.0, 0.315, 0.0), 2.8, (480, 760)),
         ),
         Sample(
             "tendril", "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
             "Y15 figures 7 and 8", None, figures.tendril,
+        ),
+        Sample(
+            "twisted_sponge", "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
+            "R15 figure 1", _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, 27, (13, 23, 27)), viscoelastic.twisted_sponge,
+            sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
+        ),
+        Sample(
+            "sponge_bullet", "A bullet flies through a sponge: it opens a cavity, tears through, and the sponge swings back.",
+            "R15 figure 3", _viscoelastic(720_000, 2.0, 16, 4.02e-3, 80, 16, (5, 8, 16)), viscoelastic.sponge_bullet,
+            sheet=(1, 4, 5, 6, 7, 9, 15, 20, 41),
+        ),
+        Sample(
+            "foam_stream", "A stream of shaving foam falls on the floor: it buckles into S-shaped folds, piles up and merges.",
+            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 36, (10, 20, 36)), viscoelastic.foam_stream,
+            sheet=(5, 8, 10, 13, 18, 22, 26, 31, 36),
+            camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (480, 480)),
+        ),
+        Sample(
+            "toothpaste", "A strand of toothpaste falls on a brush that is drawn along: it coils, and its coils flow together.",
+            "R15 figure 5", _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, 39, (15, 27, 39)), viscoelastic.toothpaste,
+            sheet=(6, 10, 15, 20, 24, 28, 32, 35, 39),
+            camera=Camera((0.14, 0.14, 0.30), (0.0, 0.042, 0.0), 1.65, (640, 480)),
+        ),
+        Sample(
+            "viennetta", "A sheet of ice cream is poured on a moving belt and lays itself in even folds.",
+            "R15 figure 2", _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, 54, (14, 34, 54)), viscoelastic.viennetta,
+            sheet=(5, 8, 12, 17, 22, 28, 36, 45, 54),
+            camera=Camera((0.055, 0.045, 0.115), (0.021, 0.006, 0.0), 1.8, (640, 400)),
+        ),
+        Sample(
+            "scored_pie", "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
+            "R15 figure 4", _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, 4, (2, 3, 4), _REAL_CRUST), viscoelastic.scored_pie,
+            "points", (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
     )
 }

@@ -121,17 +121,33 @@ def pushed_out(inner: np.ndarray, outer: np.ndarray, slab: float, sectors: int =
         slab: Height of a slab [m].
         sectors: Number of sectors.
     """
-    low = min(inner[:, 1].min(), outer[:, 1].min())
-
-    def bins(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        turn = np.arctan2(points[:, 2], points[:, 0]) / (2.0 * np.pi) + 0.5
-        place = np.minimum((turn * sectors).astype(int), sectors - 1)
-        return place + sectors * ((points[:, 1] - low) / slab).astype(int), np.hypot(points[:, 0], points[:, 2])
-
-    mine, reach = bins(inner)
-    theirs, shell = bins(outer)
+    mine, reach = _directions(inner, outer, slab, sectors)
+    theirs, shell = _directions(outer, inner, slab, sectors)
     farthest = np.full(max(mine.max(), theirs.max()) + 1, -1.0)
     np.maximum.at(farthest, theirs, shell)
     bare = farthest < 0.0
     farthest[bare] = shell[shell > 0.5 * shell.max()].min()
     return float((reach > farthest[mine]).mean())
+
+
+def seen_from_the_side(inner: np.ndarray, outer: np.ndarray, slab: float, sectors: int = 32) -> float:
+    """Return the share of directions, as in `pushed_out`, whose outermost point is an inner one.
+
+    A direction whose outermost point lies nearer to the axis than half the greatest distance of all is none: it looks onto a
+    face.
+    """
+    mine, reach = _directions(inner, outer, slab, sectors)
+    theirs, shell = _directions(outer, inner, slab, sectors)
+    farthest = np.full((2, max(mine.max(), theirs.max()) + 1), 0.0)
+    np.maximum.at(farthest[0], mine, reach)
+    np.maximum.at(farthest[1], theirs, shell)
+    side = farthest.max(axis=0) > 0.5 * farthest.max()
+    return float((farthest[0] > farthest[1])[side].mean())
+
+
+def _directions(points: np.ndarray, others: np.ndarray, slab: float, sectors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for the direction of each point, counted from the lowest of all points, and its distance from the axis."""
+    low = min(points[:, 1].min(), others[:, 1].min())
+    turn = np.arctan2(points[:, 2], points[:, 0]) / (2.0 * np.pi) + 0.5
+    place = np.minimum((turn * sectors).astype(int), sectors - 1)
+    return place + sectors * ((points[:, 1] - low) / slab).astype(int), np.hypot(points[:, 0], points[:, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Particles
+from mpm_nodes.data import Cancelled, Particles
+from mpm_nodes.graph.executor import CookResult
 
 
 @dataclass(frozen=True)
@@ -31,24 +33,56 @@ class Figure:
 
 @dataclass
 class Progress:
-    """Collects the figures of each frame from the events of a cook: call it with every event.
+    """Collects the figures of each frame from the events of a cook, and ends it when its time is over: call it with every event.
 
     Attributes:
+        limit: Most seconds that the cook may take; it then ends with `Cancelled`.
         substeps: Substeps by frame.
         seconds: Seconds that the solve took, by frame.
         stages: Seconds of each stage, by frame and stage.
+        done: Frames that were cooked.
+        folder: Where the cook writes.
+        files: Names of what it wrote, in that folder.
+        begun: Unix seconds at which the cook began.
+        cut: Frame, substeps done and seconds spent in the frame in which the time was over.
     """
 
+    limit: float = math.inf
     substeps: dict[int, int] = field(default_factory=dict)
     seconds: dict[int, float] = field(default_factory=dict)
     stages: dict[int, dict[str, float]] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
+    folder: Path | None = None
+    files: list[str] = field(default_factory=list)
+    begun: float = math.nan
+    cut: tuple[int, int, float] | None = None
+    _started: float = math.nan
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Keep what is of use of an event."""
-        if event["event"] == "stages":
+        """Keep what is of use of an event.
+
+        Raises:
+            Cancelled: The time is over.
+        """
+        kind, now = event["event"], event["time"]
+        if kind == "plan":
+            self.begun, self.folder = now, None if event["out"] is None else Path(event["out"])
+        elif kind == "frame_start":
+            self._started = now
+        elif kind == "stages":
             self.seconds[event["frame"]], self.stages[event["frame"]] = event["seconds"], dict(event["stages"])
-        elif event["event"] == "frame_done":
+        elif kind == "frame_done":
             self.substeps[event["frame"]] = event.get("substeps", 0)
+            self.done.append(event["frame"])
+        elif kind == "wrote":
+            self.files.append(str(Path(event["path"]).relative_to(self.folder)))
+        elif kind == "substep" and now - self.begun > self.limit:
+            self.cut = (event["frame"], event["substep"], now - self._started)
+            raise Cancelled
+
+    def left_behind(self) -> CookResult:
+        """Return what a cook that was ended has written."""
+        return CookResult(self.folder, tuple(self.done), tuple(self.done), tuple(dict.fromkeys(self.files)), seconds=self.limit)
 
     def settled(self) -> list[int]:
         """Return the solved frames without the first, in which kernels are compiled or loaded; all when there is only one."""

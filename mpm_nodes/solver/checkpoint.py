@@ -41,8 +41,9 @@ class SolverState:
         solver, store = self.solver, self.solver.particles
         facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
                  "resampling": [store.resampling_age, store.keep_next],
+                 "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
                  "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
-                 "materials": [[m.law, dict(m.params), m.density] for m in solver.materials]}
+                 "materials": _materials(solver)}
         arrays = {f"attribute {name}": store.rows(name) for name in store.names if name not in solver.transient}
         arrays["offset"] = store.rows("position")
         arrays |= {"block_coord": store.block_coord, "block_start": store.block_start, "origin": store.origin}
@@ -62,7 +63,7 @@ class SolverState:
         facts, arrays, store = self._facts, self._arrays, solver.particles
         for what, mine, its in (("attributes", facts["names"], list(store.names)), ("precision", facts["dtype"], store.dtype.name),
                                 ("cell size", facts["cell_size"], store.h),
-                                ("materials", facts["materials"], [[m.law, dict(m.params), m.density] for m in solver.materials])):
+                                ("materials", facts["materials"], _materials(solver))):
             if mine != its:
                 raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook anew without --resume")
         store.origin[:] = arrays["origin"]
@@ -77,3 +78,9 @@ class SolverState:
         store.sorted = False
         store.next_id, (store.resampling_age, store.keep_next) = facts["next_id"], facts.get("resampling", (0, False))
         solver.time, solver.substeps_done = facts["time"], facts["substeps"]
+        solver.resume_choice(facts.get("choice"))
+
+
+def _materials(solver: Any) -> list[list[Any]]:
+    """Return what must be the same in a resumed solve; a material without viscosity of its own as older checkpoints have it."""
+    return [[m.law, dict(m.params), m.density, *([m.viscosity] if m.viscosity else [])] for m in solver.materials]

@@ -162,7 +162,7 @@ class Minimisation:
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
-        """Begin from the first feasible of v~, the grid's velocity without gravity, and rest; return E and infeasible points."""
+        """Begin from the first feasible of v~, half of it, and rest; return E and how many points are infeasible."""
         for share in (1.0, 0.5, 0.0):
             krylov.scale(share, self.predicted, self.velocity, self.count)
             contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)

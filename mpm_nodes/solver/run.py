@@ -14,7 +14,6 @@ from mpm_nodes.data import (
     Attribute,
     Collider,
     Emitter,
-    Kernel,
     Material,
     MpmNodesError,
     Particles,
@@ -23,18 +22,16 @@ from mpm_nodes.data import (
     Walls,
     merge_materials,
 )
-from mpm_nodes.graph.fusion import fused
-from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
-from mpm_nodes.kernels.weights import DRIFT_LIMIT
+from mpm_nodes.graph.plan import SubstepPlan
 from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import law_of
+from mpm_nodes.solver.auto_steps import Choice, measure
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import source_of
-from mpm_nodes.solver.fusions import FUSIONS
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
+from mpm_nodes.solver.program import programs_of
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
@@ -51,7 +48,8 @@ class SubstepSolver:
 
     Args:
         particles: Initial particles; `mass` and `volume` default to the density and the spacing of their material.
-        substeps: Preset name, {"preset": name, "set": {...}}, a substeps document, or a plan.
+        substeps: Preset name, {"preset": name, "set": {...}}, a substeps document, or a plan; "auto" measures explicit and
+            implicit substeps on the scene and takes the cheaper.
         cell_size: Grid spacing h [m]; None takes twice the particle spacing.
         colliders: Collision bodies.
         walls: Walls of the domain, or None.
@@ -85,41 +83,42 @@ class SubstepSolver:
         self.dtype = np.dtype(dtype)
         laws = tuple(_bound(index, material, self.dtype) for index, material in enumerate(self.materials))
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
-        self.plan = substeps if isinstance(substeps, SubstepPlan) else plan_substeps(substeps, state_names)
+        self.programs = programs_of(substeps, state_names, fuse)
+        self.choice: Choice | None = None
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
-        users = {**self.plan.user_attributes,
+        users = {**{name: attribute for program in self.programs for name, attribute in program.unfused.user_attributes.items()},
                  **{name: _user_attribute(name, particles, emitters) for name in columns if name not in ATTRIBUTES}}
-        names = [*ALWAYS, *state_names, *(n for n in self.plan.attributes_needed if n not in OPTIONAL or n in columns),
+        needed = [name for program in self.programs for name in program.unfused.attributes_needed]
+        names = [*ALWAYS, *state_names, *(n for n in needed if n not in OPTIONAL or n in columns),
                  *(n for n in columns if n in ATTRIBUTES), *users]
         self.particles = ParticleStore(
             names, cell_size=self.cell_size, dtype=self.dtype, materials=len(self.materials),
             origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
-        unfused = self.plan
-        self.plan = fused(unfused, FUSIONS) if fuse else unfused
         self.recipe, self.fuse = substeps, fuse
         self.particles.laws = laws
-        self.transient = _transient(self.plan) - columns - set(ALWAYS)
+        self.transient = frozenset.intersection(*(program.transient for program in self.programs)) - columns - set(ALWAYS)
         self.grid = GridStore(self.particles)
         self.energy = EnergyStore(self.grid)
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
-        self.time, self.substeps_done = 0.0, 0
-        self.stage_seconds: dict[str, float] = {"sort": 0.0, **{planned.id: 0.0 for planned in self.plan.stages}}
+        self.time, self.substeps_done, self._frame = 0.0, 0, 0.0
+        stages = [planned.id for program in self.programs for planned in program.plan.stages]
+        self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
         self.colliders: ColliderSet | None = None
+        self.program = self.programs[0]
         self.set_colliders(colliders)
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(_completed(initial, particles, self.materials))
-        cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in unfused.stages)
-        self._drift_limit = DRIFT_LIMIT["cubic" if cubic else "quadratic"]
-        fills_grid = [any(domain == "grid" for domain, _ in planned.writes) for planned in self.plan.stages]
         limiting = ("velocity", "velocity_gradient", "stiffness_scale", *state_names)
         self._limiting = frozenset(("particles", name) for name in limiting)
-        # the velocity gradient must be there when the limits of dt are measured anew, and for stages of the user
-        self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides) or any(
-            not planned.declaration.is_builtin for planned in unfused.stages) or any(
-            planned.function is remove_subgrid for planned in self.plan.stages)
-        self._grid_is_empty = [not any(fills_grid[: place + 1]) for place in range(len(fills_grid))]
+        # the velocity gradient must be there when the limits of dt are measured anew
+        self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides)
+
+    @property
+    def plan(self) -> SubstepPlan:
+        """The substep plan that runs."""
+        return self.program.plan
 
     @property
     def next_id(self) -> int:
@@ -136,7 +135,17 @@ class SubstepSolver:
                 when they are the same.
         """
         self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders, clock)
-        self._dispatch = self.plan.bind(
+        self.choose(self.programs.index(self.program))
+
+    @property
+    def candidate_names(self) -> tuple[str, ...]:
+        """Presets of the candidates of `substeps="auto"`."""
+        return tuple(program.recipe["preset"] for program in self.programs)
+
+    def choose(self, index: int) -> None:
+        """Run one of the candidates of `substeps="auto"` from now on (of other solves there is one)."""
+        self.program = self.programs[index]
+        self._dispatch = self.program.plan.bind(
             {"particles": self.particles, "grid": self.grid, "colliders": self.colliders, "energy": self.energy},
             self.step_context)
 
@@ -158,32 +167,10 @@ class SubstepSolver:
             MpmNodesError: Neither `dt` is given nor does a stage choose it.
         """
         step = self.step_context
-        step.time, step.time_left = self.time, time_left
-        step.gravity = tuple(self.gravity(self.time)) if callable(self.gravity) else tuple(self.gravity)
-        if dt is None and not self.plan.sets_dt:
-            raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
-        step.dt = min(dt, time_left) if dt is not None else 0.0
-        step.check_cancel = check_cancel
-        self.energy.clear()
-        self._prepare()
-        self._dispatch.sample(frame)
-        for planned, call, grid_is_empty in zip(
-                self._dispatch.stages, self._dispatch.calls, self._grid_is_empty, strict=True):
-            if dt is not None and planned.sets:
-                continue
-            check_cancel()
-            begin = clock.perf_counter()
-            if self._limiting & planned.writes:
-                self.particles.limits = None
-            step.keep = (keep or self.checked or self._lasting or self.particles.keep_next
-                         or step.dt >= step.time_left * (1.0 - 1e-9))
-            if self.checked:
-                run_checked(planned, call, self.particles, self.grid, step.report)
-            else:
-                call()
-            if grid_is_empty and self.particles.generation != self.grid.generation:
-                self._prepare()  # a user's stage moved particles far or added some: lay the grid out anew under them
-            self.stage_seconds[planned.id] += clock.perf_counter() - begin
+        self._frame = frame
+        if dt is None and len(self.programs) > 1:
+            self._choose_again(time_left, check_cancel)
+        self.run_stages(dt, time_left, check_cancel, keep)
         for stream in self.streams:
             columns = stream.between(self.time, self.time + step.dt)
             if columns is not None:
@@ -193,6 +180,55 @@ class SubstepSolver:
         self.substeps_done += 1
         self.particles.sort_age += 1
         return step.dt
+
+    def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
+        """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].
+
+        Args and errors are those of `step`.
+        """
+        step = self.step_context
+        step.time, step.time_left = self.time, time_left
+        step.gravity = tuple(self.gravity(self.time)) if callable(self.gravity) else tuple(self.gravity)
+        if dt is None and not self.plan.sets_dt:
+            raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
+        step.dt = min(dt, time_left) if dt is not None else 0.0
+        step.check_cancel = check_cancel
+        self.energy.clear()
+        self._prepare()
+        self._dispatch.sample(self._frame)
+        for planned, call, grid_is_empty in zip(
+                self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True):
+            if dt is not None and planned.sets:
+                continue
+            check_cancel()
+            begin = clock.perf_counter()
+            if self._limiting & planned.writes:
+                self.particles.limits = None
+            step.keep = (keep or self.checked or self._lasting or self.program.lasting or self.particles.keep_next
+                         or step.dt >= step.time_left * (1.0 - 1e-9))
+            if self.checked:
+                run_checked(planned, call, self.particles, self.grid, step.report)
+            else:
+                call()
+            if grid_is_empty and self.particles.generation != self.grid.generation:
+                self._prepare()  # a user's stage moved particles far or added some: lay the grid out anew under them
+            self.stage_seconds[planned.id] += clock.perf_counter() - begin
+        return step.dt
+
+    def resume_choice(self, choice: Sequence[Any] | None) -> None:
+        """Go on with the choice that a checkpoint holds: (index, dt, costs), or None."""
+        if choice is not None:
+            self.choice = Choice(choice[0], choice[1], tuple(choice[2]), self.candidate_names)
+            self.choose(self.choice.index)
+            self.step_context.dt = self.choice.dt
+
+    def _choose_again(self, time_left: float, check_cancel: Callable[[], None]) -> None:
+        """Choose among the candidates where there is no choice yet, or where dt has changed much since."""
+        if self.choice is not None and not self.choice.is_old(self.step_context.dt):
+            return
+        self.choice = measure(self, time_left, check_cancel)
+        self.choose(self.choice.index)
+        self.step_context.report["choice"] = self.choice
 
     def advance(self, duration: float, dt: float | None = None) -> int:
         """Run substeps for `duration` seconds and return how many."""
@@ -205,7 +241,7 @@ class SubstepSolver:
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
         particles, begin = self.particles, clock.perf_counter()
-        if not particles.sorted or particles.drift >= self._drift_limit or particles.sort_age >= SORT_INTERVAL:
+        if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()
         self.stage_seconds["sort"] += clock.perf_counter() - begin
@@ -224,19 +260,10 @@ class SubstepSolver:
         return Particles(columns, self.materials, self.spacing, self.time)
 
 
-def _transient(plan: SubstepPlan) -> set[str]:
-    """Return the attributes that every substep writes before it reads them: a checkpoint need not hold them."""
-    found: dict[str, bool] = {}
-    for planned in plan.stages:
-        for domain, name in sorted(planned.reads | planned.writes):
-            if domain == "particles":
-                found.setdefault(name, (domain, name) not in planned.reads)
-    return {name for name, written_first in found.items() if written_first}
-
-
 def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     law, coefficients = law_of(material)
-    viscosity = 0.0 if law.viscosity is None else float(coefficients[law.viscosity])
+    viscosity = material.viscosity + (0.0 if law.viscosity is None else float(coefficients[law.viscosity]))
+    coefficients = np.append(coefficients, material.viscosity)
     limits = [math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time)]
     return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
                     law.state, *limits)

@@ -58,9 +58,9 @@ class BoundLaw:
         index: Its place among the materials.
         label: What messages call the material.
         kernels: Compiled loops of its law.
-        coefficients: Coefficients of the law, float64.
+        coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
         density: [kg/m^3].
-        viscosity: [Pa s], 0 for laws without.
+        viscosity: The law's and the material's own together [Pa s].
         names: State attributes, in the law's order.
         tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.

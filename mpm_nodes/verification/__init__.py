@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 
-__all__ = ["Finding", "Problem", "Record", "problems", "run"]
+__all__ = ["Finding", "Problem", "Record", "problems", "run", "run_law"]
 
-_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "liquids",
-            "viscosity", "contact", "implicit", "implicit_contact", "implicit_flow", "implicit_stability",
+_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "viscoelasticity",
+            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "implicit_flow", "implicit_stability",
             "seeding", "tearing", "resampling", "voids")
 
 
@@ -57,4 +57,24 @@ def run(names: Sequence[str] | None = None, fast: bool | None = None, all: bool 
             records.append(record)
             if progress is not None:
                 progress(record)
+    return records
+
+
+def run_law(name: str, progress: Callable[[Record], None] | None = None) -> list[Record]:
+    """Check a constitutive law, built in or a user's, function by function against finite differences of its energy.
+
+    Args:
+        name: Id of a law, or a Python file that defines one.
+        progress: Called with each record as soon as it is there.
+
+    Raises:
+        MpmNodesError: There is no such law, or its module breaks the contract.
+    """
+    from mpm_nodes.verification.law_contract import LawContract, law_named
+
+    records = []
+    for record in LawContract(law_named(name)).records():
+        records.append(record)
+        if progress is not None:
+            progress(record)
     return records

@@ -27,7 +27,7 @@ MATERIALS = {
     "herschel_bulkley": Material("herschel_bulkley", {"bulk_modulus": 2e4, "yield_stress": 10.0}, 77.7, "cream",
                                  tear_threshold=1.0, recovery_time=0.3),
     "oldroyd_b": Material("oldroyd_b", {"shear_modulus": 2e3, "lame_parameter": 2e4, "relaxation_time": 0.02}, 200.0, "paste",
-                          tear_threshold=1.0, recovery_time=0.3),
+                          tear_threshold=1.0, recovery_time=0.3, viscosity=2.0),
 }
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 

@@ -162,6 +162,31 @@ def test_library_entries_fit_their_laws(name):
     assert nodes.material_library(name=nodes.LibraryMaterial(name)) == named_material(name)
 
 
+R15_TABLE_1 = """
+    sponge_twist         2    3.6e2  1.4e3  0     50
+    sponge_shoot         1    3.6e2  1.4e3  0     50
+    shaving_foam_stream  0.2  5      50     1e-4  0.5
+    toothpaste           1    0.839  8.39   1e-1  0.4
+    viennetta            1    1      10     5e-5  0.1
+    pie_cream            0.2  5      50     1e-7  1e-4
+    pie_crust            0.5  5e5    4e6    1e-8  1e30
+    pie_crust_scored     0.5  5      10     1e-5  1
+"""
+"""rho, mu, lambda, mu^N and Wi as printed."""
+
+
+def test_the_viscoelastic_materials_are_those_of_the_table():
+    """Every row of R15 Table 1 in g/cm^3, dm and s: density in 1000 kg/m^3, stress in 10 Pa, viscosity in 10 Pa s."""
+    rows = [line.split() for line in R15_TABLE_1.split("\n") if line.strip()]
+    assert {row[0] for row in rows} == {name for name, entry in LIBRARY.items() if entry.law == "oldroyd_b"}
+    for name, *printed in rows:
+        density, mu, lam, viscosity, time = map(float, printed)
+        params = {"shear_modulus": 10 * mu, "lame_parameter": 10 * lam, "relaxation_time": time}
+        material = named_material(name)
+        assert material.params == pytest.approx(params, rel=1e-15)
+        assert (material.density, material.viscosity) == pytest.approx((1000 * density, 10 * viscosity), rel=1e-15)
+
+
 # ---------------------------------------------------------------- what users can get wrong
 @pytest.mark.parametrize(
     ("action", "sentence"),

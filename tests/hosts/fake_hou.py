@@ -18,6 +18,7 @@ from fake_hou_parms import (
     Keyframe,
     KeyframeValueNotSet,
     NodeError,
+    NodeType,
     NodeWarning,
     OperationFailed,
     OperationInterrupted,
@@ -51,37 +52,11 @@ def Mesh "cube"
 MULTIPARM = "multiparm"
 
 
-class HDASection:
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def contents(self) -> str:
-        return self._text
-
-
-class HDADefinition:
-    def __init__(self, sections: dict[str, str]) -> None:
-        self._sections = {name: HDASection(text) for name, text in sections.items()}
-
-    def sections(self) -> dict[str, HDASection]:
-        return dict(self._sections)
-
-
 class NodeTypeCategory:
     """The SOP category."""
 
-
-class NodeType:
-    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
-                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
-        self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
-        self._sections = sections
-
-    def name(self) -> str:
-        return self._name
-
-    def definition(self) -> HDADefinition | None:
-        return None if self._sections is None else HDADefinition(self._sections)
+    def nodeTypes(self) -> dict[str, NodeType]:
+        return dict(Houdini.running.types)
 
 
 class Node:
@@ -158,8 +133,8 @@ class Node:
             raise OperationFailed(name)
 
     # ------------------------------------------------------------ making and wiring
-    def createNode(self, node_type_name: str, node_name: str | None = None, run_init_scripts: bool = True, load_contents: bool = True,
-                   exact_type_name: bool = False, force_valid_node_name: bool = False) -> Node:
+    def createNode(self, node_type_name: str, node_name: str | None = None, run_init_scripts: bool = True,
+                   load_contents: bool = True, exact_type_name: bool = False, force_valid_node_name: bool = False) -> Node:
         found = self._houdini.types.get(node_type_name)
         if found is None:
             raise OperationFailed(f"{node_type_name}: no such node type")
@@ -322,8 +297,9 @@ class Houdini:
 
     def _module(self) -> types.ModuleType:
         hou = types.ModuleType("hou")
-        for each in (Color, Error, GeometryPermissionError, InterruptableOperation, Keyframe, KeyframeValueNotSet, NodeError, NodeWarning,
-                     OperationFailed, OperationInterrupted, PermissionError, Vector2, attribType, exprLanguage, severityType):
+        for each in (Color, Error, GeometryPermissionError, InterruptableOperation, Keyframe, KeyframeValueNotSet, NodeError,
+                     NodeWarning, OperationFailed, OperationInterrupted, PermissionError, Vector2, attribType, exprLanguage,
+                     severityType):
             setattr(hou, each.__name__, each)
         hou.pwd = lambda: self.cooking[-1]
         hou.node = lambda path: self._find(path)

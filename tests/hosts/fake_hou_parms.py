@@ -1,4 +1,4 @@
-"""Parameters, keys and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
+"""Parameters, keys, node types and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
 
 Names and signatures are those of the public HOM reference for Houdini 20.5; what is not here raises, as a wrong name would there.
 """
@@ -6,10 +6,11 @@ Names and signatures are those of the public HOM reference for Houdini 20.5; wha
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from mpm_nodes.hosts.houdini.check import component_names
-from mpm_nodes.hosts.houdini.dialog_script import ParsedParm
+from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm
 
 
 class Error(Exception):
@@ -55,9 +56,7 @@ class severityType:
 
 
 class Vector2:
-    def __init__(self, values: Any = (0.0, 0.0), _y: Any = None) -> None:
-        if _y is not None:  # hou.Vector2(x, y) and hou.Vector2((x, y))
-            values = (values, _y)
+    def __init__(self, values: Any = (0.0, 0.0)) -> None:
         self._values = tuple(float(value) for value in values)
 
     def __getitem__(self, index: int) -> float:
@@ -202,8 +201,7 @@ class Parm:
         return key.value() + (after[0].value() - key.value()) * s
 
     def isTimeDependent(self) -> bool:
-        return len(self._keys) > 1 or any("$F" in key.expression() and "$FP" not in key.expression() and "$FS" not in key.expression()
-                                          and "$FE" not in key.expression() for key in self._keys)
+        return len(self._keys) > 1 or any(re.search(r"\$F(?![A-Z])", key.expression()) for key in self._keys)
 
     def keyframes(self) -> tuple[Keyframe, ...]:
         return tuple(self._keys)
@@ -220,7 +218,8 @@ class Parm:
         if self._declared.name in self._node._buttons:
             self._node._buttons[self._declared.name](self._node)
         else:
-            exec(self._declared.tags["script_callback"], {"hou": self._node._houdini.module, "kwargs": {"node": self._node, **arguments}})
+            names = {"hou": self._node._houdini.module, "kwargs": {"node": self._node, **arguments}}
+            exec(self._declared.tags["script_callback"], names)
 
 
 class ParmTuple:
@@ -235,6 +234,35 @@ class ParmTuple:
 
     def eval(self) -> tuple[Any, ...]:
         return tuple(parm.eval() for parm in self._parms)
+
+
+class HDASection:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def contents(self) -> str:
+        return self._text
+
+
+class HDADefinition:
+    def __init__(self, sections: dict[str, str]) -> None:
+        self._sections = {name: HDASection(text) for name, text in sections.items()}
+
+    def sections(self) -> dict[str, HDASection]:
+        return dict(self._sections)
+
+
+class NodeType:
+    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
+                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
+        self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
+        self._sections = sections
+
+    def name(self) -> str:
+        return self._name
+
+    def definition(self) -> HDADefinition | None:
+        return None if self._sections is None else HDADefinition(self._sections)
 
 
 class Geometry:

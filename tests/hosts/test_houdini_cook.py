@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 
 import pytest
@@ -30,7 +31,7 @@ def small_shot(houdini, end=2):
     snow = make(houdini, "material_library", "snow")
     ball = wire(make(houdini, "emit_sphere", "ball", radius=0.2), material=snow)
     fall = wire(make(houdini, "solve", "fall"), sources=ball)
-    cache = wire(make(houdini, "write_cache", "cache"), particles=fall)
+    cache = wire(make(houdini, "write_cache", "writer"), particles=fall)
     cook = wire(make(houdini, "cook_graph", "cook", cell_size=0.1), graph=cache)
     for name, value in (("fps", 24), ("start", 1), ("end", end)):
         cook.parm(name).deleteAllKeyframes()
@@ -54,7 +55,7 @@ def test_wires_are_the_graph(houdini):
     wire(houdini.work.node("fall"), colliders=null)
     make(houdini, "collide_sphere", "not_wired")
     nodes = graph_of(cook)["nodes"]
-    assert set(nodes) == {"snow", "ball", "fall", "cache", "floor", "wall"}
+    assert set(nodes) == {"snow", "ball", "fall", "writer", "floor", "wall"}
     assert nodes["fall"]["inputs"] == {"sources": ["ball"], "colliders": ["wall", "floor"]}
     assert nodes["ball"]["inputs"] == {"material": "snow"} and nodes["ball"]["knobs"]["radius"] == 0.2
 
@@ -95,7 +96,7 @@ def test_problems_appear_on_their_nodes_and_go_away(houdini):
     cook = small_shot(houdini)
     ball, fall = houdini.work.node("ball"), houdini.work.node("fall")
     ball.parm("radius").set(0.0)
-    with pytest.raises(sys.modules["hou"].NodeError, match="ball.radius"):
+    with pytest.raises(sys.modules["hou"].NodeError, match=r"ball\.radius"):
         cook.parm("mpm_check").pressButton()
     assert "radius" in ball.warnings()[0] and fall.warnings() == () and "radius" in cook.warnings()[0]
     ball.parm("radius").set(0.2)
@@ -146,3 +147,69 @@ def test_the_program_gets_a_clean_environment(houdini, monkeypatch):
         monkeypatch.setenv(name, "/opt/hfs")
     monkeypatch.setenv("MPM_NODES_CACHE", "/kept")
     assert not set(process.FOREIGN) & set(process.environment()) and process.environment()["MPM_NODES_CACHE"] == "/kept"
+
+
+# ---------------------------------------------------------------- programs that behave badly
+def program(tmp_path, cook_code):
+    """Return the command of a program that finds every graph valid, and runs the given code as its cook."""
+    script = tmp_path / "program.py"
+    script.write_text(f"import signal, sys, time\nif sys.argv[1] == 'validate':\n    print('[]')\n    sys.exit(0)\n{cook_code}\n")
+    return f"{sys.executable} {script}"
+
+
+def test_what_a_failing_program_says_is_shown(houdini, tmp_path):
+    """Its exit code is explained, what it printed is kept, and lines that are no events do no harm."""
+    cook = small_shot(houdini)
+    cook.parm("mpm_program").set(program(tmp_path, "print('not json')\nprint('dt is too long', file=sys.stderr)\nsys.exit(4)"))
+    with pytest.raises(sys.modules["hou"].NodeError) as caught:
+        cook.parm("mpm_cook").pressButton()
+    text = caught.value.instanceMessage()
+    assert "dt is too long" in text and "not json" in text and "The solve left the stable range" in text
+    assert houdini.work.node("cook_cache") is None
+
+
+def test_a_program_that_does_not_stop_is_stopped_hard(houdini, tmp_path, monkeypatch):
+    """A cook that ignores the request to stop does not hold Houdini up for ever."""
+    import mpm_nodes_houdini.process as process
+
+    monkeypatch.setattr(process, "PATIENCE", 0.2)
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('{\"event\": \"plan\"}', flush=True)\ntime.sleep(60)"
+    running = process.Process([*process.command(program(tmp_path, stubborn)), "cook"])
+    assert next(event for event in running.events() if event) == {"event": "plan"}
+    running.stop()
+    assert running.finish()[0] == -signal.SIGKILL
+
+
+def test_the_cache_can_go_to_solaris_or_nowhere(houdini):
+    """The menu decides which of Houdini's own importers is pointed at the cache; a second cook moves it along."""
+    from mpm_nodes_houdini.actions import _bring_in
+
+    cook = make(houdini, "cook_graph", "cook")
+    for way, place in (("none", None), ("lop", "/stage/cook_cache")):
+        cook.parm("mpm_import").set(way)
+        _bring_in(cook, "/caches/r001/cache.usda")
+        node = houdini.module.node("/stage/cook_cache")
+        assert (node.path() if node else None) == place
+    _bring_in(cook, "/caches/r002/cache.usda")
+    del houdini.types["sublayer"]._dialog.parms[:]
+    with pytest.raises(houdini.module.OperationFailed, match="has no parameter filepath1 in this Houdini"):
+        _bring_in(cook, "/caches/r002/other.usda")
+    node.parent().node("cook_other").destroy()
+    assert node.parm("filepath1").eval() == "/caches/r002/cache.usda" and len(node.parent().children()) == 1
+
+
+def test_the_stand_in_refuses_what_houdini_refuses(houdini):
+    """Names that are not documented do not exist; parameters cannot be set in a cook; keys must go before a value."""
+    with pytest.raises(AttributeError):
+        houdini.module.cookEverything()
+    ball = make(houdini, "emit_sphere", "ball")
+    with pytest.raises(AttributeError):
+        ball.knobs()
+    houdini.cooking.append(ball)
+    with pytest.raises(houdini.module.PermissionError):
+        ball.parm("radius").set(1.0)
+    houdini.cooking.pop()
+    with pytest.raises(houdini.module.PermissionError):
+        make(houdini, "cook_graph", "cook").parm("fps").set(25)
+    with pytest.raises(houdini.module.GeometryPermissionError):
+        make(houdini, "collide_plane", "floor").geometry().clear()

@@ -13,15 +13,15 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.validate import validate
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted([*(ROOT / "samples").glob("*.json"), *(ROOT / "mpm_nodes" / "samples").glob("*.json"), *(ROOT / "docs").glob("*.json")])
+FILES = sorted(path for folder in ("samples", "mpm_nodes/samples", "docs") for path in (ROOT / folder).glob("*.json"))
 GRAPHS = [path for path in FILES if strict_json.read(path).get("format") == "mpm_nodes.graph"]
-PRESETS = sorted((ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json"))
+PRESETS = sorted(path for path in (ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json") if "nodes" in strict_json.read(path))
 
 FULL = {
     "format": "mpm_nodes.graph", "version": 1, "settings": {"cell_size": 0.05, "fps": 30, "start": -5, "end": 10},
     "nodes": {
         "goo": {"type": "material_snow", "knobs": {"preserve_volume": True, "label": 'he said "hi"'}, "comment": "mine"},
-        "tear-it": {"type": "material_tearing", "inputs": {"material": "goo"}, "bypass": True, "position": [120.5, -40]},
+        "tear-it": {"type": "material_tearing", "inputs": {"material": "goo"}, "bypass": True, "position": [120.125, -40]},
         "9".replace("9", "ümlaut"): {"type": "emit_sphere", "inputs": {"material": "tear-it"}, "knobs": {
             "radius": {"keys": [[1, 0.2, "step"], [4.5, 0.3, "linear"], [9, 0.4, "smooth"]]}, "seed": 7,
             "centre": {"keys": [[1, [0, 1, 0], "smooth"], [8, [0, 2, 1], "linear"]]}, "seeding": "poisson"}},
@@ -55,6 +55,10 @@ def same(houdini, graph, tmp_path):
     """Hold what comes back to what went in, all knobs written out."""
     loaded = load_graph(graph, base=tmp_path)
     assert through_houdini(houdini, loaded.to_json(), tmp_path) == loaded.to_json()
+    for node in houdini.work.children():
+        node.destroy()
+    short = through_houdini(houdini, graph, tmp_path)  # knobs, versions and settings left out mean today's defaults
+    assert short == loaded.to_json()
     return load_graph(tmp_path / "out.json")
 
 
@@ -85,6 +89,30 @@ def test_whole_substep_graphs_come_back_equal(houdini, path, tmp_path):
     assert {k: written["nodes"]["fall"]["knobs"]["substeps"][k] for k in fields} == {k: strict_json.read(path)[k] for k in fields}
 
 
+def test_a_preset_unfolds_into_its_stages(houdini):
+    """The button makes the stages of the chosen preset with its settings; wires and numbers are those of the preset."""
+    import hou
+
+    from mpm_nodes.graph.substep_document import load_substeps
+
+    cook = small_shot(houdini)
+    fall = houdini.work.node("fall")
+    fall.parm("mpm_set").set(1)
+    fall.parm("mpm_set_name1").set("cfl")
+    fall.parm("mpm_set_value1").set("0.2")
+    wanted, _ = load_substeps(graph_of(cook)["nodes"]["fall"]["knobs"]["substeps"])
+    fall.parm("mpm_unfold").pressButton()
+    made, problems = load_substeps(graph_of(cook)["nodes"]["fall"]["knobs"]["substeps"])
+    assert problems == [] and (made.knobs, made.wires) == (wanted.knobs, wanted.wires)
+    assert made.knobs["choose_time_step"]["cfl"] == 0.2 and houdini.work.node("rasterize") is not None
+    with pytest.raises(hou.NodeError, match="wired in already"):
+        fall.parm("mpm_unfold").pressButton()
+    fall.setInput(3, None)
+    fall.parm("substeps").set("auto")
+    with pytest.raises(hou.NodeError, match="no stages of its own"):
+        fall.parm("mpm_unfold").pressButton()
+
+
 def test_an_artists_own_wires_win_over_the_file(houdini, tmp_path):
     """After loading, a changed wire, knob or place is what the next file holds."""
     through_houdini(houdini, load_graph(FULL, base=tmp_path).to_json(), tmp_path)
@@ -98,7 +126,7 @@ def test_an_artists_own_wires_win_over_the_file(houdini, tmp_path):
 
 
 def test_expressions_are_sampled_frame_by_frame(houdini):
-    """A parameter that moves by an expression becomes one key a frame; curves that a graph file cannot hold as well."""
+    """A parameter that moves by an expression becomes one key a frame; curves that a graph file cannot hold do too."""
     import hou
 
     cook = small_shot(houdini, end=3)
@@ -112,8 +140,16 @@ def test_expressions_are_sampled_frame_by_frame(houdini):
         key.setValue(value)
         key.setExpression("bezier()")
         houdini.work.node("fall").parm("time_scale").setKeyframe(key)
+    for frame, slope in ((1, 0.0), (3, 2.0)):
+        key = hou.Keyframe()
+        key.setFrame(frame)
+        key.setValue(frame)
+        key.setSlope(slope)
+        key.setExpression("cubic()")
+        houdini.work.node("fall").parm("dt_max").setKeyframe(key)
     knobs = {name: entry["knobs"] for name, entry in graph_of(cook)["nodes"].items()}
     assert knobs["ball"]["radius"] == {"keys": [[1, 2.0, "linear"], [2, 4.0, "linear"], [3, 6.0, "linear"]]}
+    assert [key[0] for key in knobs["fall"]["dt_max"]["keys"]] == [1, 2, 3]
     assert knobs["fall"]["time_scale"] == {"keys": [[1, 0.0, "linear"], [2, 0.5, "linear"], [3, 1.0, "linear"]]}
 
 
@@ -139,4 +175,33 @@ def test_a_wrong_file_is_refused_with_a_sentence(houdini, tmp_path):
     (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": {"a": {"type": "nonsense"}}}))
     with pytest.raises(hou.NodeError, match="no asset for nonsense"):
         cook.parm("mpm_load").pressButton()
+    wrong = {"a": {"type": "collide_plane"}, "b": {"type": "collide_plane", "knobs": {"name": "$JOB"}}}
+    (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": wrong}))
+    with pytest.raises(hou.NodeError, match="would expand"):
+        cook.parm("mpm_load").pressButton()
     assert [node.name() for node in houdini.work.children()] == ["cook"]
+
+
+def test_an_old_file_is_upgraded_by_the_program(houdini, tmp_path):
+    """Nodes of versions that have no asset any more are brought to today's by the program, in its own process."""
+    from test_houdini_cook import program
+
+    old = {"format": "mpm_nodes.graph", "version": 1, "nodes": {"floor": {"type": "ground", "version": 3, "knobs": {"rub": 0.5}}}}
+    new = {**old, "nodes": {"floor": {"type": "collide_plane", "version": 1, "knobs": {"friction": 0.5}}}}
+    code = f"if sys.argv[1] == 'upgrade':\n    import json\n    print(json.dumps({new!r}))\n    sys.exit(0)"
+    (tmp_path / "x.json").write_text(json.dumps(old))
+    cook = make(houdini, "cook_graph", "cook", mpm_graph=str(tmp_path / "x.json"), mpm_program=program(tmp_path, code))
+    cook.parm("mpm_load").pressButton()
+    assert houdini.work.node("floor").parm("friction").eval() == 0.5
+
+
+def test_namesakes_get_numbers(houdini):
+    """Two nodes that go by one name in the graph stay two; names that a graph file does not allow are mended."""
+    from test_houdini_cook import wire
+
+    cook = small_shot(houdini)
+    merge = houdini.work.createNode("merge", "bodies")
+    for number, name in enumerate(("floor", "floor", "2 walls")):
+        merge.setInput(number, make(houdini, "collide_plane", f"plane{number}", mpm_id=name))
+    wire(houdini.work.node("fall"), colliders=merge)
+    assert graph_of(cook)["nodes"]["fall"]["inputs"]["colliders"] == ["floor", "floor_2", "node_2_walls"]

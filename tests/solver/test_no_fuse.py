@@ -8,16 +8,16 @@ from solver_scenes import shot
 
 from mpm_nodes import cli
 from mpm_nodes.graph.executor import execute
-from mpm_nodes.solver import run as solver_run
+from mpm_nodes.solver import program
 
-FUSE = solver_run.fused
+FUSE = program.fused
 
 
 @pytest.fixture
 def planned(monkeypatch) -> list[int]:
     """Count the plans that are fused."""
     calls = []
-    monkeypatch.setattr(solver_run, "fused", lambda plan, fusions: calls.append(1) or FUSE(plan, fusions))
+    monkeypatch.setattr(program, "fused", lambda plan, fusions: calls.append(1) or FUSE(plan, fusions))
     return calls
 
 

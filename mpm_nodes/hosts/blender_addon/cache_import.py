@@ -7,8 +7,11 @@ from pathlib import Path
 
 import bpy
 
-MARK = "mpm_nodes"
-"""Custom property of collections (their tree) and objects (tree, stage, type and prim)."""
+from . import point_materials
+from .point_materials import MARK
+
+OWNER = "mpm_nodes_tree"
+"""Custom property of collections: the tree itself."""
 
 SHOWN = ("POINTCLOUD", "MESH", "VOLUME")
 DATA = {"POINTCLOUD": "pointclouds", "MESH": "meshes", "VOLUME": "volumes", "CAMERA": "cameras", "LIGHT": "lights"}
@@ -26,6 +29,13 @@ IMPORT = {
 
 class CacheFault(Exception):
     """A cache that cannot be shown; the message says why."""
+
+
+def frames_of(revision):
+    """Return the whole frames of a revision folder, ascending."""
+    offset = _frame_offset(Path(revision))
+    names = (path.name.split(".")[0] for path in (Path(revision) / "frames").glob("[!.]*.commit.json"))
+    return sorted(int(name) - offset for name in names if name.isdigit())
 
 
 def show(tree, revision, scene, frames):
@@ -55,12 +65,12 @@ def show(tree, revision, scene, frames):
 
 def collection_of(tree, scene):
     """Return the collection that holds a tree's caches in a scene; made when there is none."""
-    name = tree.get(MARK) or uuid.uuid4().hex
-    tree[MARK] = name
-    holder = next((each for each in bpy.data.collections if each.get(MARK) == name), None)
-    if holder is None:
+    name = tree.get(MARK)
+    holder = next((each for each in bpy.data.collections if name and each.get(MARK) == name), None)
+    if holder is None or holder.get(OWNER) != tree:  # the tree is new, or a copy of the one that the collection belongs to
+        name = tree[MARK] = uuid.uuid4().hex
         holder = bpy.data.collections.new(tree.name)
-        holder[MARK] = name
+        holder[MARK], holder[OWNER] = name, tree
     if holder.name not in scene.collection.children:
         scene.collection.children.link(holder)
     return holder
@@ -92,8 +102,11 @@ def _lies_in(volume, folder):
 
 def _reload(cache):
     """Let Blender read a cache file anew: frames have been added to it."""
-    with bpy.context.temp_override(edit_cachefile=cache):
-        bpy.ops.cachefile.reload()
+    try:
+        with bpy.context.temp_override(edit_cachefile=cache):
+            bpy.ops.cachefile.reload()
+    except RuntimeError as error:
+        raise CacheFault(f"{cache.filepath}: Blender cannot read it anew ({error})") from error
 
 
 def _span(volume, frames, offset):
@@ -144,14 +157,20 @@ def _imported(stage, scene):
     options = {name: value for name, value in IMPORT.items() if name in known}
     if not bpy.data.filepath:
         options.pop("relative_path", None)
-    current = scene.frame_current
+    current, layer = scene.frame_current, scene.view_layers[0]
+    selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
         with bpy.context.temp_override(**_place(scene)):
             bpy.ops.wm.usd_import(filepath=str(stage), **options)
     except RuntimeError as error:
         raise CacheFault(f"{stage}: Blender cannot import it ({error})") from error
     scene.frame_set(current)
-    return _only_shown([thing for thing in bpy.data.objects if thing not in before])
+    new = _only_shown([thing for thing in bpy.data.objects if thing not in before])
+    layer.update()
+    for thing in layer.objects:
+        thing.select_set(thing in selected, view_layer=layer)
+    layer.objects.active = active
+    return new
 
 
 def _only_shown(new):
@@ -188,6 +207,7 @@ def _repoint(old, new, stage):
     if theirs is not None:
         if mine is None:  # what was imported when it had a single frame does not move
             mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")
+            old.modifiers.move(len(old.modifiers) - 1, 0)
         mine.cache_file, mine.object_path = theirs.cache_file, theirs.object_path
     elif mine is not None and mine.cache_file is not None:
         mine.cache_file.filepath = str(stage)
@@ -224,6 +244,7 @@ def _dress(thing, tree):
         material = slot.material or default_material(thing)
         slot.link = "OBJECT"
         slot.material = material
+    point_materials.hold(thing)
     if thing.name.startswith("collider_") and _stands_for_object(thing, tree):
         thing.hide_render = thing.hide_viewport = True
 

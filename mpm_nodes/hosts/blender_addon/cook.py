@@ -89,23 +89,21 @@ class Job:
         self.stop_asked = True
 
     def take(self, event):
-        """Note what an event says; return whether a frame was finished by it."""
+        """Note what an event says."""
         kind = event.get("event")
         if kind == "plan":
             self.revision, self.span = event["out"] or "", tuple(event["frames"])
             self.frames = list(range(self.span[0], self.span[0] + event["done"]))
         elif kind == "frame_done":
             self.frames.append(event["frame"])
-            return True
+            self._waiting = True
         elif kind == "warning":
             self.warnings.append(f"{event.get('where') or ''}: {event['message']}".strip(": "))
         elif kind in ("error", "cancelled"):
             self.error = event.get("message", "")
-        return False
 
-    def wants_to_show(self, new):
+    def wants_to_show(self):
         """Return whether finished frames should be shown now."""
-        self._waiting = self._waiting or new
         if self._waiting and (time.monotonic() - self._shown >= SHOW_EVERY or self.process.poll() is not None):
             self._waiting, self._shown = False, time.monotonic()
             return True
@@ -138,6 +136,9 @@ def write_graph(tree, scene):
     What is wrong is shown on the nodes and in the panel.
     """
     path = graph_path(tree)
+    if busy() and any(getattr(node, "scene_object", None) for node in tree.nodes):
+        problems.report(tree, "Leave edit mode first: objects of the scene are to be written out", True)
+        return None
     try:
         values = scene_input.gather(tree, path.parent, scene)
         graph_file.write(graph_file.save(tree, path.parent, values), path)
@@ -248,16 +249,25 @@ def stop_all():
 
 
 def _take_in(tree, job):
-    new = False
     over = job.is_over()
     for event in job.events():
-        new = job.take(event) or new
+        job.take(event)
         _show_progress(tree, job, event)
     over = over and job.is_over()
-    if tree.load_frames and job.revision and job.wants_to_show(new):
-        _show_frames(tree, job)
+    if tree.load_frames and job.frames:
+        if busy():  # an import would throw the artist out of edit mode
+            if over:
+                problems.report(tree, "The cook is over; its last frames appear when you leave edit mode", False)
+            return
+        if job.wants_to_show():
+            _show_frames(tree, job)
     if over:
         _finish(tree, job)
+
+
+def busy():
+    """Return whether the artist is in a mode that importing or exporting would end."""
+    return getattr(bpy.context, "mode", "OBJECT") != "OBJECT"
 
 
 def _show_progress(tree, job, event):
@@ -331,6 +341,7 @@ def _redraw():
                 area.tag_redraw()
 
 
+@bpy.app.handlers.persistent
 def before_load(*_):
     """Stop cooks before another file is opened."""
     with contextlib.suppress(OSError):

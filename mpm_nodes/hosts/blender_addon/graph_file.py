@@ -186,7 +186,15 @@ def _origin(link):
 
 
 def names_in_file(tree):
-    """Return what each of our nodes is called in the file, by its name in Blender."""
+    """Return what each of our nodes is called in the file, by its name in Blender.
+
+    Raises:
+        FileFault: A node is of a type that this extension does not know, so that it would be lost.
+    """
+    for node in tree.nodes:
+        if not isinstance(node, nodes.MpmNode) and node.bl_idname not in ("NodeReroute", "NodeFrame"):
+            raise FileFault(f"{tree.name}: {node.name} is of a type that this extension does not know; use the extension "
+                            "that it was made with, or remove it")
     found, taken = {}, set(DOMAINS) if tree.bl_idname == SUBSTEP_TREE else set()
     ours = [node for node in tree.nodes if isinstance(node, nodes.MpmNode) and not isinstance(node, nodes.MpmSubstepState)]
     for node in ours:

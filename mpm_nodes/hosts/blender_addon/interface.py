@@ -72,6 +72,7 @@ class MPM_PT_cook(_Sidebar, bpy.types.Panel):
             row.operator("mpm_nodes.cook", icon="PLAY").resume = False
             row.operator("mpm_nodes.cook", text="Resume", icon="FF").resume = True
             layout.operator("mpm_nodes.validate", icon="CHECKMARK")
+            layout.operator("mpm_nodes.show_frames", icon="IMPORT")
         draw_text(layout, tree.status, tree.failed, 40)
         draw_text(layout, tree.message, True, 40)
         layout.prop(tree, "load_frames")

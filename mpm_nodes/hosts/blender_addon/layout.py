@@ -1,6 +1,8 @@
 """Places for nodes that come without any: columns by distance from the sources."""
 
-WIDTH = 260.0
+from .nodes import first_knobs, rows
+
+WIDTH = 240.0
 GAP = 40.0
 
 
@@ -24,9 +26,8 @@ def place(placed):
 
 def height(node):
     """Return about how tall a node is drawn."""
-    record = node.record or {"knobs": []}
-    rows = sum(knob["size"] + 1 if knob["kind"] == "vector" else 1 for knob in record["knobs"][:7])
-    return 60.0 + 22.0 * (len(node.inputs) + len(node.outputs) + rows)
+    shown = sum(rows(knob) for knob in first_knobs(node.record)) + 1 if node.record else 2
+    return 40.0 + 22.0 * (len(node.inputs) + len(node.outputs) + shown + bool(node.takes_object()))
 
 
 def _depths(nodes):

@@ -8,7 +8,9 @@ from . import knobs, memory, sockets
 from .specification import DOMAINS, NODES, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
-FEW_KNOBS = 7
+FEW_ROWS = 11
+"""Rows of knobs that a node shows before its button More Knobs is pressed."""
+
 PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
 
@@ -38,9 +40,9 @@ class MpmNode:
         """Add the sockets."""
         self.file_version = self.record["version"]
         for port in self.record["inputs"]:
-            sockets.add_input(self, port["name"], port["label"], port["type"], port["accepts"], port["many"])
+            _add_input(self, port)
         for port in outputs(self.record):
-            sockets.add_output(self, port["name"], port["label"], port["type"])
+            _add_output(self, port)
 
     def copy(self, node):
         """Forget the problems of the node that this one is a copy of."""
@@ -63,10 +65,10 @@ class MpmNode:
             layout.operator("mpm_nodes.upgrade", text="Upgrade")
         if self.takes_object():
             layout.prop(self, "scene_object", text="")
-        all_of = self.record["knobs"]
-        for knob in all_of if self.all_knobs else all_of[:FEW_KNOBS]:
+        all_of, few = self.record["knobs"], first_knobs(self.record)
+        for knob in all_of if self.all_knobs else few:
             draw_knob(self, layout, knob)
-        if len(all_of) > FEW_KNOBS:
+        if len(all_of) > len(few):
             layout.prop(self, "all_knobs", toggle=True, text=f"{'Fewer' if self.all_knobs else 'More'} Knobs")
 
     def draw_buttons_ext(self, context, layout):
@@ -75,6 +77,30 @@ class MpmNode:
         layout.prop(self, "comment")
         for knob in self.record["knobs"]:
             draw_knob(self, layout, knob)
+
+
+def _add_input(node, port):
+    sockets.add_input(node, port["name"], port["label"], port["type"], port["accepts"], port["many"])
+
+
+def _add_output(node, port):
+    sockets.add_output(node, port["name"], port["label"], port["type"])
+
+
+def rows(knob):
+    """Return how many rows a knob takes on a node."""
+    return knob["size"] + 1 if knob["kind"] == "vector" else 3 if knob["kind"] == "substeps" else 1
+
+
+def first_knobs(record):
+    """Return the knobs that a node always shows."""
+    found, used = [], 0
+    for knob in record["knobs"]:
+        used += rows(knob)
+        if found and used > FEW_ROWS:
+            break
+        found.append(knob)
+    return found
 
 
 def draw_problem(node, layout):
@@ -207,6 +233,30 @@ def socket_of(holder, name):
     return next((socket for socket in holder if socket.identifier == name), None)
 
 
+def complete(node):
+    """Give a node of an older .blend the sockets that its type has now; those that it has no longer go when nothing is wired."""
+    for holder, ports, add in ((node.inputs, node.record["inputs"], _add_input), (node.outputs, outputs(node.record), _add_output)):
+        for index, port in enumerate(ports):
+            socket = socket_of(holder, port["name"])
+            if socket is None:
+                add(node, port)
+                holder.move(len(holder) - 1, index)
+            elif not socket.is_output:
+                socket.accepts = " ".join(port["accepts"])
+        names = {port["name"] for port in ports}
+        for socket in [each for each in holder if each.identifier not in names and not each.is_linked]:
+            holder.remove(socket)
+
+
+@bpy.app.handlers.persistent
+def after_load(*_):
+    """Complete the nodes of a .blend that has just been opened."""
+    for tree in bpy.data.node_groups:
+        for node in tree.nodes:
+            if isinstance(node, MpmNode) and node.record is not None:
+                complete(node)
+
+
 def connect(source, output, target, port):
     """Wire an output to an input.
 
@@ -223,7 +273,7 @@ def connect(source, output, target, port):
     end = socket_of(target.inputs, port)
     if start is None or end is None:
         raise ValueError(f"{source.name}.{output} -> {target.name}.{port}: there is no such socket")
-    link = source.id_data.links.new(start, end)
-    if not any(each.from_socket == start and each.to_socket == end for each in source.id_data.links):
-        raise ValueError(source.id_data.message)
-    return link
+    reason = sockets.fault(start, end)  # before the link is made, which would push out one that is there
+    if reason:
+        raise ValueError(reason)
+    return source.id_data.links.new(start, end)

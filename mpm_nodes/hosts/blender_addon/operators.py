@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cook, environment, graph_file, knobs, problems, scene_input
+from . import cache_import, cook, environment, graph_file, knobs, problems, scene_input
 from .nodes import MpmNode
 from .specification import PRESETS
 from .trees import GRAPH_TREE, new_tree
@@ -229,6 +229,31 @@ class MPM_OT_cancel(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
+class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
+    """Bring the newest cook of the graph into the scene, or read what is new in it"""
+
+    bl_idname = "mpm_nodes.show_frames"
+    bl_label = "Show Newest Cook"
+
+    def execute(self, context):
+        """Find its newest revision folder and show that."""
+        tree = self.graph(context)
+        if tree is None:
+            return {"CANCELLED"}
+        found = sorted(cook.out_path(tree).glob("r[0-9]*"), key=lambda path: (len(path.name), path.name))
+        frames = cache_import.frames_of(found[-1]) if found else []
+        if not frames:
+            self.report({"ERROR"}, f"{cook.out_path(tree)} holds no whole frame; cook the graph first")
+            return {"CANCELLED"}
+        try:
+            cache_import.show(tree, found[-1], context.scene, frames)
+        except cache_import.CacheFault as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"Frames {frames[0]} to {frames[-1]} of {found[-1]}")
+        return {"FINISHED"}
+
+
 class MPM_OT_edit_substeps(bpy.types.Operator):
     """Open the stages of the solve; those of a preset become a graph of their own first"""
 
@@ -260,7 +285,7 @@ def own_substeps(node, name):
     if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
         return getattr(node, knobs.tree_prop(name))
     choice = getattr(node, knobs.prop(name))
-    document = dict(PRESETS[choice if choice in PRESETS else next(iter(PRESETS))]["document"])
+    document = stages_of(choice)
     settings = getattr(node, knobs.set_prop(name)).strip()
     if settings:
         document["set"] = {**document.get("set", {}), **json.loads(settings)}
@@ -268,6 +293,12 @@ def own_substeps(node, name):
     setattr(node, knobs.tree_prop(name), inner)
     setattr(node, knobs.prop(name), knobs.OWN)
     return inner
+
+
+def stages_of(preset):
+    """Return the document of a preset; of one that leaves the choice to the solve, that of its first candidate."""
+    document = PRESETS.get(preset, next(iter(PRESETS.values())))["document"]
+    return dict(document) if "nodes" in document else stages_of(document["candidates"][0])
 
 
 class MPM_OT_close_substeps(bpy.types.Operator):
@@ -351,6 +382,7 @@ CLASSES = [
     MPM_OT_validate,
     MPM_OT_cook,
     MPM_OT_cancel,
+    MPM_OT_show_frames,
     MPM_OT_edit_substeps,
     MPM_OT_close_substeps,
     MPM_OT_add_objects,

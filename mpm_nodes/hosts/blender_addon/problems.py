@@ -2,12 +2,14 @@
 
 import json
 import re
+from pathlib import Path
 
 from . import environment, graph_file, knobs
 from .nodes import MpmNode
 from .trees import GRAPH_TREE
 
-PLACE = re.compile(r"^\s*(?:frame -?\d+: )?([^\W\d][\w-]*)((?:\.[\w-]+)*)( at frame -?\d+)?[:(]")
+PLACE = re.compile(r"^([^\W\d][\w-]*)((?:\.[\w-]+)*)(?:, frame -?\d+)?:")
+"""How a line of an error begins: "node.knob:" or "node, frame 7:"."""
 
 
 def clear(tree):
@@ -84,6 +86,7 @@ def validate(tree, path):
         rest = show_text(tree, error or out)
         report(tree, "\n".join(rest) or "see the nodes in red", code != 0)
         return max(1, len(rest)) if code else 0
+    found += missing_files(tree, path)
     rest = []
     for problem in found:
         text = sentence(problem)
@@ -95,6 +98,20 @@ def validate(tree, path):
     else:
         report(tree, "The graph is valid", False)
     return len(found)
+
+
+def missing_files(tree, path):
+    """Return a problem for every input file of a written graph that is not there."""
+    found = []
+    entries = graph_file.read(path)["nodes"]
+    for own, name in graph_file.names_in_file(tree).items():
+        for knob in tree.nodes[own].record["knobs"] if tree.nodes[own].record else ():
+            value = entries[name].get("knobs", {}).get(knob["name"])
+            if knob["kind"] == "path" and isinstance(value, str) and value and not (Path(path).parent / value).is_file():
+                place = f"{name}.{knob['name']}"
+                message = "names a file that is not there"
+                found.append({"place": place, "message": message, "value": value, "cure": "choose another"})
+    return found
 
 
 def sentence(problem):

@@ -74,9 +74,8 @@ def add_output(node, name, label, type_name):
     return node.outputs.new(idname(type_name), label, identifier=name)
 
 
-def fault(link):
-    """Return why a link cannot be, or ""."""
-    start, end = link.from_socket, link.to_socket
+def fault(start, end):
+    """Return why an output cannot be wired to an input, or ""."""
     if not isinstance(start, MpmSocket) or not isinstance(end, MpmSocket):
         return ""
     if end.takes(start.type_id) or "unknown" in (start.type_id, end.type_id):

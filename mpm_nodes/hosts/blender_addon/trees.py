@@ -19,7 +19,7 @@ class _Checked:
     def update(self):
         """Remove links between unlike types; called by Blender whenever the tree has changed."""
         for link in list(self.links):
-            reason = sockets.fault(link)
+            reason = sockets.fault(link.from_socket, link.to_socket)
             if reason:
                 self.message = reason
                 self.links.remove(link)

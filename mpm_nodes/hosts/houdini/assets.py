@@ -148,13 +148,17 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
     own: list[Parm | Folder] = []
     folders: dict[str, list[Parm | Folder]] = {record["label"]: own}
     for knob in record["knobs"]:
-        parms = knob_parms(knob, spec["presets"])
+        port = _substeps_input(knob, spec) if knob["kind"] == "substeps" else _geometry_input(knob)
+        wired = f"hasinput({len(inputs)})" if port else ""
+        parms = knob_parms(knob, spec["presets"], f"{{ {wired} == 1 }}" if port else "")
         folders.setdefault(_folder_of(knob, record), []).extend(parms)
-        if knob["kind"] == "substeps":
-            inputs.append(_substeps_input(knob, spec))
-        if knob["kind"] == "path" and knob["file"]["patterns"]:
-            inputs.append(_geometry_input(knob))
-            own.append(_animated(inputs[-1], record["time_dependent"]))
+        if port:
+            inputs.append(port)
+        if port and port["kind"] == "substeps":
+            own.append(button("mpm_unfold", "Make Stages of the Preset", "unfold_preset",
+                              "Make the preset's stages as nodes and wire them in, to change, add or leave out some."))
+        if port and port["kind"] == "geometry":
+            own.append(_animated(port, record["time_dependent"], f"{{ {wired} == 0 }}"))
     folders["Graph"] = [
         Parm("mpm_id", "Name in the Graph", "string", ("",), help="Empty: the name of this node."),
         Parm("mpm_bypass", "Bypass in the Graph", "toggle", ("0",),
@@ -162,9 +166,18 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
     ]
     facts = {"id": record["id"], "version": record["version"], "scope": scope, "inputs": inputs, "outputs": outputs,
              "knobs": [_knob_facts(knob) for knob in record["knobs"]], "colour": _colour(outputs, colours)}
+    if any(port["kind"] == "substeps" for port in inputs):
+        facts["presets"] = {preset["name"]: preset["document"] for preset in spec["presets"]}
     tabs = tuple(Folder(label, tuple(parms)) for label, parms in folders.items() if parms)
     return Asset(record["id"], record["label"], f"{record['version']}.0", record["category"], record["doc"],
                  tuple(facts["colour"]), tabs, facts)
+
+
+def button(name: str, label: str, function: str, help: str) -> Parm:
+    """Return a button that calls a function of `mpm_nodes_houdini` with its node."""
+    call = f"import mpm_nodes_houdini; mpm_nodes_houdini.{function}(kwargs['node'])"
+    return Parm(name, label, "button", ("0",), help=help, join_next=name == "mpm_cook",
+                tags={"script_callback": call, "script_callback_language": "python"})
 
 
 def _input_label(port: Spec) -> str:
@@ -185,16 +198,20 @@ def _substeps_input(knob: Spec, spec: Spec) -> dict[str, Any]:
             "many": True, "doc": "The end of a network of stages that begins with Substep Begin; it takes the preset's place."}
 
 
-def _geometry_input(knob: Spec) -> dict[str, Any]:
+def _geometry_input(knob: Spec) -> dict[str, Any] | None:
+    """Return the input for geometry of the scene in the place of a file that Houdini can write, else None."""
+    if knob["kind"] != "path" or not knob["file"]["patterns"]:
+        return None
     writer = "vdb" if "*.vdb" in knob["file"]["patterns"] else "usd"
     return {"name": knob["name"], "kind": "geometry", "label": "Geometry (instead of the file)", "accepts": [], "optional": True,
             "many": False, "writer": writer,
             "doc": f"Geometry of this scene; it is written to a .{writer} file beside the graph file before the cook."}
 
 
-def _animated(port: Spec, default: bool) -> Parm:
-    return Parm("mpm_animated", "Write Every Frame", "toggle", (str(int(default)),),
-                help=f"Write the {port['label'].lower().split(' (')[0]} of every frame; off writes that of the first frame.")
+def _animated(port: Spec, default: bool, not_wired: str) -> Parm:
+    what = port["label"].lower().split(" (")[0]
+    return Parm("mpm_animated", "Write Every Frame", "toggle", (str(int(default)),), disable=not_wired,
+                help=f"Write the {what} of every frame; off writes that of the first frame.")
 
 
 def _knob_facts(knob: Spec) -> dict[str, Any]:
@@ -213,7 +230,7 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
     outputs = [{"name": name, "type": f"domain_{name}"} for name in spec["reserved_names"]]
     facts = {"id": BEGIN, "version": 1, "scope": "substeps", "inputs": [], "outputs": outputs, "knobs": [],
              "colour": _colour(outputs, colours)}
-    note = Parm("mpm_note", "Wire it into the first stages", "label", help="Particles, grid and colliders leave by the one output.")
+    note = Parm("mpm_note", "Use", "label", ("Wire this into the first stages.",), help="All domains leave by one output.")
     return Asset(BEGIN, "Substep Begin", "1.0", "Substep Stages",
                  "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
                  tuple(facts["colour"]), (Folder("Substep Begin", (note,)),), facts)
@@ -222,11 +239,6 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
 def _cook_asset(spec: Spec) -> Asset:
     """Return the asset that collects the graph, cooks it and brings the cache in."""
     variables = {"fps": "$FPS", "start": "$FSTART", "end": "$FEND"}
-
-    def button(name: str, label: str, function: str, help: str) -> Parm:
-        call = f"import mpm_nodes_houdini; mpm_nodes_houdini.{function}(kwargs['node'])"
-        return Parm(name, label, "button", ("0",), help=help, join_next=name == "mpm_cook",
-                    tags={"script_callback": call, "script_callback_language": "python"})
 
     settings = []
     for knob in spec["settings"]:
@@ -260,7 +272,8 @@ def _cook_asset(spec: Spec) -> Asset:
                    "doc": "Ends of the graph: Write Cache and others. All that is wired above them is cooked."}
     facts = {"id": COOK, "version": 1, "scope": "cook", "inputs": [graph_input], "outputs": [],
              "knobs": [_knob_facts(knob) for knob in spec["settings"]], "colour": [0.9, 0.82, 0.36],
-             "graph_format": spec["graph_format"], "substeps_format": spec["substeps_format"], "program": spec["cook"]}
+             "graph_format": spec["graph_format"], "substeps_format": spec["substeps_format"],
+             "program": {key: spec["cook"][key] for key in ("validate", "upgrade", "cook", "resume", "exit_codes")}}
     return Asset(COOK, "MPM Cook", "1.0", "Solve",
                  "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
                  tuple(facts["colour"]), (Folder("Cook", cook), Folder("Files", files), Folder("Program", program)), facts)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Spec = Mapping[str, Any]
@@ -30,6 +32,7 @@ class Parm:
         range: Low and high as written, "!" for a hard limit.
         tags: parmtags.
         join_next: Whether the next parameter stands on the same line.
+        disable: Condition under which it is greyed out.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Parm:
     range: tuple[str, str] | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     join_next: bool = False
+    disable: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,15 @@ class Folder:
 
 
 # ---------------------------------------------------------------- knobs
-def knob_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
-    """Return the parameters that stand for one knob, in order."""
+def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> list[Parm | Folder]:
+    """Return the parameters that stand for one knob, in order; `taken_over` is the condition under which an input replaces it."""
     parms: list[Parm | Folder] = []
     if knob["optional"]:
         parms.append(Parm(f"mpm_use_{knob['name']}", f"Use {knob['label']}", "toggle", (_number(knob["default"] is not None),),
                           help=f"Off leaves {knob['name']} without a value.", join_next=True))
     if knob["kind"] == "substeps":
-        return [*parms, *_substeps_parms(knob, presets)]
-    return [*parms, _value_parm(knob)]
+        return [*parms, *_substeps_parms(knob, presets, taken_over)]
+    return [*parms, replace(_value_parm(knob), disable=taken_over)]
 
 
 def _value_parm(knob: Spec) -> Parm:
@@ -85,11 +89,11 @@ def _value_parm(knob: Spec) -> Parm:
             tags = {"filechooser_pattern": " ".join(knob["file"]["patterns"])} | tags
         return Parm(type="file", defaults=(default or "",), tags=tags, **text)
     if kind == "strings":
-        return Parm(type="string", defaults=(" ".join(default or ()),), **text)
+        return Parm(type="string", defaults=(" ".join(map(_word, default or ())),), **text)
     return Parm(type="string", defaults=(str(default or ""),), **text)
 
 
-def _substeps_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
+def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> list[Parm | Folder]:
     name = knob["name"]
     menu = tuple((preset["name"], preset["label"] or preset["name"]) for preset in presets)
     note = " Stages wired into the last input take its place."
@@ -98,8 +102,14 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec]) -> list[Parm | Folder]:
              help="A parameter of the substeps (cfl), or a stage and its knob (rasterize.kernel)."),
         Parm("mpm_set_value#", "Value", "string", ("",), help="Its value: a number, a word, or JSON."),
     ]
-    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note),
+    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note,
+                 disable=taken_over),
             Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True)]
+
+
+def _word(text: str) -> str:
+    """Return a word of a list as `shlex.split` reads it, in quotes only where it must be."""
+    return text if re.fullmatch(r"[^\s'\"\\]+", text) else shlex.quote(text)
 
 
 def _number_type(knob: Spec) -> str:
@@ -143,7 +153,7 @@ def _help(knob: Spec) -> str:
         words = [*([] if low is None else [f"{above} {low:g}"]), *([] if high is None else [f"at most {high:g}"])]
         parts.append(f"Allowed: {' and '.join(words)}.")
     if knob["kind"] == "strings":
-        parts.append("Words, separated by spaces.")
+        parts.append("Words, separated by spaces; in quotes where one holds a space.")
     if knob["required"]:
         parts.append("Must be given.")
     return " ".join(parts)
@@ -202,6 +212,7 @@ def _parm(parm: Parm, depth: int) -> list[str]:
                 for text in parm.defaults]
     lines += [f"{pad}    default {{ {' '.join(defaults)} }}"] if defaults else []
     lines += [f"{pad}    help    {quoted(parm.help)}"] if parm.help else []
+    lines += [f"{pad}    disablewhen {quoted(parm.disable)}"] if parm.disable else []
     if parm.menu:
         keyword = "menu" if parm.type == "ordinal" else "menureplace"  # a string's menu only offers
         lines += [f"{pad}    {keyword} {{", *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),

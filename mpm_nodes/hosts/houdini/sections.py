@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
 
 MODIFIED = "Thu Jan  1 00:00:00 2026"
 """Written into every index: a real date would make equal assets differ."""
@@ -91,7 +92,7 @@ def tools_shelf(menu: str) -> str:
     <toolMenuContext name="network">
       <contextOpType>$HDA_TABLE_AND_NAME</contextOpType>
     </toolMenuContext>
-    <toolSubmenu>{menu}</toolSubmenu>
+    <toolSubmenu>{escape(menu)}</toolSubmenu>
     <script scriptType="python"><![CDATA[import soptoolutils
 
 soptoolutils.genericTool(kwargs, '$HDA_NAME')]]></script>

@@ -35,3 +35,4 @@ def gather(
         kernels.gather_flip(*given, grid.array("momentum"), flip_fraction)
     else:
         kernels.gather(*given)
+    particles.stale.discard("velocity_gradient")

@@ -14,6 +14,7 @@ from mpm_nodes.data import (
     Grid,
     Kernel,
     Krylov,
+    MpmNodesError,
     Particles,
     Preconditioner,
     Range,
@@ -55,6 +56,28 @@ def law_energy(
             a particle (twice that in double precision).
     """
     energy.terms["law_energy"] = LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians)
+
+
+@stage(label="Viscous Energy")
+def viscous_energy(
+    particles: A[Particles, Reads("position", "volume", LAW_STATE)],
+    energy: A[Energy, Reads("terms"), Writes("terms")],
+) -> Stage["particles", "energy"]:
+    """Add the materials' own Newtonian viscosity to the potential, over the points of law_energy.
+
+    Phi = sum V0 dt mu_v J eps : eps with eps = sym(grad v) (R15 eq. 10-11, with the dt that they lack).
+
+    Args:
+        particles: Particles whose material may have a viscosity (material_viscosity).
+        energy: Terms of the potential, that of law_energy among them.
+
+    Raises:
+        MpmNodesError: There is no law_energy.
+    """
+    term = energy.terms.get("law_energy")
+    if term is None:
+        raise MpmNodesError("viscous_energy: the potential holds no law_energy; wire that stage before this one")
+    term.viscous = True
 
 
 @stage(label="Minimise Energy")
@@ -99,7 +122,7 @@ def minimise_energy(
     if not grid.count:
         return
     settings = Settings(newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards)
-    _shorten_until_solved(particles, grid, colliders, energy, step, settings, Minimisation.run)
+    _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
 @stage(label="Semi-Implicit Update")

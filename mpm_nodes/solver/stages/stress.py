@@ -18,6 +18,7 @@ def compute_stress(
     Args:
         particles: Particles whose law state is read.
     """
+    particles.stale.discard("stress")
     for law, segments in particles.runs():
         law.kernels.stress(*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
                            particles.array("stress"), particles.stride, segments, law.coefficients, step.dt)

@@ -26,13 +26,14 @@ class LawEnergy:
         project: Take the positive part of every particle's own Hessian (45 numbers a particle are kept).
 
     Attributes:
+        viscous: Whether the materials' own viscosity is minimised as well.
         projected: Particles whose Hessian was not positive at the last `linearise`.
     """
 
     def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
         self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
         self._hessians = np.empty(0, grid.dtype)
-        self.projected = 0
+        self.projected, self.viscous = 0, False
         needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
         if grid.local.size < needed:
             grid.local = aligned(needed, grid.dtype)
@@ -41,7 +42,10 @@ class LawEnergy:
         particles, grid = self.particles, self.grid
         scratch = (grid.local, grid.local_stride) if local else ()
         return (*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"), *scratch,
-                self.stencil, *particles.geometry(), particles.array("volume"), grid.h, law.coefficients, dt)
+                self.stencil, *particles.geometry(), particles.array("volume"), grid.h, self._coefficients(law), dt)
+
+    def _coefficients(self, law: BoundLaw) -> np.ndarray:
+        return law.coefficients if self.viscous else law.coefficients[: len(law.kernels.law.names)]
 
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
@@ -66,7 +70,7 @@ class LawEnergy:
             changed = np.empty(len(segments), np.int64)
             law.kernels.store_local_hessians(
                 *law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
-                particles.stride, segments, law.coefficients, dt, UNITS, self._hessians, changed)
+                particles.stride, segments, self._coefficients(law), dt, UNITS, self._hessians, changed)
             self.projected += int(changed.sum())
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:

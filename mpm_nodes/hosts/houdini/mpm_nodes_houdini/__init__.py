@@ -3,7 +3,8 @@
 Imports `hou` and the standard library only: neither mpm_nodes nor its packages are needed, or wanted, in Houdini's Python.
 """
 
-from .actions import check_graph, continue_graph, cook_graph, load_graph, save_graph
+from .actions import check_graph, continue_graph, cook_graph, load_graph, save_graph, unfold_preset
 from .nodes import cook_node, node_created
 
-__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph"]
+__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph",
+           "unfold_preset"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import hou
 
 from . import process
-from .build import build
+from .build import assets_missing, build, unfold
 from .collect import collect
-from .nodes import PROBLEM, facts_of
+from .nodes import PROBLEM, facts_of, put
+from .values import read_knob
 from .writers import write_geometry
 
 MARKED = "mpm_nodes_marked"
@@ -57,9 +59,48 @@ def load_graph(cook):
         raise Trouble(f"{path}: is no graph file ({error}); choose another one") from error
     if not isinstance(graph, dict) or graph.get("format") != facts_of(cook)["graph_format"]["name"]:
         raise Trouble(f"{path}: is no graph file; choose one that mpm-nodes or a host wrote")
+    if assets_missing(graph):
+        graph = _upgraded(cook, path, graph)
+    before = {node.sessionId() for node in cook.parent().children()}
     with hou.undos.group("Load MPM graph"):
-        made = build(graph, cook)
+        try:
+            made = build(graph, cook)
+        except Exception:  # half a graph is worse than none
+            for node in cook.parent().children():
+                if node.sessionId() not in before:
+                    node.destroy()
+            raise
     _say(f"made {len(made)} nodes from {path}")
+
+
+@_told
+def unfold_preset(solve):
+    """Make the stages of a solve's preset and wire them in."""
+    facts = facts_of(solve)
+    port = next(port for port in facts["inputs"] if port["kind"] == "substeps")
+    index = facts["inputs"].index(port)
+    if index < len(solve.inputs()) and solve.inputs()[index] is not None:
+        raise Trouble(f"{solve.name()}: stages are wired in already; take the wire off the last input first")
+    chosen = read_knob(solve, next(knob for knob in facts["knobs"] if knob["name"] == port["name"]), (1, 1))
+    chosen = chosen if isinstance(chosen, dict) else {"preset": chosen, "set": {}}
+    document = facts["presets"].get(chosen["preset"])
+    if document is None:
+        raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them anew with mpm-nodes host houdini")
+    if "nodes" not in document:
+        raise Trouble(f"{solve.name()}: {chosen['preset']} has no stages of its own, it chooses from "
+                      f"{', '.join(document.get('candidates', []))}; take one of these")
+    with hou.undos.group("Unfold MPM preset"):
+        unfold(solve, port["name"], {**document, "set": {**document.get("set", {}), **chosen["set"]}})
+
+
+def _upgraded(cook, path, graph):
+    """Return the graph of a file in the versions of today, as the program gives it; as it is when the program cannot."""
+    program = process.command(cook.parm("mpm_program").evalAsString())
+    try:
+        code, out, _ = process.call([*program, *_filled(facts_of(cook)["program"]["upgrade"], graph=path)])
+        return json.loads(out) if code == 0 else graph
+    except (OSError, ValueError):
+        return graph
 
 
 def _write_graph(cook):
@@ -172,10 +213,10 @@ def _cook(cook, more):
     if cook.parm("mpm_threads").eval() > 0:
         arguments += ["--threads", str(cook.parm("mpm_threads").eval())]
     running = process.Process(arguments)
-    stage, stopped = "", False
+    stages, stopped = [], False
     try:
         with hou.InterruptableOperation("Cooking MPM", "Frames", open_interrupt_dialog=True) as operation:
-            stage = _watch(running, operation)
+            _watch(running, operation, stages)
     except hou.OperationInterrupted:
         stopped = True
         _say("stopping after this substep")
@@ -184,7 +225,7 @@ def _cook(cook, more):
         running.stop()
         raise
     code, text = running.finish()
-    if stage:
+    for stage in stages:
         _bring_in(cook, stage)
     if stopped:
         raise Trouble("Stopped. Whole frames are kept; press Continue to go on.")
@@ -193,9 +234,9 @@ def _cook(cook, more):
     _say(f"cooked into {out}")
 
 
-def _watch(running, operation):
-    """Show a cook's progress until it ends; return the USD stage that it wrote, "" for none."""
-    first, last, frame, stage, status = 1, 1, 1, "", "starting"
+def _watch(running, operation, stages):
+    """Show a cook's progress until it ends, and add the USD stages that it writes to `stages`."""
+    first, last, frame, status = 1, 1, 1, "starting"
     for event in running.events():
         kind = event["event"] if event else ""
         if kind == "plan":
@@ -203,8 +244,8 @@ def _watch(running, operation):
         elif kind in ("frame_start", "substep"):
             frame = event["frame"]
             status = _status(frame, last, event)
-        elif kind == "wrote" and _is_stage(event["path"]):
-            stage = event["path"]
+        elif kind == "wrote" and _is_stage(event["path"]) and event["path"] not in stages:
+            stages.append(event["path"])
         elif kind == "note":
             status = event["message"]
         elif kind == "warning":
@@ -213,7 +254,6 @@ def _watch(running, operation):
             status = _status(frame, last, event)
             frame += 1
         operation.updateLongProgress((frame - first) / max(last - first + 1, 1), status)
-    return stage
 
 
 def _is_stage(path):
@@ -233,17 +273,18 @@ def _status(frame, last, event):
 
 
 def _bring_in(cook, stage):
-    """Show the cache by Houdini's own USD import; the node is made once and then pointed at the newest cook."""
+    """Show a cache by Houdini's own USD import; its node is made once and then pointed at the newest cook."""
     way = cook.parm("mpm_import").evalAsString()
     if way == "none":
         return
     parent, kind = (cook.parent(), "usdimport") if way == "sop" else (hou.node("/stage"), "sublayer")
-    name = f"{cook.name()}_cache"
+    name = f"{cook.name()}_{os.path.splitext(os.path.basename(stage))[0]}"
+    name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     node = parent.node(name) or parent.createNode(kind, name)
-    node.parm("filepath1").set(stage)
+    put(node, "filepath1", stage)
     if way == "sop":
         x, y = cook.position()
-        node.setPosition(hou.Vector2(x, y - 1.0))
+        node.setPosition(hou.Vector2((x, y - 1.0)))
         node.setDisplayFlag(True)
 
 

@@ -14,6 +14,25 @@ FIELDS = ("label", "doc", "parameters", "set", "editor")
 """What a substeps document holds besides format, version and stages."""
 
 
+def assets_missing(graph):
+    """Return whether a graph file names nodes or stages, in versions, that there are no assets of."""
+    entries = list(graph["nodes"].values())
+    for entry in graph["nodes"].values():
+        for value in entry.get("knobs", {}).values():
+            if isinstance(value, dict) and isinstance(value.get("nodes"), dict):
+                entries += value["nodes"].values()
+    return any(_asset(entry) is None for entry in entries)
+
+
+def _asset(entry):
+    """Return the node type of an entry's version, of the newest one where it names none, or None."""
+    found = hou.sopNodeTypeCategory().nodeTypes()
+    if "version" in entry:
+        return found.get(f"mpm_nodes::{entry['type']}::{entry['version']}.0")
+    versions = [name for name in found if name.startswith(f"mpm_nodes::{entry['type']}::")]
+    return found[max(versions, key=lambda name: float(name.rpartition("::")[2]))] if versions else None
+
+
 def build(graph, cook):
     """Make the nodes of a graph beside a cook node and wire its ends into it.
 
@@ -23,8 +42,7 @@ def build(graph, cook):
     parent, facts = cook.parent(), facts_of(cook)
     settings = graph.get("settings", {})
     for knob in facts["knobs"]:
-        if knob["name"] in settings:
-            write_knob(cook, knob, settings[knob["name"]])
+        write_knob(cook, knob, settings.get(knob["name"], knob["default"]))
     made = _make_all(parent, graph["nodes"], (0.0, 0.0))
     _wire_all(parent, graph["nodes"], made, {})
     for name, entry in graph["nodes"].items():
@@ -54,16 +72,16 @@ def _make_all(parent, entries, offset):
 
 
 def _make(parent, name, entry, offset):
-    found = hou.nodeType(hou.sopNodeTypeCategory(), f"mpm_nodes::{entry['type']}::{entry.get('version', 1)}.0")
+    found = _asset(entry)
     if found is None:
-        raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 1)}; write the "
-                                  "assets anew with mpm-nodes host houdini")
+        raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 'any')}; "
+                                  "write the assets anew with mpm-nodes host houdini")
     node = parent.createNode(found.name(), name, exact_type_name=True, force_valid_node_name=True)
     node.parm("mpm_id").set("" if node.name() == name else name)
     node.parm("mpm_bypass").set(int(entry.get("bypass", False)))
     node.setComment(entry.get("comment", ""))
     x, y = entry.get("position", (0, 0))
-    node.setPosition(hou.Vector2(x / UNITS + offset[0], -y / UNITS + offset[1]))
+    node.setPosition(hou.Vector2((x / UNITS + offset[0], -y / UNITS + offset[1])))
     kept = {"inputs": entry.get("inputs", {}), "position": [x, y], "placed": list(node.position())}
     kept.update({"editor": entry["editor"]} if "editor" in entry else {})
     for knob in facts_of(node)["knobs"]:
@@ -96,8 +114,17 @@ def _wire(parent, node, index, sources):
         merge = parent.createNode("merge", f"{node.name()}_merge")
         for number, source in enumerate(sources):
             merge.setInput(number, source)
-        merge.setPosition(hou.Vector2(node.position()[0] - 0.5, node.position()[1] + 0.7))
+        merge.setPosition(hou.Vector2((node.position()[0] - 0.5, node.position()[1] + 0.7)))
         node.setInput(index, merge)
+
+
+def unfold(solve, port, document):
+    """Make the stages of a substeps document and wire them into a solve, as if it had been in a graph file."""
+    _build_substeps(solve.parent(), solve, port, document)
+    kept = json.loads(solve.userData(FILE) or "{}")
+    kept.pop("substeps", None)
+    kept["substeps_fields"] = {name: document[name] for name in FIELDS if name in document}
+    solve.setUserData(FILE, json.dumps(kept))
 
 
 def _build_substeps(parent, solve, port, document):
@@ -106,7 +133,7 @@ def _build_substeps(parent, solve, port, document):
     entries = document["nodes"]
     made = _make_all(parent, entries, (x, y - 4.0))
     begin = parent.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
-    begin.setPosition(hou.Vector2(x - 2.0, y - 3.0))
+    begin.setPosition(hou.Vector2((x - 2.0, y - 3.0)))
     outside = {output["name"]: begin for output in facts_of(begin)["outputs"]}
     _wire_all(parent, entries, made, outside)
     index = [each["name"] for each in facts_of(solve)["inputs"]].index(port)

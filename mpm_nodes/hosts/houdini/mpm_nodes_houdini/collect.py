@@ -38,25 +38,28 @@ def collect(cook):
     Raises:
         hou.NodeError: Nothing is wired in.
     """
-    facts = facts_of(cook)
-    settings = {knob["name"]: read_knob(cook, knob, (1, 1)) for knob in facts["knobs"]}
+    cook_facts = facts_of(cook)
+    settings = {knob["name"]: read_knob(cook, knob, (1, 1)) for knob in cook_facts["knobs"]}
     frames = (settings["start"], settings["end"])
     network = Network()
     network.read(cook.inputGeometry(0))
     if not network.wires:
         raise hou.NodeError(f"{cook.name()}: no graph is wired in; wire a Write Cache node into the input")
     found = {node_id: (hou.nodeBySessionId(node_id), facts_of(hou.nodeBySessionId(node_id))) for node_id in network.wires}
+    if any(facts is None for _, facts in found.values()):
+        raise hou.NodeError(f"{cook.name()}: the wires carry nodes of another session or of assets that are gone; unlock what is "
+                            "locked above, and load the assets")
     outer = {node_id: pair for node_id, pair in found.items() if pair[1]["scope"] == "graph"}
     names = _names(outer)
     nodes, geometry = {}, []
     for node_id, (node, node_facts) in outer.items():
         wires = network.wires[node_id]
         entry = _entry(node, node_facts, wires, names, found, frames, listed=True)
-        _put_substeps(entry, node, node_facts, wires, network, found, facts, frames)
+        _put_substeps(entry, node, node_facts, wires, network, found, cook_facts, frames)
         for name, writer, index in _geometry_inputs(node, node_facts):
             geometry.append((names[node_id], name, writer, node, index))
         nodes[names[node_id]] = entry
-    form = facts["graph_format"]
+    form = cook_facts["graph_format"]
     graph = {"format": form["name"], "version": form["version"], "settings": settings, "nodes": nodes}
     kept = _kept(cook)
     if "editor" in kept:

@@ -49,7 +49,8 @@ class Network:
         rows = [(str(node_id), json.dumps(wires), "1" if node_id in self.ends else "0") for node_id, wires in self.wires.items()]
         columns = list(zip(*rows, strict=True)) if points else [(), (), ()]
         for name, values in zip(ATTRIBUTES, columns, strict=True):
-            geometry.addAttrib(hou.attribType.Point, name, "", False, False)
+            if geometry.findPointAttrib(name) is None:
+                geometry.addAttrib(hou.attribType.Point, name, "", False, False)
             geometry.setPointStringAttribValues(name, values)
 
 
@@ -63,6 +64,20 @@ def facts_of(node):
 def chosen_output(facts, port):
     """Return the first output of a node that a port takes, or None."""
     return next((output for output in facts["outputs"] if output["type"] in port["accepts"]), None)
+
+
+def put(node, name, value):
+    """Set a parameter of one of Houdini's own nodes.
+
+    Raises:
+        hou.OperationFailed: This Houdini's node has no such parameter.
+    """
+    parm = node.parm(name)
+    if parm is None:
+        raise hou.OperationFailed(f"{node.path()}: {node.type().name()} has no parameter {name} in this Houdini; set the path "
+                                  "by hand, and report it as docs/houdini.md says")
+    parm.deleteAllKeyframes()
+    parm.set(value)
 
 
 def cook_node(node):

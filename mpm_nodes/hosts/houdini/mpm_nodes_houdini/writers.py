@@ -6,6 +6,8 @@ import os
 
 import hou
 
+from .nodes import put
+
 
 def write_geometry(collected, graph_file):
     """Write every geometry that is wired into a node beside the graph file, and put the paths into the graph.
@@ -42,12 +44,9 @@ def _write_usd(node, index, folder, name, frames, animated):
     export = source.parent().createNode("usdexport", f"{name}_export")
     try:
         export.setInput(0, source)
-        export.parm("lopoutput").set(path)
-        export.parm("trange").set(1)
         last = frames[1] if animated else frames[0]
-        for parm, value in (("f1", frames[0]), ("f2", last), ("f3", 1)):
-            export.parm(parm).deleteAllKeyframes()
-            export.parm(parm).set(value)
+        for parm, value in (("lopoutput", path), ("trange", 1), ("f1", frames[0]), ("f2", last), ("f3", 1)):
+            put(export, parm, value)
         export.parm("execute").pressButton()
     finally:
         export.destroy()

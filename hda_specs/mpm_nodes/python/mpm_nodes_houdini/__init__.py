@@ -1,0 +1,10 @@
+"""What runs inside Houdini: nodes that pass the graph along their wires, and the cook in a process of its own.
+
+Imports `hou` and the standard library only: neither mpm_nodes nor its packages are needed, or wanted, in Houdini's Python.
+"""
+
+from .actions import check_graph, continue_graph, cook_graph, load_graph, save_graph, unfold_preset
+from .nodes import cook_node, node_created
+
+__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph",
+           "unfold_preset"]

@@ -1,0 +1,93 @@
+"""The mpm-nodes program in a process of its own. Knows nothing of Houdini."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shlex
+import signal
+import subprocess
+import threading
+
+FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PXR_PLUGINPATH_NAME", "LD_LIBRARY_PATH", "LD_PRELOAD")
+"""Variables of Houdini's process that would put its libraries into the program's."""
+
+PATIENCE = 30.0
+"""Seconds that a stopped cook gets to end its substep before it is stopped hard."""
+
+
+def command(text):
+    """Return the program as an argument list: the given command, else MPM_NODES_PROGRAM, else mpm-nodes."""
+    return shlex.split(text or os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes")
+
+
+def environment():
+    """Return the variables that the program gets."""
+    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+
+
+def call(arguments, timeout=120.0):
+    """Run the program to its end; return (exit code, stdout, stderr).
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    done = subprocess.run(arguments, env=environment(), capture_output=True, text=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+class Process:
+    """A running cook: events from its stdout, text from its stderr."""
+
+    def __init__(self, arguments):
+        self.child = subprocess.Popen(arguments, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      start_new_session=True)
+        self.lines = []
+        self._events = queue.Queue()
+        self._readers = [threading.Thread(target=self._read_events, daemon=True),
+                         threading.Thread(target=self._read_text, daemon=True)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_events(self):
+        for line in self.child.stdout:
+            try:
+                self._events.put(json.loads(line))
+            except ValueError:
+                self.lines.append(line.rstrip())
+        self._events.put(None)
+
+    def _read_text(self):
+        for line in self.child.stderr:
+            self.lines.append(line.rstrip())
+
+    def events(self, interval=0.1):
+        """Yield events as they come, and None every `interval` seconds without one; end with the process."""
+        while True:
+            try:
+                event = self._events.get(timeout=interval)
+            except queue.Empty:
+                yield None
+                continue
+            if event is None:
+                return
+            yield event
+
+    def stop(self):
+        """Ask the cook to stop after its substep; stop it hard when it does not."""
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGTERM)
+            try:
+                self.child.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+
+    def finish(self):
+        """Wait for the end; return (exit code, text that it printed for people)."""
+        code = self.child.wait()
+        for reader in self._readers:
+            reader.join(5.0)
+        for stream in (self.child.stdout, self.child.stderr):
+            stream.close()
+        return code, "\n".join(line for line in self.lines if line)

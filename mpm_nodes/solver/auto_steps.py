@@ -1,0 +1,117 @@
+"""Choice between substep graphs by what they cost on the scene at hand: `substeps="auto"`.
+
+Every candidate runs a few substeps from the same state, which is put back afterwards; the one with the fewest seconds of work for a
+second of simulated time goes on. A time step ten times longer or shorter than at the choice asks for a new one.
+"""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mpm_nodes.solver.divergence import SimulationDiverged
+
+__all__ = ["Choice", "measure"]
+
+WARM, FEWEST, MOST, ENOUGH = 1, 2, 8, 0.25
+"""Substeps before the clock runs (they may compile), timed ones at least and at most, and seconds after which they end."""
+
+LOOK_AGAIN = 10.0
+"""Factor by which dt may change before the choice is made anew."""
+
+
+@dataclass
+class Choice:
+    """Which candidate runs, and why.
+
+    Attributes:
+        index: Its place among the candidates.
+        dt: Length of the substep that it was made at [s].
+        cost: Seconds of work for a simulated second, of every candidate; infinity where it diverged.
+        names: Presets of the candidates.
+    """
+
+    index: int
+    dt: float
+    cost: tuple[float, ...]
+    names: tuple[str, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is reported of it."""
+        costs = ["diverged" if math.isinf(cost) else cost for cost in self.cost]
+        return {"chosen": self.names[self.index], "dt": self.dt, "cost": dict(zip(self.names, costs, strict=True))}
+
+    def is_old(self, dt: float) -> bool:
+        """Whether a substep of length `dt` [s] asks for a new choice."""
+        return not self.dt / LOOK_AGAIN < dt < self.dt * LOOK_AGAIN
+
+
+def measure(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> Choice:
+    """Run every candidate of a solver for a moment, put the state back, and choose.
+
+    Args:
+        solver: A `SubstepSolver` with several programs.
+        time_left: Longest substep allowed [s].
+        check_cancel: Raises when the user asked to stop.
+    """
+    costs, steps = [], []
+    for index in range(len(solver.programs)):
+        with _put_back(solver):
+            solver.choose(index)
+            cost, dt = _cost(solver, time_left, check_cancel)
+        costs.append(cost)
+        steps.append(dt)
+    index = min(range(len(costs)), key=costs.__getitem__)
+    return Choice(index, steps[index], tuple(costs), solver.candidate_names)
+
+
+def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
+    """Return seconds of work for a simulated second, and the length of the last substep [s]."""
+    rates: list[float] = []
+    spent, left, dt = 0.0, time_left, time_left
+    try:
+        for count in range(WARM + MOST):
+            begin = clock.perf_counter()
+            dt = solver.run_stages(None, left, check_cancel)
+            if count >= WARM:
+                rates.append((clock.perf_counter() - begin) / dt)
+                spent += clock.perf_counter() - begin
+            solver.time += dt
+            left -= dt
+            if left <= 1e-9 * time_left:
+                left = time_left  # a short frame is run again, so that there is something to measure
+                solver.time -= time_left
+            if len(rates) >= FEWEST and spent >= ENOUGH:
+                break
+    except SimulationDiverged:
+        return math.inf, dt
+    return min(rates), dt  # a substep in which something was compiled does not count
+
+
+@contextmanager
+def _put_back(solver: Any) -> Iterator[None]:
+    """Restore particles, time and facts of a solver on leaving."""
+    particles, step = solver.particles, solver.step_context
+    rows = {name: particles.rows(name).copy() for name in ("position", *particles.names)}
+    tables = particles.block_coord.copy(), particles.block_start.copy(), [runs.copy() for runs in particles.segments]
+    facts_of = ("count", "drift", "sorted", "sort_age", "next_id", "resampling_age", "keep_next", "limits")
+    kept, stale = {name: getattr(particles, name) for name in facts_of}, set(particles.stale)
+    facts, time, seconds = dict(step.report), solver.time, dict(solver.stage_seconds)
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(particles, name, value)
+        particles.block_coord, particles.block_start, particles.segments = tables
+        for name, values in rows.items():
+            particles.rows(name)[:] = values
+        particles.stale = stale
+        particles.generation += 1  # the grid's tables are those of the last trial
+        step.report.clear()
+        step.report.update(facts)
+        solver.time = time
+        solver.stage_seconds.update(seconds)

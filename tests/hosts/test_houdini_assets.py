@@ -1,0 +1,328 @@
+"""The generated Houdini assets: up to date, true to the specification, and within the rules of expanded assets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.hosts.houdini import assets, dialog_script
+from mpm_nodes.hosts.houdini.check import check_asset, check_folder
+
+ROOT = Path(__file__).parents[2]
+COMMITTED = ROOT / "hda_specs"
+
+
+def test_committed_assets_are_those_of_the_registry(spec):
+    """hda_specs/ is what the registry gives today."""
+    found = assets.differences(spec, COMMITTED)
+    assert found == [], f"{len(found)} files of hda_specs differ; run `mpm-nodes host houdini` and commit hda_specs"
+
+
+def test_differences_are_found(spec, package, tmp_path):
+    """A changed, a missing and a foreign file are each reported."""
+    copy = tmp_path / "copy"
+    shutil.copytree(package, copy)
+    otls = copy / "mpm_nodes" / "otls"
+    (otls / "mpm_nodes.solve.hda" / "INDEX__SECTION").write_text("")
+    (otls / "mpm_nodes.emit_box.hda" / "Sections.list").unlink()
+    (otls / "mpm_nodes.gone.hda").mkdir()
+    (otls / "mpm_nodes.gone.hda" / "Help").write_text("")
+    assert assets.differences(spec, copy) == [
+        "mpm_nodes/otls/mpm_nodes.emit_box.hda/Sections.list: missing",
+        "mpm_nodes/otls/mpm_nodes.gone.hda/Help: not of this registry",
+        "mpm_nodes/otls/mpm_nodes.solve.hda/INDEX__SECTION: differs"]
+    assets.write(spec, copy)
+    assert assets.differences(spec, copy) == []
+
+
+def test_every_node_and_stage_has_one_asset(spec, package):
+    """Each is in a folder of its own, beside the cook and the start of a substep."""
+    names = {path.name.split(".")[1] for path in (package / "mpm_nodes" / "otls").iterdir()}
+    wanted = {record["id"] for record in (*spec["nodes"], *spec["stages"])}
+    assert names == wanted | {assets.COOK, assets.BEGIN}
+
+
+def test_ours_pass_every_check(package):
+    """No rule of expanded assets is broken, and nothing is worth a warning."""
+    folders, findings = check_folder(package)
+    assert len(folders) == len(list((package / "mpm_nodes" / "otls").iterdir())) and [str(each) for each in findings] == []
+
+
+def test_parameters_say_what_the_knobs_say(spec, package):
+    """Unit, hard limits, menu, help, file pattern and default of every knob stand in the DialogScript."""
+    for record in (*spec["nodes"], *spec["stages"]):
+        folder = next((package / "mpm_nodes" / "otls" / f"mpm_nodes.{record['id']}.hda").glob("mpm__nodes*"))
+        dialog = dialog_script.parse((folder / "DialogScript").read_text(encoding="utf-8"))
+        parms = {parm.name: parm for parm in dialog.parms}
+        assert dialog.label == record["label"]
+        for knob in record["knobs"]:
+            parm, limits = parms[knob["name"]], knob["range"] or {}
+            assert parm.size == knob["size"] and knob["doc"] in parm.help
+            if knob["kind"] in ("int", "float", "vector"):
+                low, high = parm.range
+                assert low.endswith("!") == (limits.get("min") is not None and not (limits["log"] and limits["min"] <= 0))
+                assert high.endswith("!") == (limits.get("max") is not None)
+                if knob["unit"]:
+                    assert parm.tags.get("units") or knob["unit"] in parm.label
+            if knob["choices"]:
+                assert [token for token, _ in parm.menu] == [str(choice) for choice in knob["choices"]]
+            if knob["kind"] == "path" and knob["file"]["patterns"]:
+                assert parm.tags["filechooser_pattern"] == " ".join(knob["file"]["patterns"])
+
+
+def test_new_nodes_hold_the_defaults(spec, houdini):
+    """A node of every kind can be made; its untouched parameters read as the knobs' defaults; it takes its colour."""
+    from mpm_nodes_houdini.values import read_knob
+
+    for record in (*spec["nodes"], *spec["stages"]):
+        node = houdini.work.createNode(f"mpm_nodes::{record['id']}::{record['version']}.0", record["id"])
+        for knob in record["knobs"]:
+            wanted = "" if knob["required"] else knob["default"]
+            assert read_knob(node, knob, (1, 2)) == wanted, (record["id"], knob["name"])
+        assert node._color is not None
+
+
+def test_the_package_brings_no_other_python(package):
+    """The folder that goes onto Houdini's Python path holds our module alone, and that imports hou and the standard library."""
+    described = json.loads((package / "mpm_nodes.json").read_text())
+    paths = [part["PYTHONPATH"]["value"] for part in described["env"]]
+    assert described["hpath"] == "$HOUDINI_PACKAGE_PATH/mpm_nodes" and paths == ["$HOUDINI_PACKAGE_PATH/mpm_nodes/python"]
+    folder = package / "mpm_nodes" / "python"
+    assert [path.name for path in folder.iterdir()] == ["mpm_nodes_houdini"]
+    for path in (folder / "mpm_nodes_houdini").glob("*.py"):
+        for item in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in item.names] if isinstance(item, ast.Import) else []
+            names += [item.module] if isinstance(item, ast.ImportFrom) and not item.level else []
+            assert all(name.split(".")[0] in {"hou", *sys.stdlib_module_names} for name in names), (path.name, names)
+
+
+def test_a_knob_that_takes_our_name_is_refused(spec):
+    """A user's knob called like one of the assets' own parameters gives a sentence, not a broken asset."""
+    bad = json.loads(json.dumps(spec))
+    bad["nodes"][0]["knobs"][0]["name"] = "mpm_id"
+    with pytest.raises(MpmNodesError, match="knob mpm_id has a name"):
+        assets.assets_of(bad)
+
+
+USER_NODE = '''
+import enum
+from pathlib import Path
+from mpm_nodes.data import A, Degrees, OutputPath, Particles, Range, Unit
+from mpm_nodes.graph.declare import node
+
+class Count(enum.Enum):
+    """How many."""
+    ONE = 1
+    TWO = 2
+
+@node(category="Mine & Yours", label="Every \\"Kind\\"", version=3)
+def every_kind(
+    particles: Particles, other: Particles = None, *,
+    maybe: A[float, Unit("N/m"), Range(min=0.0)] | None = None, given: int | None = 4, pair: tuple[int, int] = (1, -2),
+    four: tuple[float, float, float, float] = (0.0, 1.0, 2.5, -1e-7), cells: A[int, Range(min=1, max=512, log=True)] = 8,
+    count: Count = Count.TWO, words: tuple[str, ...] = ("a b", "c"), any_file: Path = Path("x y.txt"),
+    out: OutputPath = Path("o/p"), text: str = 'say "x" \\\\ y', angle: A[float, Degrees] = -1e20, flag: bool = True,
+) -> Particles:
+    """Hold a knob of every kind.
+
+    Args:
+        particles: P.
+        other: O.
+        maybe: M.
+        given: G.
+        pair: P.
+        four: F.
+        cells: C.
+        count: C.
+        words: W.
+        any_file: A.
+        out: O.
+        text: Has "quotes" and \\\\ in its help.
+        angle: A.
+        flag: F.
+    """
+    return particles
+'''
+
+
+def test_a_users_node_gets_an_asset_too(tmp_path, monkeypatch):
+    """A node with knobs of every kind, far values and quotes in its texts: its asset passes, and its values come back."""
+    import fake_hou
+
+    from mpm_nodes.graph import registry as registries
+    from mpm_nodes.hosts.spec import host_spec
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mine.py").write_text(USER_NODE)
+    spec = host_spec(registries.load(path=str(tmp_path / "mine"), entry_points=False))
+    assets.write(spec, tmp_path / "package")
+    _, findings = check_folder(tmp_path / "package")
+    assert [str(each) for each in findings] == []
+    with fake_hou.session(tmp_path / "package", tmp_path, monkeypatch) as houdini:
+        from mpm_nodes_houdini.values import read_knob, write_knob
+
+        node = houdini.work.createNode("mpm_nodes::every_kind::3.0", "one")
+        record = next(record for record in spec["nodes"] if record["id"] == "every_kind")
+        assert (record["builtin"], record["inputs"][1]["optional"]) == (False, True)
+        others = {"maybe": 0.5, "given": None, "pair": [-3, 4], "four": [1e-9, 2.0, 3.0, 4.0], "cells": 64, "count": 1, "words": [],
+                  "any_file": "b.txt", "out": "c/d", "text": "it's", "angle": 7.5, "flag": False}
+        for knob in record["knobs"]:
+            assert read_knob(node, knob, (1, 2)) == knob["default"], knob["name"]
+            write_knob(node, knob, others[knob["name"]])
+            assert read_knob(node, knob, (1, 2)) == others[knob["name"]], knob["name"]
+
+
+# ---------------------------------------------------------------- broken copies
+def _replace(name: str, old: str, new: str) -> Callable[[Path, Path], None]:
+    """Return what replaces a text in a file of the asset's folder, or of the operator's."""
+
+    def change(asset: Path, operator: Path) -> None:
+        path = asset / name[4:] if name.startswith("top:") else operator / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{name} does not hold {old!r}"
+        path.write_bytes(text.replace(old, new, 1).encode("utf-8"))
+
+    return change
+
+
+def _dialog(old: str, new: str) -> Callable[[Path, Path], None]:
+    return _replace("DialogScript", old, new)
+
+
+def _index(old: str, new: str) -> Callable[[Path, Path], None]:
+    return _replace("top:INDEX__SECTION", old, new)
+
+
+def _add(name: str, text: str) -> Callable[[Path, Path], None]:
+    return lambda asset, operator: (operator / name).write_bytes((text).encode("latin-1")) and None
+
+
+def _remove(name: str) -> Callable[[Path, Path], None]:
+    def change(asset: Path, operator: Path) -> None:
+        (operator / name).unlink()
+        listing = operator / "Sections.list"
+        listing.write_text(listing.read_text().replace(f"{name}\t{name}\n", ""))
+
+    return change
+
+
+RADIUS = 'name    "radius"'
+BROKEN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
+    "no marker": (lambda asset, _: (asset / "houdini.hdalibrary").unlink(), "must be there and be empty"),
+    "marker not empty": (lambda asset, _: (asset / "houdini.hdalibrary").write_text("x"), "must be there and be empty"),
+    "no first line in the top list": (_replace("top:Sections.list", '""\n', ""), 'must begin with a line ""'),
+    "no first line in the list": (_replace("Sections.list", '""\n', ""), 'must begin with a line ""'),
+    "a file that is not listed": (_add("Presets", "x"), "does not list Presets"),
+    "a listed file that is missing": (lambda _, operator: (operator / "Help").unlink(), "lists Help, which is not there"),
+    "a wrongly encoded file name": (_replace("Sections.list", "Help\tHelp", "Help\tHe_lp"), "its name must be He__lp"),
+    "an operator without a folder": (_index("mpm_nodes::emit_sphere", "mpm_nodes::other"), "is missing; the index"),
+    "a wrong path": (_index("oplib:/", "oplib:/x"), "Path is oplib:/x"),
+    "an unknown table": (_index("Table:        Sop", "Table:        Pop"), "Table Pop is unknown"),
+    "a version with letters": (_index("::emit_sphere::1.0\n", "::emit_sphere::a.0\n"), "digits and dots only"),
+    "a key that is not padded": (_index("Label:        ", "Label: "), "padded to 14"),
+    "a key too few": (_index("Empty:        false\n", ""), "keys are"),
+    "inputs without a span": (_index("1 to 1", "1"), "write MIN to MAX"),
+    "inputs backwards": (_index("1 to 1", "2 to 1"), "write MIN to MAX"),
+    "a Python asset with a subnet": (_index("Subnet:       false", "Subnet:       true"), "Subnet must be false"),
+    "an empty asset": (_index("Empty:        false", "Empty:        true"), "Empty must be false"),
+    "a flag that is no flag": (_index("Python:       true", "Python:       yes"), "must be true or false"),
+    "no blank line at the end": (_index("2026\n\n", "2026\n"), "blank line"),
+    "a foreign icon": (_index("opdef:/mpm_nodes", "opdef:/other"), "is of another operator"),
+    "an icon that is missing": (_remove("IconSVG"), "has no section IconSVG"),
+    "no PythonCook": (_remove("PythonCook"), "PythonCook: is missing"),
+    "no FunctionName": (_remove("FunctionName"), "FunctionName: is missing"),
+    "no DialogScript": (_remove("DialogScript"), "DialogScript: is missing"),
+    "no Tools.shelf": (_remove("Tools.shelf"), "Tools.shelf: is missing"),
+    "a Python asset with a network": (lambda _, operator: (operator / "Contents.dir").mkdir(), "a Python asset has no network"),
+    "a function name with a line feed": (_add("FunctionName", "mpm_nodes::emit_sphere::1.0\n"), "no line feed"),
+    "a dialog that does not end": (_dialog("    }\n\n}\n", "    }\n"), "a } is missing"),
+    "a word that the dialog grammar lacks": (_dialog("type    float", "type    float\n            colour"), "unknown here"),
+    "a text that does not end": (_dialog('"Radius"', '"Radius'), "line"),
+    "a type that is unknown": (_dialog("type    float", "type    real"), "type 'real' is unknown"),
+    "a label before the name": (_dialog(RADIUS, 'label "x" name "radius"'), "'label' stands where name belongs"),
+    "another operator's dialog": (_dialog("name\tmpm_nodes::emit_sphere", "name\tmpm_nodes::other"), "is named mpm_nodes::other"),
+    "a label for an input that is not there": (_dialog("inputlabel\t1", "inputlabel\t5"), "labels input 5"),
+    "an ordinal default that is not in its menu": (_dialog('{ "lattice" }', '{ "grid" }'), "has default grid"),
+    "an ordinal without a menu": (_dialog("type    float", "type    ordinal"), "ordinal without a menu"),
+    "more defaults than components": (_dialog('{ "0.5" }', '{ "0.5" "1" }'), "has 2 defaults and size 1"),
+    "a vector of the wrong size": (_dialog("size    3", "size    2"), "a vector has 3"),
+    "two parameters of one name": (_dialog('name    "jitter"', 'name    "seed"'), "two parameters seed"),
+    "a parameter named like a component": (_dialog('name    "jitter"', 'name    "centrex"'), "two parameters centrex"),
+    "a name with a space": (_dialog(RADIUS, 'name    "my radius"'), "letters, digits and _"),
+    "a range that runs backwards": (_dialog("range   { 0! 10 }", "range   { 20! 10 }"), "has range 20! to 10"),
+    "a condition on nothing": (_dialog("type    float", 'type    float\n            hidewhen "{ nothing == 1 } { seed == 2 }"'),
+                               "hidewhen names nothing"),
+    "a condition without an operator": (_dialog("type    float", 'type    float\n            hidewhen "{ seed }"'), "no condition"),
+    "a menu with a token alone": (_dialog('"lattice" "Lattice"', '"lattice"'), "pairs of token and label"),
+    "a property option too few": (_replace("TypePropertiesOptions", "MakeDefault := 1;\n", ""), "these 14 keys"),
+    "a property option that is no number": (
+        _replace("TypePropertiesOptions", "MakeDefault := 1", "MakeDefault := on"),
+        "these 14 keys"),
+    "options that are no JSON": (_add("ExtraFileOptions", "{"), "is no JSON"),
+    "an option of another kind": (_replace("ExtraFileOptions", '"bool"', '"flag"'), '"bool" | "string" | "intarray"'),
+    "a Python section that is not marked": (_add("ExtraFileOptions", "{}"), "does not say that OnCreated is Python"),
+    "a shelf that is no XML": (_add("Tools.shelf", "<shelfDocument>"), "is no XML"),
+    "a tool without a menu": (_replace("Tools.shelf", "toolSubmenu>", "toolMenu>"), "is no XML"),
+    "an icon that is no XML": (_add("IconSVG", "<svg"), "is no XML"),
+    "a create script without the version": (_replace("CreateScript", "___Version___", "Version"), "has no ___Version___"),
+    "Python that does not compile": (_add("PythonCook", "def ("), "does not compile"),
+    "carriage returns": (_add("Help", "= Sphere =\r\n"), "carriage returns"),
+    "text in another encoding": (_add("Help", "= K\xfcgel =\n"), "is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_copy_is_caught(name, package, tmp_path):
+    """Each rule, broken once in a good asset, is found and named."""
+    asset = tmp_path / "mpm_nodes.emit_sphere.hda"
+    shutil.copytree(package / "mpm_nodes" / "otls" / asset.name, asset)
+    assert check_asset(asset) == []
+    change, message = BROKEN[name]
+    change(asset, next(asset.glob("mpm__nodes*")))
+    assert any(message in str(finding) for finding in check_asset(asset)), [str(each) for each in check_asset(asset)]
+
+
+def test_a_button_that_does_not_compile_is_caught(package, tmp_path):
+    """The Python of a button's callback is checked as well."""
+    asset = tmp_path / "mpm_nodes.cook_graph.hda"
+    shutil.copytree(package / "mpm_nodes" / "otls" / asset.name, asset)
+    _dialog("import mpm_nodes_houdini;", "import;")(asset, next(asset.glob("mpm__nodes*")))
+    assert any("script_callback: does not compile" in str(finding) for finding in check_asset(asset))
+
+
+def test_a_folder_without_assets_is_refused(tmp_path):
+    """Checking nothing is an error, not a success."""
+    with pytest.raises(InputError, match="holds no expanded asset"):
+        check_folder(tmp_path)
+
+
+def test_encoded_names_follow_the_rule():
+    """_ / : are written as __ _1 _8, in an operator's name too."""
+    from mpm_nodes.hosts.houdini.sections import encoded
+
+    assert encoded("acme::Sop/mpm_demo::1.0") == "acme_8_8Sop_1mpm__demo_8_81.0"
+
+
+def test_the_command_writes_and_checks(tmp_path):
+    """`mpm-nodes host houdini` writes assets that its own --check passes; a broken one gives exit code 1."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "mpm_nodes.cli", "host", "houdini", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run("--out", str(tmp_path)).returncode == 0
+    passed = run("--check", str(tmp_path))
+    assert passed.returncode == 0 and re.search(r"\d+ assets, 0 errors, 0 warnings", passed.stdout)
+    asset = tmp_path / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda"
+    (asset / "houdini.hdalibrary").unlink()
+    failed = run("--check", str(asset))
+    assert failed.returncode == 1 and "houdini.hdalibrary" in failed.stdout

@@ -1,0 +1,89 @@
+"""The choice between explicit and implicit substeps: it disturbs nothing, follows the measurement, and is made anew in time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from solver_scenes import JELLY, cube
+
+from mpm_nodes import SubstepSolver
+from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.solver import auto_steps
+from mpm_nodes.solver.auto_steps import Choice, measure
+from mpm_nodes.solver.checkpoint import SolverState
+from mpm_nodes.solver.divergence import SimulationDiverged
+
+
+def auto_solver(**options):
+    """Return a small solve that chooses its own substeps."""
+    return SubstepSolver(cube(JELLY), "auto", dtype=np.float64, dt_max=0.002, **options)
+
+
+def test_measuring_leaves_the_state_as_it_was():
+    """After a measurement positions, velocities, law state and time are those before it, bit for bit."""
+    solver = auto_solver()
+    solver.step(1e-4)
+    before, time = solver.snapshot(), solver.time
+    measure(solver, 0.01, lambda: None)
+    after = solver.snapshot()
+    assert solver.time == time
+    for name in before.attributes:
+        assert np.array_equal(before[name], after[name]), name
+
+
+def test_the_cheaper_candidate_runs(monkeypatch):
+    """The candidate with the fewest seconds for a simulated second goes on, and the report names every cost."""
+    for costs, name in (((2.0, 1.0), "implicit_apic"), ((1.0, 2.0), "explicit_apic"), ((float("inf"), 9.0), "implicit_apic")):
+        given = iter(costs)
+        monkeypatch.setattr(auto_steps, "_cost", lambda *_, given=given: (next(given), 1e-3))
+        solver = auto_solver()
+        solver.step(time_left=0.01)
+        facts = solver.step_context.report["choice"].facts()
+        assert facts["chosen"] == name and set(facts["cost"]) == {"explicit_apic", "implicit_apic"}
+        assert ("minimise_energy" in [planned.id for planned in solver.plan.stages]) == (name == "implicit_apic")
+
+
+def test_a_candidate_that_diverges_costs_infinitely_much(monkeypatch):
+    """A candidate whose trial diverges is not chosen, and its trial leaves no trace."""
+    solver = auto_solver()
+    run = solver.run_stages
+
+    def fails_explicitly(*arguments):
+        if solver.program is solver.programs[0]:
+            raise SimulationDiverged("too fast")
+        return run(*arguments)
+
+    monkeypatch.setattr(solver, "run_stages", fails_explicitly)
+    choice = measure(solver, 0.01, lambda: None)
+    assert choice.index == 1 and choice.cost[0] == float("inf") and solver.time == 0.0
+
+
+def test_a_much_longer_or_shorter_step_asks_for_a_new_choice():
+    """Ten times the dt of the choice, or a tenth, is too far; less is not."""
+    choice = Choice(0, 1e-3, (1.0, 2.0), ("a", "b"))
+    assert [choice.is_old(1e-3 * factor) for factor in (0.09, 0.11, 1.0, 9.0, 11.0)] == [True, False, False, False, True]
+
+
+def test_a_resumed_solve_keeps_the_choice(monkeypatch):
+    """A checkpoint holds the choice: a resumed solve does not measure again, and goes on with equal bits."""
+    monkeypatch.setattr(auto_steps, "_cost", lambda solver, *_: (float(solver.program is solver.programs[0]), 1e-3))
+    solver, other = auto_solver(), auto_solver()
+    solver.advance(0.003)
+    SolverState.from_arrays(*SolverState(solver).to_arrays()).revive(other)
+    assert other.program is other.programs[1]
+    monkeypatch.setattr(auto_steps, "_cost", pytest.fail)
+    solver.particles.sorted = False
+    for each in (solver, other):
+        each.step_context.dt = each.choice.dt
+        each.advance(0.002)
+    assert np.array_equal(solver.snapshot()["position"], other.snapshot()["position"])
+
+
+def test_settings_go_to_the_candidates_that_know_them():
+    """A parameter of one candidate alone is set there; one of none is refused by name."""
+    solver = SubstepSolver(cube(JELLY), {"preset": "auto", "set": {"tolerance": 1e-5, "cfl": 0.3}}, fuse=False)
+    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+    assert knobs[1]["minimise_energy"]["tolerance"] == 1e-5
+    assert [each["choose_time_step"]["cfl"] for each in knobs] == [0.3, 0.3]
+    with pytest.raises(GraphError, match="nonsense"):
+        SubstepSolver(cube(JELLY), {"preset": "auto", "set": {"nonsense": 1}})
