@@ -88,8 +88,9 @@ def plan(document: Any, laws: Iterable[str], *stages: Any, **settings: Any) -> S
 
 # ---------------------------------------------------------------- graphs with one stage more
 def presets() -> dict[str, dict[str, Any]]:
-    """Return the document of every preset by name."""
-    return {name: json.loads(file.read_text()) for name, file in sorted(registries.default().presets.items())}
+    """Return the document of every preset that has stages by name (others choose among them)."""
+    documents = {name: json.loads(file.read_text()) for name, file in sorted(registries.default().presets.items())}
+    return {name: document for name, document in documents.items() if "nodes" in document}
 
 
 def wires(document: dict[str, Any]) -> Iterator[tuple[str, str, int]]:
