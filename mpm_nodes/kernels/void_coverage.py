@@ -27,6 +27,7 @@ ROOM, LIST = 16384, 64
 POINTS, MARGIN = 34, 10
 """Lattice points along a block and one on either side; room before them in a row, where no point is used."""
 ROW = POINTS + 2 * MARGIN
+"""Sixteen lanes at the end of the last row reach a little past it: the arrays are longer by so many."""
 DROP = np.float32(0.15)
 """How much lower than the summit next to it a point of the lattice is taken to be at most [r].
 
@@ -78,7 +79,8 @@ def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.floa
     is narrower than about r / 16 and is left.
     """
     opened, shares = np.zeros((len(bins.near), 4096), np.uint8), thread_count()
-    scratch = _Scratch(np.empty((shares, 729), np.float32), *(np.empty((shares, POINTS * POINTS * ROW), np.float32) for _ in "ab"),
+    points = POINTS * POINTS * ROW + WIDTH
+    scratch = _Scratch(np.empty((shares, 729), np.float32), *(np.empty((shares, points), np.float32) for _ in "ab"),
                        np.empty((shares, WIDE * WIDE * (WIDE + 1)), np.int32), np.empty((shares, 3, ROOM), np.float32),
                        np.zeros((shares, 3 * LIST), np.float32))
     _open_slots(bins, places.near, places.of_slot, distance, radius, depth, scratch, opened)
