@@ -27,6 +27,9 @@ PAD = 64
 ROW_SPREAD, ROW_OFFSET = 1024, 208
 """Strides of large solves are 1024 n + 208: 13 lines past a page in float32, so that 64 rows share none."""
 
+FEW = 256
+"""Deleted particles up to this number are closed up one by one."""
+
 STATE_FORMAT = 1
 """Raised when checkpoints of older versions can no longer be continued."""
 
@@ -281,9 +284,19 @@ class ParticleStore:
         if not dead.any():
             return
         keep = ~dead
+        gone = np.flatnonzero(dead)
         for name in ("position", *self.names):
+            if name in self.stale:
+                continue
             rows = self.rows(name)
-            rows[:, : keep.sum()] = rows[:, keep]
+            if len(gone) > FEW:
+                rows[:, : keep.sum()] = rows[:, keep]
+                continue
+            # a few are closed up in place, at a quarter of the time
+            ends = [*gone[1:], self.count]
+            for row in rows:
+                for n, (first, end) in enumerate(zip(gone, ends, strict=True)):
+                    row[first - n : end - n - 1] = row[first + 1 : end]
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
         # a run may become empty but keeps its row: the grid's tables name it
