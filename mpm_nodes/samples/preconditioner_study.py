@@ -7,7 +7,7 @@ from typing import Any
 
 from mpm_nodes.samples.shot import Figure
 
-FRAMES = 7
+FRAMES = 5
 """Frames that are solved: the bullet is through."""
 
 
