@@ -20,6 +20,7 @@ from numba import prange
 
 from mpm_nodes.kernels.binning import list_neighbours, unpack_coord
 from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.lane_types import WIDTH
 
 CELLS = 512
 """Cells of edge r in a block."""
@@ -86,7 +87,7 @@ def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray
     """Sort particles into cells of edge r; `offset` holds fixed-point offsets of `shift` bits from the block's centre."""
     count, slots = int(block_start[-1]), len(block_start) - 1
     near = np.where(places.near >= 0, places.slot[places.near], -1).astype(np.int32)[places.of_slot]
-    bins = Bins(np.empty(CELLS * slots + 1, np.int32), *(np.empty(count, np.float32) for _ in range(3)),
+    bins = Bins(np.empty(CELLS * slots + 1, np.int32), *(np.empty(count + WIDTH, np.float32)[:count] for _ in range(3)),
                 np.empty(count, np.int32), np.empty(count, np.int32), np.ascontiguousarray(near))
     _fill(offset, stride, shift, block_start, material, *bins[:6])
     return bins

@@ -8,17 +8,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import prange
+from typing import NamedTuple
 
-from mpm_nodes.kernels.jit import inline, kernel
+import numpy as np
+
+from mpm_nodes.kernels.jit import inline, kernel, part, thread_count
 from mpm_nodes.kernels.lane_memory import lane_constant, load, load_splat, store
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import any_lane, broadcast, const, hmax, maximum, minimum, select
+from mpm_nodes.kernels.lend import lend
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
 
-CHUNK = 16
-"""Blocks that share a scratch."""
 WIDE = 12
 """Cells along a block and the two on either side of it."""
 ROOM, LIST = 16384, 64
@@ -44,11 +45,15 @@ WAYS_X, WAYS_Y, WAYS_Z = (lane_constant(row) for row in WAYS)
 LANE = lane_constant(range(WIDTH))
 
 
-@kernel(parallel=True)
+@kernel
 def corner_distances(near, of_slot, slots, distance, corners):
     """Write the distances of the 9^3 corners of some slots' cells, shape (slots, 729)."""
-    for w in prange(slots.size):
-        gather_corners(near, of_slot[slots[w]], distance, corners[w])
+    parallel_for(_corner_distances_at, slots.size, (near, of_slot, slots, distance, corners))
+
+
+@part
+def _corner_distances_at(w, near, of_slot, slots, distance, corners):
+    gather_corners(near, of_slot[slots[w]], distance, corners[w])
 
 
 @inline
@@ -64,24 +69,6 @@ def gather_corners(near, place, distance, mine):
             mine[81 * i + 9 * j + 8] = distance[last, row]
 
 
-@inline
-def is_free(bins, slot, i, j, k, x, y, z, square):
-    """Tell whether no particle lies closer than the root of `square` to (x, y, z) in cell (i, j, k) of a slot."""
-    for a in range(i - 1, i + 2):
-        for b in range(j - 1, j + 2):
-            for c in range(k - 1, k + 2):
-                n, cell = in_block(a, b, c)
-                q = bins.near[slot, n]
-                if q < 0:
-                    continue
-                px, py, pz = x - np.float32(a - (a & 7)), y - np.float32(b - (b & 7)), z - np.float32(c - (c & 7))
-                for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
-                    dx, dy, dz = bins.x[row] - px, bins.y[row] - py, bins.z[row] - pz
-                    if dx * dx + dy * dy + dz * dz < square:
-                        return False
-    return True
-
-
 def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
     """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
 
@@ -90,41 +77,66 @@ def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.floa
     on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
     is narrower than about r / 16 and is left.
     """
-    opened = np.zeros((len(bins.near), 4096), np.uint8)
-    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, opened)
+    opened, shares = np.zeros((len(bins.near), 4096), np.uint8), thread_count()
+    scratch = _Scratch(np.empty((shares, 729), np.float32), *(np.empty((shares, POINTS * POINTS * ROW), np.float32) for _ in "ab"),
+                       np.empty((shares, WIDE * WIDE * (WIDE + 1)), np.int32), np.empty((shares, 3, ROOM), np.float32),
+                       np.zeros((shares, 3 * LIST), np.float32))
+    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, scratch, opened)
     return opened
 
 
-@kernel(parallel=True)
-def _open_slots(bins, near, of_slot, distance, radius, depth, opened):
-    for chunk in prange((opened.shape[0] + CHUNK - 1) // CHUNK):
-        # one scratch for many blocks; cells of other blocks may be opened too: whoever does so, writes the same value
-        scratch = _scratch()
-        for slot in range(CHUNK * chunk, min(CHUNK * chunk + CHUNK, opened.shape[0])):
-            _open_slot(bins, near, of_slot[slot], slot, distance, radius, depth, scratch, opened)
+class _Scratch(NamedTuple):
+    """What each thread needs for the block that it looks at.
+
+    Attributes:
+        corners: Distances of the corners of its cells.
+        squares: Squared distances of its lattice's points to the nearest particle.
+        highest: Which of these points are summits.
+        start: Where the particles of each cell in and around the block start.
+        around: Their coordinates.
+        some: Coordinates of those near a point.
+    """
+
+    corners: np.ndarray
+    squares: np.ndarray
+    highest: np.ndarray
+    start: np.ndarray
+    around: np.ndarray
+    some: np.ndarray
+
+
+@kernel
+def _open_slots(bins, near, of_slot, distance, radius, depth, scratch, opened):
+    # cells of other blocks may be opened too: whoever does so, writes the same value
+    parallel_for(_open_share, scratch.corners.shape[0],
+                 (lend(bins), near, of_slot, distance, radius, depth, lend(scratch), opened))
+
+
+@part
+def _open_share(share, bins, near, of_slot, distance, radius, depth, scratch, opened):
+    corners, squares, highest = scratch.corners[share], scratch.squares[share], scratch.highest[share]
+    start, around, some = scratch.start[share], scratch.around[share], scratch.some[share]
+    for slot in range(share, opened.shape[0], scratch.corners.shape[0]):  # in turns: neighbours have much the same to do
+        gather_corners(near, of_slot[slot], distance, corners)
+        if _least(corners) < -depth:
+            _gather_around(bins, slot, start, around)
+            _measure_lattice(start, around, radius, squares)
+            low = max(np.float32(0.0), radius + SLACK - DROP)
+            _find_summits(squares, highest, low * low)
+            _open_slot(bins.near[slot], radius, depth, corners, squares, highest, start, around, some, opened)
 
 
 @inline
-def _scratch():
-    """Return corners, squared distances of the lattice and its summits, starts and coordinates of the particles around, a list."""
-    return (np.empty(729, np.float32), np.empty(POINTS * POINTS * ROW, np.float32), np.empty(POINTS * POINTS * ROW, np.float32),
-            np.empty(WIDE * WIDE * (WIDE + 1), np.int32), np.empty((3, ROOM), np.float32), np.zeros(3 * LIST, np.float32))
-
-
-@inline
-def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened):
-    """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
-    corners, squares, highest, start, around, some = scratch
-    gather_corners(near, place, distance, corners)
+def _least(corners):
     least = np.float32(0.0)
     for c in range(729):
         least = min(least, corners[c])
-    if not least < -depth:
-        return
-    _gather_around(bins, slot, start, around)
-    _measure_lattice(start, around, radius, squares)
-    low = max(np.float32(0.0), radius + SLACK - DROP)
-    _find_summits(squares, highest, low * low)
+    return least
+
+
+@inline
+def _open_slot(near, radius, depth, corners, squares, highest, start, around, some, opened):
+    """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
     for a in range(32):
         for b in range(32):
             for half in range(0, 32, WIDTH):
@@ -135,7 +147,7 @@ def _open_slot(bins, near, place, slot, distance, radius, depth, scratch, opened
                             x, y, z = _lattice(a), _lattice(b), _lattice(c)
                             x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
                             if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
-                                _open_around(bins, slot, x, y, z, _reach(np.sqrt(value) - radius), opened)
+                                _open_around(near, x, y, z, _reach(np.sqrt(value) - radius), opened)
 
 
 @inline
@@ -188,13 +200,13 @@ def _reach(gap):
 
 
 @inline
-def _open_around(bins, slot, x, y, z, reach, opened):
+def _open_around(near, x, y, z, reach, opened):
     """Open the cells of edge r / 2 that hold points up to `reach` from (x, y, z) along the axes."""
     x, y, z, one = x + x, y + y, z + z, reach + reach
     for i in range(int(np.floor(x - one)), int(np.floor(x + one)) + 1):
         for j in range(int(np.floor(y - one)), int(np.floor(y + one)) + 1):
             for k in range(int(np.floor(z - one)), int(np.floor(z + one)) + 1):
-                q = bins.near[slot, ((i + 16) >> 4) * 9 + ((j + 16) >> 4) * 3 + ((k + 16) >> 4)]
+                q = near[((i + 16) >> 4) * 9 + ((j + 16) >> 4) * 3 + ((k + 16) >> 4)]
                 if q >= 0:
                     opened[q, ((i & 15) << 8) + ((j & 15) << 4) + (k & 15)] = 1
 
@@ -203,6 +215,7 @@ def _open_around(bins, slot, x, y, z, reach, opened):
 @inline
 def _gather_around(bins, slot, start, around):
     """Copy the particles of the cells -2 .. 9 of a block, row by row along z; what does not fit is left out."""
+    first, xs, ys, zs, near = bins.start, bins.x, bins.y, bins.z, bins.near[slot]
     at = np.int32(0)
     for i in range(-2, 10):
         for j in range(-2, 10):
@@ -210,13 +223,12 @@ def _gather_around(bins, slot, start, around):
             for k in range(-2, 10):
                 start[row + k + 2] = at
                 n, cell = in_block(i, j, k)
-                q = bins.near[slot, n]
+                q = near[n]
                 if q < 0:
                     continue
                 x, y, z = np.float32(i - (i & 7)), np.float32(j - (j & 7)), np.float32(k - (k & 7))
-                for p in range(bins.start[512 * q + cell], min(bins.start[512 * q + cell + 1],
-                                                               bins.start[512 * q + cell] + ROOM - at)):
-                    around[0, at], around[1, at], around[2, at] = bins.x[p] + x, bins.y[p] + y, bins.z[p] + z
+                for p in range(first[512 * q + cell], min(first[512 * q + cell + 1], first[512 * q + cell] + ROOM - at)):
+                    around[0, at], around[1, at], around[2, at] = xs[p] + x, ys[p] + y, zs[p] + z
                     at += 1
             start[row + WIDE] = at
 
@@ -310,8 +322,9 @@ def _gather_near(start, around, some, x, y, z, reach):
         for j in range(max(0, int(y - reach + 2)), min(WIDE, int(y + reach + 2) + 1)):
             row = (i * WIDE + j) * (WIDE + 1)
             for p in range(start[row + low], start[row + high]):
-                dx, dy, dz = around[0, p] - x, around[1, p] - y, around[2, p] - z
-                if dx * dx + dy * dy + dz * dz < square and count < LIST:
-                    some[count], some[LIST + count], some[2 * LIST + count] = around[0, p], around[1, p], around[2, p]
-                    count += 1
+                # no branch on what is near: it could not be predicted
+                px, py, pz = around[0, p], around[1, p], around[2, p]
+                some[count], some[LIST + count], some[2 * LIST + count] = px, py, pz
+                dx, dy, dz = px - x, py - y, pz - z
+                count = min(count + (dx * dx + dy * dy + dz * dz < square), LIST - 1)
     return count

@@ -13,21 +13,21 @@ SHARP = {"preset": "implicit_apic", "set": {"tolerance": 1e-10, "minimise_energy
 
 
 class ImplicitViscosity(Problem):
-    """Implicit viscosity gives the profiles of Couette and Poiseuille flow at many times the explicit limit of dt.
+    """Implicit viscosity gives the profiles of Couette and Poiseuille flow at a hundred times the explicit limit of dt.
 
-    Scene: the channels of couette and poiseuille with 16 cells between the plates, from rest until nu t / H^2 = 0.2 at ten times
-        the explicit viscous limit rho h^2 / (12 mu_v), and until 1 at a hundred times.
-    Exact: the start-up series; at the end of the longer run all but 5e-5 of the steady profile.
-    Tolerance: 2 % of the fastest: backward Euler's own error of the start-up is 0.4 %, that of the plates on nodes 1 %.
+    Scene: the channels of couette and poiseuille with 16 cells between the plates, from rest until nu t / H^2 = 1 in steps of a
+        hundred times the explicit viscous limit rho h^2 / (12 mu_v).
+    Exact: all but 5e-5 of the steady profiles, between plates a third of a cell behind the nodes that stick: so soft are those
+        cells (see elastic_bar_period). The flow between the nodes themselves is 4 h / (3 H) = 8 % slower in Poiseuille's case;
+        steps of the explicit limit hide that, since each adds viscosity of the transfer at the plates.
+    Tolerance: 2 % of the fastest, without the cells at the plates.
     """
 
     name = "implicit_viscosity"
     source = "textbook (plane Couette and Poiseuille flow)"
 
     def findings(self) -> Iterator[Finding]:
-        """Run both channels for a short and a long time."""
-        limit = 1.0 / (12.0 * CELLS**2)
+        """Run both channels."""
         for flow in (Couette(), Poiseuille()):
-            for times, duration in ((10, 0.2), (100, 1.0)):
-                error = flow.error(CELLS, duration, times * limit, substeps=SHARP, dt_max=float("inf"))
-                yield Finding(0.0, error, 0.02, f"{flow.name} at {times} times the limit, of the fastest")
+            error = flow.error(CELLS, 1.0, 100.0 / (12.0 * CELLS**2), 1.0 / 3.0, substeps=SHARP, dt_max=float("inf"))
+            yield Finding(0.0, error, 0.02, f"{flow.name}, of the fastest")

@@ -16,7 +16,7 @@ def test_a_small_run_records_both_modes_and_every_preconditioner(tmp_path, capsy
     assert all(row["agree"] and row["explicit_substeps"] >= row["implicit_substeps"] > 0 for row in figures["stiffness"])
     assert [row["preconditioner"] for row in figures["preconditioners"]] == ["mass", "jacobi", "block_jacobi"]
     assert figures["preconditioners"][2]["krylov"] < figures["preconditioners"][0]["krylov"]
-    assert "stiff ball" in capsys.readouterr().out
+    assert "stiff block" in capsys.readouterr().out
 
 
 def test_too_few_particles_are_refused(capsys):
