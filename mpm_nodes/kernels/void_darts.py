@@ -17,12 +17,13 @@ threads. What differs from the printed algorithm, which need not end:
   outside.
 * A cell goes where no corner is deeper than `depth`: the distance is trilinear inside the cells of level 3, so none of its points
   is. This contains the printed rule for cells away from the inside.
-* Cells of level 9, narrower than r / 32, are not made.
+* Cells narrower than `finest` are not made, nor any of level 9: the loop of Y15 does not say where it ends.
 * Cells of level 4 near which `open_cells` finds everything covered are closed from the start.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,8 @@ class _Octree(NamedTuple):
     after: np.ndarray
 
 
-def throw_darts(bins: Bins, places: Places, distance: np.ndarray, *, radius: float, depth: float, seed: int) -> Samples:
+def throw_darts(bins: Bins, places: Places, distance: np.ndarray, *, radius: float, depth: float, seed: int,
+                finest: float = 1.0 / 32.0) -> Samples:
     """Return new samples that no sphere of `radius` [r] covers, new ones included, deeper than `depth` [r] inside.
 
     Args:
@@ -83,6 +85,7 @@ def throw_darts(bins: Bins, places: Places, distance: np.ndarray, *, radius: flo
         radius: Radius of the covering spheres [r], at most 1.
         depth: Least depth of a sample [r].
         seed: Seed of this call, a 64-bit integer.
+        finest: Edge of the last cells that get a dart [r], a power of two from 1/32 to 1.
     """
     radius, depth = np.float32(radius), np.float32(depth)
     opened = open_cells(bins, places, distance, radius, depth)
@@ -92,7 +95,7 @@ def throw_darts(bins: Bins, places: Places, distance: np.ndarray, *, radius: flo
     start = np.arange(len(tree.slot) + 1)
     codes = np.zeros(len(tree.slot), np.int32)
     lists = np.empty((thread_count(), 2, 3 * ROW), np.float32)
-    for level in range(LEVELS):
+    for level in range(min(LEVELS, 4 + round(-math.log2(finest)))):
         children, count = np.empty(8 * len(codes), np.int32), np.zeros(len(start), np.int64)
         for blocks in colours:
             _sweep(bins, tree, blocks, start, codes, level, radius, depth, np.uint64(seed & (2**64 - 1)), children, count,

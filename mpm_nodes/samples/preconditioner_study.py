@@ -7,7 +7,7 @@ from typing import Any
 
 from mpm_nodes.samples.shot import Figure
 
-FRAMES = 7
+FRAMES = 5
 """Frames that are solved: the bullet is through."""
 
 
@@ -16,14 +16,16 @@ def compare(graph: Any) -> list[Figure]:
     from mpm_nodes.data import Preconditioner
 
     found, counts = [], {}
-    for kind in (Preconditioner.MASS, Preconditioner.JACOBI, Preconditioner.BLOCK_JACOBI):
+    for kind in reversed(Preconditioner):
         counts[kind], newton, steps, seconds = _solved(graph, kind.value)
         print(f"{kind.value}: {counts[kind]} Krylov, {newton} Newton iterations in {steps} substeps, {seconds:.1f} s", flush=True)
         found += [Figure(f"Krylov iterations, preconditioner {kind.value}", counts[kind]),
                   Figure("    of them a Newton step", counts[kind] / newton), Figure("    seconds", seconds)]
-    for kind in (Preconditioner.JACOBI, Preconditioner.BLOCK_JACOBI):
-        saved = counts[Preconditioner.MASS] / counts[kind]
-        found.append(Figure(f"times as many with masses alone as with {kind.value}", saved, "6 in the source", saved >= 6.0))
+    base, *others = counts
+    for kind in others:
+        saved = counts[base] / counts[kind]
+        stated = "6 in the source, against none"
+        found.append(Figure(f"times as many with {base.value} as with {kind.value}", saved, stated, saved >= 6.0))
     return found
 
 

@@ -43,6 +43,7 @@ class Settings:
         coverage: Radius of the spheres that leave no void uncovered.
         depth: New particles lie deeper inside than this.
         merge_distance: Particles closer than this become one.
+        finest: Edge of the last octree cells that get a dart.
         seed: Seed of this call.
     """
 
@@ -52,6 +53,7 @@ class Settings:
     coverage: float
     depth: float
     merge_distance: float
+    finest: float
     seed: int
 
 
@@ -79,7 +81,8 @@ def resample(particles: ParticleStore, settings: Settings) -> Outcome:
     places = places_of(particles.block_coord)
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, particles.array("material"), places)
     distance = interior_distance(bins, places)
-    samples = throw_darts(bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed)
+    samples = throw_darts(bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed,
+                          finest=settings.finest)
     made, shift, discarded = _inserted(particles, bins, places, samples, settings)
     pairs = close_pairs(bins, settings.merge_distance)
     merged = _merged(particles, pairs, settings)

@@ -14,7 +14,7 @@ from mpm_nodes.verification.contract import Finding, Problem
 from mpm_nodes.verification.quantities import angular_momentum, centre_of_mass, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import ball, changed, material
 
-SETTINGS = Settings(Kernel.QUADRATIC, Transfer.APIC, True, COVERAGE, 2.2, 0.03, 1)
+SETTINGS = Settings(Kernel.QUADRATIC, Transfer.APIC, True, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
 """A call with the defaults of the stage."""
 
 

@@ -40,7 +40,7 @@ def ball(material: Material, cells: float = 3.0, stretch: Any = (1.0, 1.0, 1.0),
 
 def settings(kernel: Kernel = Kernel.QUADRATIC, transfer: Transfer = Transfer.APIC, conserve: bool = True) -> Settings:
     """Return the settings of one call, the rest as by default."""
-    return Settings(kernel, transfer, conserve, COVERAGE, 2.2, 0.03, 1)
+    return Settings(kernel, transfer, conserve, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
 
 
 def shaken(material: Material, dtype: Any) -> SubstepSolver:

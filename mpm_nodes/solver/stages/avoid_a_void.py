@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 
 import numpy as np
@@ -12,6 +13,20 @@ from mpm_nodes.solver.resampling import Outcome, Settings, resample
 
 COVERAGE = math.sqrt(3.0) / 2.0 + 0.01
 """A little more than half the diagonal of the cubes of an undeformed lattice of eight particles a cell [r]."""
+
+
+class Finest(enum.Enum):
+    """Edge of the last octree cells, in half cells."""
+
+    WHOLE = "1"
+    HALF = "1/2"
+    QUARTER = "1/4"
+    EIGHTH = "1/8"
+    SIXTEENTH = "1/16"
+    THIRTYSECOND = "1/32"
+
+
+EDGE = {finest: 0.5**place for place, finest in enumerate(Finest)}
 
 
 @stage(label="Avoid a Void")
@@ -30,6 +45,7 @@ def avoid_a_void(
     coverage: A[float, Unitless, Range(min=0.8, max=1.0)] = COVERAGE,
     depth: A[float, Unitless, Range(min=1.8, max=3.9)] = 2.2,
     merge_distance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.03,
+    finest: Finest = Finest.QUARTER,
     seed: A[int, Range(min=0)] = 0,
 ) -> Stage["particles"]:
     """Fill voids inside the matter and merge particles that lie on top of each other, every so many substeps (Y15 section 6).
@@ -48,13 +64,16 @@ def avoid_a_void(
         coverage: Radius of the spheres that must leave no gap, in half cells; 0.876 leaves an undeformed lattice alone.
         depth: Least depth of new particles below the surface, in half cells; less shows as popping.
         merge_distance: Distance below which two particles become one, in half cells.
+        finest: Edge of the last octree cells that get a dart, in half cells: a gap that all darts of a call miss waits for the next
+            one. Y15 do not say where theirs end; less fills slits that hold no particle, and costs more.
         seed: Seed of the random places.
     """
     particles.resampling_age += 1
     due = particles.resampling_age >= interval
     if due and particles.count and "velocity_gradient" not in particles.stale:
         key = int(np.random.SeedSequence([seed, step.frame, step.substep]).generate_state(1, np.uint64)[0])
-        _report(step, resample(particles, Settings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, key)))
+        settings = Settings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, EDGE[finest], key)
+        _report(step, resample(particles, settings))
         particles.resampling_age = 0
     # new particles need everything, also what only lives inside a substep otherwise
     particles.keep_next = particles.resampling_age + 1 >= interval
