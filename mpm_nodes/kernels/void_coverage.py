@@ -35,7 +35,9 @@ DROP = np.float32(0.15)
 their diagonal. In random clouds 0.15 finds the same gaps, with a third of the climbs. The lattice passes through the corners of
 the cells, where undeformed seeds put the middles of their cubes or the particles themselves.
 """
-HALF, SLACK = np.float32(0.5), np.float32(1.0 / 64.0)
+HALF = np.float32(0.5)
+LEAST_SLACK = np.float32(1.0 / 64.0)
+"""A gap whose middle is less outside all spheres than this is left, whatever it is asked for [r]."""
 CLIMB, STEPS = np.float32(0.35), 10
 """How far a climb may lead [r], and its steps."""
 WAYS = np.zeros((3, 16), np.float32)
@@ -70,20 +72,22 @@ def gather_corners(near, place, distance, mine):
             mine[81 * i + 9 * j + 8] = distance[last, row]
 
 
-def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32) -> np.ndarray:
+def open_cells(bins: Bins, places: Places, distance: np.ndarray, radius: np.float32, depth: np.float32,
+               narrow: float = 0.0) -> np.ndarray:
     """Return which cells of edge r / 2 may receive a sample, shape (slots, 4096), uint8; cell (i, j, k) is 256 i + 16 j + k.
 
     A cell is open where a point that no sphere of `radius` holds is found in it or near it, less than r / 2 from where it is
     deeper than `depth`: one of a lattice of 4^3 points in each cell of edge r, or one that a climb reaches from a local maximum,
-    on that lattice, of the distance to the nearest particle. Where the climb ends less than `SLACK` outside all spheres, the gap
-    is narrower than about r / 16 and is left.
+    on that lattice, of the distance to the nearest particle. Where the climb ends less than a quarter of `narrow` [r] outside all
+    spheres, the gap is narrower than about that and is left.
     """
     opened, shares = np.zeros((len(bins.near), 4096), np.uint8), thread_count()
     points = POINTS * POINTS * ROW + WIDTH
     scratch = _Scratch(np.empty((shares, 729), np.float32), *(np.empty((shares, points), np.float32) for _ in "ab"),
                        np.empty((shares, WIDE * WIDE * (WIDE + 1)), np.int32), np.empty((shares, 3, ROOM), np.float32),
                        np.zeros((shares, 3 * LIST), np.float32))
-    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, scratch, opened)
+    slack = max(LEAST_SLACK, np.float32(0.25 * narrow))
+    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, slack, scratch, opened)
     return opened
 
 
@@ -108,14 +112,14 @@ class _Scratch(NamedTuple):
 
 
 @kernel
-def _open_slots(bins, near, of_slot, distance, radius, depth, scratch, opened):
+def _open_slots(bins, near, of_slot, distance, radius, depth, slack, scratch, opened):
     # cells of other blocks may be opened too: whoever does so, writes the same value
     parallel_for(_open_share, scratch.corners.shape[0],
-                 (lend(bins), near, of_slot, distance, radius, depth, lend(scratch), opened))
+                 (lend(bins), near, of_slot, distance, radius, depth, slack, lend(scratch), opened))
 
 
 @part
-def _open_share(share, bins, near, of_slot, distance, radius, depth, scratch, opened):
+def _open_share(share, bins, near, of_slot, distance, radius, depth, slack, scratch, opened):
     corners, squares, highest = scratch.corners[share], scratch.squares[share], scratch.highest[share]
     start, around, some = scratch.start[share], scratch.around[share], scratch.some[share]
     for slot in range(share, opened.shape[0], scratch.corners.shape[0]):  # in turns: neighbours have much the same to do
@@ -123,9 +127,9 @@ def _open_share(share, bins, near, of_slot, distance, radius, depth, scratch, op
         if _least(corners) < -depth:
             _gather_around(bins, slot, start, around)
             _measure_lattice(start, around, radius, squares)
-            low = max(np.float32(0.0), radius + SLACK - DROP)
+            low = max(np.float32(0.0), radius + slack - DROP)
             _find_summits(squares, highest, low * low)
-            _open_slot(bins.near[slot], radius, depth, corners, squares, highest, start, around, some, opened)
+            _open_slot(bins.near[slot], radius, depth, slack, corners, squares, highest, start, around, some, opened)
 
 
 @inline
@@ -137,7 +141,7 @@ def _least(corners):
 
 
 @inline
-def _open_slot(near, radius, depth, corners, squares, highest, start, around, some, opened):
+def _open_slot(near, radius, depth, slack, corners, squares, highest, start, around, some, opened):
     """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
     for a in range(32):
         for b in range(32):
@@ -147,17 +151,17 @@ def _open_slot(near, radius, depth, corners, squares, highest, start, around, so
                     for c in range(half, half + WIDTH):
                         if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
                             x, y, z = _lattice(a), _lattice(b), _lattice(c)
-                            x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius)
+                            x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius, slack)
                             if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
                                 _open_around(near, x, y, z, _reach(np.sqrt(value) - radius), opened)
 
 
 @inline
-def _summit(start, around, some, x, y, z, value, radius):
+def _summit(start, around, some, x, y, z, value, radius, slack):
     """Return a point of the lattice that is not covered, or where a climb from it ends; and the squared distance there, or 0."""
     if value > radius * radius:
         return x, y, z, value
-    wanted = radius + SLACK
+    wanted = radius + slack
     count = _gather_near(start, around, some, x, y, z, wanted + CLIMB)
     x, y, z, value = _climb(some, count, x, y, z, value, wanted)
     return x, y, z, value if value > wanted * wanted else np.float32(0.0)

@@ -88,7 +88,7 @@ def throw_darts(bins: Bins, places: Places, distance: np.ndarray, *, radius: flo
         finest: Edge of the last cells that get a dart [r], a power of two from 1/32 to 1.
     """
     radius, depth = np.float32(radius), np.float32(depth)
-    opened = open_cells(bins, places, distance, radius, depth)
+    opened = open_cells(bins, places, distance, radius, depth, finest)
     tree = _planted(places, distance, opened)
     parity = (tree.coord & 1) @ np.array([4, 2, 1])
     colours = [np.flatnonzero(parity == colour) for colour in range(8)]

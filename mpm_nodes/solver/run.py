@@ -107,6 +107,8 @@ class SubstepSolver:
         self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
         self.set_colliders(colliders)
+        if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
+            self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(_completed(initial, particles, self.materials))
