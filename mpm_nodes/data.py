@@ -331,6 +331,7 @@ class Preconditioner(enum.Enum):
     BLOCK_JACOBI = "block_jacobi"
     JACOBI = "jacobi"
     MASS = "mass"
+    NONE = "none"
 
 
 class CollisionRule(enum.Enum):

@@ -151,22 +151,24 @@ def finish_product(momentum, product, factor, p, drag, free, slot, least_mass, q
 
 
 @part
-def _precondition_at(g, inverse, free, slot, r, z, sums):
-    total = 0.0
+def _precondition_at(g, momentum, inverse, free, slot, r, z, sums):
+    total, by_mass = 0.0, 0.0
     for n in range(256 * g, 256 * g + 256, 4):
+        if inverse[6 * (n >> 2)] > 0.0:
+            by_mass += (r[n] * r[n] + r[n + 1] * r[n + 1] + r[n + 2] * r[n + 2]) / np.float64(momentum[n + 3])
         x, y, w = _symmetric_product(inverse, 6 * (n >> 2), r[n], r[n + 1], r[n + 2])
         contact = slot[n >> 2]
         if contact >= 0:
             x, y, w = _symmetric_product(free, 6 * contact, x, y, w)
         z[n], z[n + 1], z[n + 2], z[n + 3] = x, y, w, 0.0
         total += x * r[n] + y * r[n + 1] + w * r[n + 2]
-    sums[g] = total
+    sums[2 * g], sums[2 * g + 1] = total, by_mass
 
 
 @kernel(fastmath=False)
-def precondition(inverse, free, slot, r, z, count, sums):
-    """Write z = P inverse r and the parts of r.z."""
-    parallel_for(_precondition_at, count, (inverse, free, slot, r, z, sums))
+def precondition(momentum, inverse, free, slot, r, z, count, sums):
+    """Write z = P inverse r, and the parts of r.z and of |r|^2 / m in turns, shape (2 count,)."""
+    parallel_for(_precondition_at, count, (momentum, inverse, free, slot, r, z, sums))
 
 
 @part

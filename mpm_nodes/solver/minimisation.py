@@ -101,7 +101,7 @@ class Minimisation:
         self.velocity, self.trial, self.gradient = (energy.vector(name) for name in ("velocity", "trial", "gradient"))
         self.predicted = energy.vector("predicted")
         self.change = energy.vector("change")
-        self._sums = np.empty(max(self.count, 1))
+        self._sums, self._pairs = np.empty(max(self.count, 1)), np.empty(2 * max(self.count, 1))
         krylov.predict(self.momentum, self.predicted, self.count, *(dt * g for g in gravity), grid.least_mass)
         self._meet_contacts()
 
@@ -272,13 +272,17 @@ class Minimisation:
         self.inverse = self.energy.blocks()
         self.inverse[: 384 * self.count] = 0.0
         kind = self.settings.preconditioner
-        if kind is not Preconditioner.MASS:
+        blocks = kind in (Preconditioner.BLOCK_JACOBI, Preconditioner.JACOBI)
+        if blocks:
             for term in self.energy.terms.values():
                 term.add_blocks(self.term_dt, self.inverse)
-        if self.rubs and kind is not Preconditioner.MASS:
+        if self.rubs and blocks:
             contacts.add_drag(self.rows, self.of_row, self.drag, 1.0 / self.scale, self.inverse)
         node_blocks.invert_blocks(self.momentum, self.inverse, self.scale, self.count, self.grid.least_mass,
                                   kind is Preconditioner.JACOBI)
+        if kind is Preconditioner.NONE:  # all nodes alike; CG and CR do not mind the factor
+            nodes = self.inverse[: 384 * self.count].reshape(-1, 6)
+            nodes[nodes[:, 0] > 0.0] = np.array([1.0, 0.0, 0.0, 1.0, 0.0, 1.0]) / self.grid.particle_mass
 
     def _search(self, value: float) -> tuple[float | None, int]:
         """Walk along `change` to lower energy inside the domain; returns E there (None: nowhere) and how often it halved."""
@@ -319,9 +323,11 @@ class Minimisation:
             return self._conjugate_gradients(tolerance)
         return self._conjugate_residuals(tolerance)
 
-    def _precondition(self, r: np.ndarray, z: np.ndarray) -> float:
-        krylov.precondition(self.inverse, self.free, self.slot, r, z, self.count, self._sums)
-        return float(self._sums[: self.count].sum())
+    def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
+        """Write z = P inverse r; return r.z and sum |r|^2 / m, which says when to stop whatever the preconditioner is."""
+        krylov.precondition(self.momentum, self.inverse, self.free, self.slot, r, z, self.count, self._pairs)
+        both = self._pairs[: 2 * self.count].reshape(-1, 2).sum(axis=0)
+        return float(both[0]), float(both[1])
 
     def _conjugate_gradients(self, tolerance: float) -> int:
         vectors = ("residual", "preconditioned", "direction", "product")
@@ -329,7 +335,7 @@ class Minimisation:
         x, count = self.change, self.count
         krylov.scale(-1.0, self.gradient, r, count)
         x[: 256 * count] = 0.0
-        rz = first = self._precondition(r, z)
+        rz, first = self._precondition(r, z)
         krylov.scale(1.0, z, p, count)
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
@@ -340,8 +346,8 @@ class Minimisation:
                     krylov.scale(1.0, p, x, count)
                 return iteration
             krylov.step_along(rz / curvature, p, q, x, r, count)
-            before, rz = rz, self._precondition(r, z)
-            if rz <= tolerance * tolerance * first:
+            before, (rz, size) = rz, self._precondition(r, z)
+            if size <= tolerance * tolerance * first:
                 return iteration
             krylov.combine(1.0, z, rz / before, p, p, count)
         return self.settings.krylov_iterations
@@ -353,19 +359,19 @@ class Minimisation:
         x, count = self.change, self.count
         krylov.scale(-1.0, self.gradient, r, count)
         x[: 256 * count] = 0.0
-        first = self._precondition(r, z)
+        _, first = self._precondition(r, z)
         krylov.scale(1.0, z, p, count)
         zy = self.product(z, y)
         krylov.scale(1.0, y, q, count)
         for iteration in range(1, self.settings.krylov_iterations + 1):
             if iteration % 20 == 0:
                 self.check_cancel()
-            scale = self._precondition(q, w)
+            scale, _ = self._precondition(q, w)
             if not (scale > 0.0 and math.isfinite(zy)) or zy == 0.0:
                 return iteration
             krylov.step_along(zy / scale, p, q, x, r, count)
             krylov.combine(1.0, z, -zy / scale, w, z, count)
-            if self._dot(r, z) <= tolerance * tolerance * first:
+            if self._precondition(r, w)[1] <= tolerance * tolerance * first:
                 break
             before, zy = zy, self.product(z, y)
             krylov.combine(1.0, z, zy / before, p, p, count)

@@ -112,8 +112,8 @@ def minimise_energy(
         tolerance: Length of the last Newton step that counts as none [cells].
         krylov: Conjugate gradients, or conjugate residuals for energies that bend down.
         krylov_iterations: Iterations of one linear solve at most.
-        krylov_tolerance: Residual of the first linear solve over that of no change; later ones are sharper.
-        preconditioner: Inverse 3 x 3 blocks, inverse diagonal, or masses alone.
+        krylov_tolerance: Residual of the first linear solve over that of no change, in sum |r|^2 / m; later ones are sharper.
+        preconditioner: Inverse 3 x 3 blocks, inverse diagonal, masses alone, or none.
         guards: Keep every particle in its law's domain and let no step raise the energy. Off, matter can pop.
 
     Raises:
@@ -153,7 +153,7 @@ def semi_implicit_update(
         krylov: Conjugate residuals stand Hessians that are not positive.
         krylov_iterations: Iterations of the linear solve at most; more halve the substep.
         krylov_tolerance: Residual of the linear solve over that of no change.
-        preconditioner: Masses alone, inverse diagonal, or inverse 3 x 3 blocks.
+        preconditioner: Masses alone, inverse diagonal, inverse 3 x 3 blocks, or none.
 
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
