@@ -9,6 +9,7 @@ from mpm_nodes.data import (
     LAW_STATE,
     Attribute,
     Colliders,
+    Energy,
     Grid,
     Kernel,
     Particles,
@@ -119,7 +120,13 @@ def pass_colliders(colliders: A[Colliders, Reads()]) -> Stage["colliders"]:
     """Do nothing."""
 
 
-STAGES = (choose, scatter, push, bump, gathered, strain, heat, drift, pass_particles, pass_grid, pass_colliders)
+@stage(label="Pass")
+def pass_energy(energy: A[Energy, Reads()]) -> Stage["energy"]:
+    """Do nothing."""
+
+
+PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy)
+STAGES = (choose, scatter, push, bump, gathered, strain, heat, drift, *PASSES)
 
 
 def substeps(**changes: dict) -> dict:

@@ -346,10 +346,12 @@ def test_equal_branches_may_stand_in_any_order():
 def test_presets_of_the_package_are_planned_in_one_order():
     """Every shipped preset is sound, and neither names nor stages that touch nothing change its order."""
     shared = registries.default()
-    with_passes = registries.Registry([*shared, *(f.declaration for f in plan_stages.STAGES[-3:])], shared.presets)
+    with_passes = registries.Registry([*shared, *(f.declaration for f in plan_stages.PASSES)], shared.presets)
     assert shared.presets
     for name, path in shared.presets.items():
         document = json.loads(path.read_text())
+        if "candidates" in document:
+            continue  # each of them is a preset of its own
         before = plan_substeps(name, ("deformation",), shared)
         types = [s.declaration.id for s in before.stages]
         for seed in range(3):
