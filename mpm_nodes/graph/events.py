@@ -2,10 +2,12 @@
 
 Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk), "frame_start" (frame, last), "node" (node, frame,
 seconds), "substep" (frame, substep, dt, limit, limit_material, particles; at most ten a second), "stages" (frame, seconds of
-a frame of a solve, stages: seconds of each stage), "removed" (particles, mass, momentum) and "resampling" (calls, inserted, merged,
-discarded, centre_shift) of a frame, "inside_collider" (collider, particles, depth), "frame_done" (frame, seconds, particles,
-substeps, dt_min, limit, limit_material, seconds_left), "wrote" (path), "warning" (message, where), "note" (message), "done",
-"cancelled", "error" (message, exit_code). Every event has "time", Unix seconds.
+a frame of a solve, stages: seconds of each stage), "removed" (particles, mass, momentum) and "resampling" (calls, inserted,
+merged, discarded, centre_shift) of a frame, "implicit" (substeps, newton, krylov, halved, shortened, residual, decrease,
+reason) of a frame, "choice" (chosen, dt, cost by candidate) where `substeps="auto"` has chosen, "inside_collider" (collider,
+particles, depth), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material, seconds_left), "wrote"
+(path), "warning" (message, where), "note" (message), "done", "cancelled", "error" (message, exit_code). Every event has
+"time", Unix seconds.
 """
 
 from __future__ import annotations

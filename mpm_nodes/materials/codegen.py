@@ -64,8 +64,8 @@ class LawKernels:
         evaluate_trial: energy, domain and force at trial velocities; see `implicit_loops` for its arguments and the next two's.
         apply_hessian: action of the potential's second derivative on a direction.
         add_node_blocks: node-diagonal 3 x 3 blocks of it.
-        store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians, changed)`: positive parts of the
-            particles' own 9 x 9 Hessians, and how many of each segment were not positive.
+        store_local_hessians: `(state..., L, scale, stride, segments, coeffs, dt, units, hessians)`: positive parts of the
+            particles' own 9 x 9 Hessians.
 
     `scale` holds `stiffness_scale`, or is an empty array of the solve's float type; `coeffs` comes from the law. One number more,
     `coeffs[len(law.names)]`, is the viscosity [Pa s] of the material itself: `stress` and the scatters add it (`viscosity_loops`).

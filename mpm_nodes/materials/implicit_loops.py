@@ -174,11 +174,10 @@ def add_node_blocks({state_names}, velocity_gradient, scale, stencil, offset, st
 
 
 @part
-def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed):
+def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians):
     response, work = np.empty(81 * 16, velocity_gradient.dtype), np.empty(324)
     start, end = segments[k, 0], segments[k, 1]
     mu_v = viscosity_of(coeffs)
-    changed[k] = 0
     for i in range(start, end, 16):
         {load_state}
         {load_coeffs}
@@ -190,13 +189,13 @@ def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, strid
             if mu_v > 0.0:
                 T = mat3.add(T, newtonian_viscosity.stress_differential({volume_ratio}, A, Q, broadcast(x, mu_v), step))
             {store_response}
-        changed[k] += store_positive(response, i, min(i + 16, end), hessians, stride, work)
+        store_positive(response, i, min(i + 16, end), hessians, stride, work)
 
 
 @kernel(fastmath=False)
-def store_local_hessians({state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed):
+def store_local_hessians({state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians):
     parallel_for(store_local_hessians_block, segments.shape[0], (
-        {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians, changed))
+        {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians))
 '''
 
 

@@ -32,7 +32,7 @@ class SolverState:
         """Bytes held."""
         if self.solver is None:
             return sum(array.nbytes for array in self._arrays.values())
-        return self.solver.particles.nbytes + self.solver.grid.nbytes
+        return self.solver.particles.nbytes + self.solver.grid.nbytes + self.solver.energy.nbytes
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and raw arrays that `from_arrays` takes; a live solver's are views until its next substep."""

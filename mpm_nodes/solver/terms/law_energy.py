@@ -27,13 +27,12 @@ class LawEnergy:
 
     Attributes:
         viscous: Whether the materials' own viscosity is minimised as well.
-        projected: Particles whose Hessian was not positive at the last `linearise`.
     """
 
     def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
         self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
         self._hessians = np.empty(0, grid.dtype)
-        self.projected, self.viscous = 0, False
+        self.viscous = False
         needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
         if grid.local.size < needed:
             grid.local = aligned(needed, grid.dtype)
@@ -65,13 +64,10 @@ class LawEnergy:
         particles, needed = self.particles, local_hessians.ENTRIES * self.particles.stride + PAD
         if self._hessians.size < needed:
             self._hessians = aligned(needed, self.grid.dtype)
-        self.projected = 0
         for law, segments in particles.runs():
-            changed = np.empty(len(segments), np.int64)
             law.kernels.store_local_hessians(
                 *law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
-                particles.stride, segments, self._coefficients(law), dt, UNITS, self._hessians, changed)
-            self.projected += int(changed.sum())
+                particles.stride, segments, self._coefficients(law), dt, UNITS, self._hessians)
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
