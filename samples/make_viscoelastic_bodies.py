@@ -1,4 +1,4 @@
-"""Make the bodies of the viscoelastic samples: viscoelastic.vdb (what is emitted) and small_head.usdc (what the pie is thrown at).
+"""Make the bodies of the viscoelastic samples: viscoelastic.vdb, streams.usdc (what streams), small_head.usdc (what the pie hits).
 
 python samples/make_viscoelastic_bodies.py            (needs everything: pip install "mpm-nodes[all]")
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from make_bodies import Distance, level_set, puck, write_head
+from pxr import Usd, UsdGeom, Vt
 
 from mpm_nodes.data import LevelSet
 from usd_io.volumes import write_volumes
@@ -21,6 +22,8 @@ PIE_RADIUS, CRUST, DEPTH = 0.0125, 0.0012, 0.0042
 """Radius of the pie, thickness of its crust and depth of its cream [m]."""
 SCORES, SCORE_WIDTH = 8, 0.0012
 """Half lines along which the crust is scored, and the width of a score [m]."""
+SIDES = 96
+"""Of the prisms that stream."""
 
 
 def crust() -> Distance:
@@ -84,11 +87,6 @@ def without(body: Distance, hole: Distance) -> Distance:
     return lambda points: np.maximum(body(points), -hole(points))
 
 
-def within(body: Distance, half_height: float) -> Distance:
-    """Return the part of a body within that distance of y = 0."""
-    return lambda points: np.maximum(body(points), np.abs(points[:, 1]) - half_height)
-
-
 def flow(body: LevelSet, speed: float) -> LevelSet:
     """Return the velocity of a body that holds what passes through it at that speed downwards [m/s]."""
     values = np.zeros((*body.values.shape, 3), np.float32)
@@ -96,12 +94,31 @@ def flow(body: LevelSet, speed: float) -> LevelSet:
     return LevelSet(body.origins, values, body.voxel_size, background=0.0, kind="vector", name=f"{body.name}_velocity")
 
 
+def write_prisms(path: Path) -> None:
+    """Write what streams as meshes: every section is the same up to the ends, where the copies of a stream meet.
+
+    A level set rounds the edges at the ends, and each seam of the stream is a notch at which it breaks.
+    """
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    turns = np.linspace(0.0, 2.0 * np.pi, SIDES, endpoint=False)
+    around, across = np.arange(SIDES), np.roll(np.arange(SIDES), -1)
+    sides = np.stack([around, SIDES + around, SIDES + across, across], 1)
+    for name, rx, rz, half_height in (("ribbon", 0.0011, 0.0016, 0.002), ("strand", 0.006, 0.006, 0.006)):
+        rings = [np.stack([rx * np.cos(turns), np.full(SIDES, y), rz * np.sin(turns)], 1) for y in (-half_height, half_height)]
+        mesh = UsdGeom.Mesh.Define(stage, f"/{name}")
+        mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(np.concatenate(rings).astype(np.float32)))
+        mesh.CreateFaceVertexCountsAttr([4] * SIDES + [SIDES] * 2)
+        mesh.CreateFaceVertexIndicesAttr([*sides.ravel().tolist(), *range(SIDES), *range(2 * SIDES - 1, SIDES - 1, -1)])
+        mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+    stage.GetRootLayer().Save()
+
+
 def main(target: Path) -> None:
     """Write the files into a folder."""
     whole, reach = crust(), (1.15 * PIE_RADIUS, 0.006, 1.15 * PIE_RADIUS)
     parts = [
-        level_set("strand", puck(0.002, 0.002, 0.0), (0.0029, 0.0029, 0.0029), 2e-4),
-        level_set("ribbon", within(ellipse(0.0011, 0.0016), 0.002), (0.0022, 0.0029, 0.0026), 2e-4),
         level_set("brush", brush(), (0.07, 0.02, 0.02), 9e-4),
         level_set("cream", cream(), reach, 2.5e-4),
         level_set("crust", lambda points: np.maximum(whole(points), 0.5 * SCORE_WIDTH - to_scores(points)), reach, 2.5e-4),
@@ -119,6 +136,7 @@ def main(target: Path) -> None:
     speeds = (0.12, 0.1, 0.05)
     parts += nozzles + [flow(body, speed) for body, speed in zip(nozzles, speeds, strict=True)]
     write_volumes(target / "viscoelastic.vdb", parts, half=True)
+    write_prisms(target / "streams.usdc")
     write_head(HERE / "monkey.usdc", target / "small_head.usdc", width=0.05, turn=70.0)
 
 

@@ -102,9 +102,10 @@ def frame_layer(
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
     bounds, taken = [], {"particles", "mesh", "volume", "looks", "camera", "sun", "sky"}
     if particles is not None:
-        bounds.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale))
+        extent = add_points(layer, f"{root}/particles", particles, number, attributes, width_scale)
+        bounds.append(_bulk(extent, particles["position"]))
     if mesh is not None:
-        bounds.append(add_mesh(layer, f"{root}/mesh", mesh, number))
+        bounds.append(_bulk(add_mesh(layer, f"{root}/mesh", mesh, number), mesh.points))
     if volumes:
         extent = _add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken)
         bounds = bounds or [extent]  # whole leaves: too wide to frame a shot that has anything else
@@ -277,6 +278,19 @@ def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
         "times": Vt.Vec2dArray([Gf.Vec2d(number, number) for number in numbers]),
         "manifestAssetPath": Sdf.AssetPath(f"./{names.manifest}"),
     }
+
+
+def _bulk(extent: Any, points: Any) -> np.ndarray:
+    """Return the part of an extent that the camera shall frame: drops that fly far off would make all else small.
+
+    That is where all but the outermost 2 % are along each axis, and half of its longest side around.
+    """
+    extent, points = np.array(extent, np.float64), np.asarray(points)
+    if len(points) == 0:
+        return extent
+    low, high = np.quantile(points[:: 1 + len(points) // 20_000], (0.02, 0.98), axis=0)
+    reach = 0.5 * (high - low).max()
+    return np.array([np.maximum(extent[0], low - reach), np.minimum(extent[1], high + reach)])
 
 
 def _store_bounds(layer: Sdf.Layer, boxes: Sequence[Any]) -> None:

@@ -203,7 +203,8 @@ def emit_stream(
     """Let particles stream without end out of the place that the template fills.
 
     Args:
-        template: Particles that fill the nozzle; their own velocity is replaced by that of the stream.
+        template: Particles that fill the nozzle, best with straight ends: copies follow one another without gap. Their own velocity
+            is replaced by that of the stream.
         velocity: Speed and direction of the stream.
         start_frame: First frame of the stream; before the shot's start it runs from the start.
         duration: Frames that it lasts; 0 for the whole shot.

@@ -236,11 +236,14 @@ def winding(line: np.ndarray, least: float) -> float:
 
 
 def viennetta(shot: Shot) -> list[Figure]:
-    """Return the folds of the sheet: how many, how even, and that the belt's speed sets their distance."""
+    """Return the folds of the sheet: how many, how even, and that the belt's speed sets their distance.
+
+    The first does not count: it falls on the bare belt, all others on the one before.
+    """
     line = centreline(shot, shot.last)
     found = turns(line[:, 0], 0.001)
     fronts = found[line[found, 0] > line[found - 1, 0]]  # turns at the side to which the belt runs
-    fronts = fronts[line[fronts, 0] > LAID]
+    fronts = fronts[line[fronts, 0] > LAID][1:]
     period = np.diff(fronts) * SHEET_SLICE / SHEET_SPEED
     apart = -np.diff(line[fronts, 0])
     mean, every, even, lean, along = 0.0, 0.0, 1.0, 0.0, 0.0
@@ -257,7 +260,7 @@ def viennetta(shot: Shot) -> list[Figure]:
     ]
 
 
-SHEET_SLICE, SHEET_SPEED, BELT_SPEED = 0.0005, 0.05, 0.02
+SHEET_SLICE, SHEET_SPEED, BELT_SPEED = 0.0005, 0.05, 0.03
 """Length of a slice of the sheet as it leaves the slot [m], its speed there and the speed of the belt [m/s]."""
 LAID = 0.01
 """Folds that far from the slot [m] have left the heap below it, and lie on the belt."""

@@ -37,8 +37,8 @@ class Stream:
             raise MpmNodesError(f"emitter: {len(template)} particles at {speed:g} m/s; a stream needs particles and a speed > 0")
         self.emitter, self.velocity = emitter, velocity
         along = template["position"] @ (velocity / speed)
-        length = along.max() - along.min() + template.spacing
-        self.period = length / speed
+        layers = np.rint(np.ptp(along) / template.spacing) + 1.0  # whole ones: jitter must not open a gap where copies meet
+        self.period = layers * template.spacing / speed
         self.crossing = (along.max() + 0.5 * template.spacing - along) / speed
         self.columns = _columns(template, material_index)
 

@@ -51,8 +51,9 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
     solver = next(node for node, entry in graph.nodes.items() if entry.type == "solve")
     begin = sum(estimates[wire.partition(".")[0]]["particles"] for wire in graph.nodes[solver].inputs["sources"])
     streams = [entry for entry in graph.nodes.values() if entry.type == "emit_stream"]
-    for stream in streams:  # the nozzle's filling is 4 mm long in the file, and what is there at the start is as long
-        length = 0.004 * graph.nodes[stream.inputs["template"][0]].knobs.get("scale", 1.0)
+    for stream in streams:  # what is there at the start is as long as the nozzle's filling
+        knobs = graph.nodes[stream.inputs["template"][0]].knobs
+        length = knobs["size"][1] if "size" in knobs else {"ribbon": 0.004, "strand": 0.012}[knobs["prim"]]
         seconds = (graph.settings.end - graph.settings.start) / graph.settings.fps
         begin *= 1.0 + np.linalg.norm(stream.knobs["velocity"]) * seconds / length
     sheet = sample.sheet if size == "quick" else sample.paper.sheet

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
 
-from mpm_nodes.data import Emitter, MpmNodesError
+from mpm_nodes.data import Emitter, MpmNodesError, Particles
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.run import SubstepSolver
@@ -46,6 +46,17 @@ def test_a_stream_has_no_seam():
     heights = np.unique(position[:, 1].round(9))
     np.testing.assert_allclose(np.diff(heights), 0.05, atol=1e-9)
     assert len(position) == 16 * len(heights) == 16 * 40  # 2 m of stream
+
+
+def test_jitter_opens_no_gap_between_copies():
+    """Particles that were shifted by a quarter of their spacing come in the period and in the layers of the lattice."""
+    shifted = NOZZLE["position"] + np.random.default_rng(3).uniform(-0.0125, 0.0125, (len(NOZZLE), 3))
+    nozzle = Particles({**NOZZLE.attributes, "position": shifted}, NOZZLE.materials, NOZZLE.spacing)
+    stream = Stream(Emitter(nozzle, (0.0, -SPEED, 0.0)), np.zeros(1, np.int32))
+    assert stream.period * SPEED == pytest.approx(0.2, abs=1e-12)
+    heights = emitted(stream, np.linspace(0.0, 1.0, 300), 1.0)["position"][:, 1]
+    layers = np.bincount(np.rint((heights.max() - heights) / 0.05).astype(int))
+    assert (layers[1:-1] > 0).all() and layers.sum() == pytest.approx(16 * 40, abs=16)
 
 
 def test_mass_rate():

@@ -8,6 +8,7 @@ import pytest
 from solver_scenes import LIQUID, SNOW, cube, values
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
+from mpm_nodes.graph.fusion import FusedStage
 from mpm_nodes.kernels.level_set import PLANE, SPHERE, PosedLevelSets
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
@@ -153,6 +154,20 @@ def test_one_and_two_threads_give_the_same_bits():
     """Sums of energies, dot products and forces are combined in a fixed order: equal bit for bit after eight substeps."""
     one, two = run_busy(1), run_busy(2)
     assert one.keys() == two.keys() and [name for name in one if one[name] != two[name]] == []
+
+
+def test_fused_and_single_stages_agree():
+    """Both find the same steps: eight substeps in float64 differ by rounding, which the solves do not enlarge beyond 1e-10."""
+    fused, single = (busy(fuse=fuse, dtype=np.float64) for fuse in (True, False))
+    assert [any(isinstance(planned, FusedStage) for planned in run.plan.stages) for run in (fused, single)] == [True, False]
+    for _ in range(8):
+        for run in (fused, single):
+            run.step(4e-3)
+    assert tally(fused) == tally(single)
+    ends = [run.snapshot().attributes for run in (fused, single)]
+    assert ends[0].keys() == ends[1].keys()
+    for name, column in ends[0].items():
+        assert np.abs(column - ends[1][name]).max() <= 1e-10 * np.abs(column).max(), name
 
 
 def test_a_stored_and_revived_solve_goes_on_with_the_same_bits():

@@ -14,7 +14,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Mesh, OutputError, Particles
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.nodes.caches import read_points, write_cache
-from usd_io.stage import CacheNames, frame_layer, open_stage
+from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, frame_layer, open_stage
 from usd_io.stage import read_points as read_from_stage
 
 
@@ -99,6 +99,19 @@ def test_camera_sees_the_whole_shot(cache):
     reach = np.abs(corners).max(axis=0)
     assert (reach < 1.0).all()
     assert reach.max() > 0.4
+
+
+def test_drops_that_fly_far_do_not_make_all_else_small():
+    """The box that the camera frames stays within half a side of the bulk, whatever a hundredth of the particles does."""
+    near = particles(1000, 2)
+    position = near["position"].copy()
+    position[::100] += [0.0, 80.0, 0.0]
+    boxes = []
+    for columns in (near.attributes, {**near.attributes, "position": position}):
+        layer = frame_layer(CacheNames("shot"), 1, 24.0, particles=Particles(columns, (MATERIAL,), 0.01))
+        boxes.append(np.array([layer.customLayerData[key] for key in (BOUNDS_LOW, BOUNDS_HIGH)]))
+    assert np.abs(boxes[0]).max() < 0.52
+    assert np.abs(boxes[1]).max() < 1.02 and (boxes[1][0] <= boxes[0][0] + 0.05).all()
 
 
 def test_two_cooks_give_equal_bytes(cache, tmp_path):
