@@ -16,30 +16,49 @@ neighbours at once. Sums run over blocks and chunks in one order, whatever the n
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels import mat3
 from mpm_nodes.kernels.binning import pack_coord
 from mpm_nodes.kernels.eigen import eigen
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import lane_constant, load, store, to_float
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import absolute, broadcast, const, fma, maximum, select
+from mpm_nodes.kernels.parallel import parallel_for
 
 LANE = lane_constant(range(WIDTH))
 
 
-@kernel(parallel=True)
+@part
+def _mark_blocks_at(q, weak, block_start, marked):
+    marked[q] = 0
+    for p in range(block_start[q], block_start[q + 1]):
+        if weak[p] != 0:
+            marked[q] = 1
+
+
+@kernel
 def mark_blocks(weak, block_start, marked):
     """Mark the blocks that hold a weak particle."""
-    for q in prange(marked.size):
-        marked[q] = 0
-        for p in range(block_start[q], block_start[q + 1]):
-            if weak[p] != 0:
-                marked[q] = 1
+    parallel_for(_mark_blocks_at, marked.size, (weak, block_start, marked))
 
 
-@kernel(parallel=True)
+@part
+def _find_near_blocks_at(k, block_coord, packed, marked_blocks, reach, near):
+    q, n = marked_blocks[k], 0
+    for x in range(-reach, reach + 1):
+        for y in range(-reach, reach + 1):
+            for z in range(-reach, reach + 1):
+                key = pack_coord(block_coord[q, 0] + x, block_coord[q, 1] + y, block_coord[q, 2] + z)
+                first = np.searchsorted(packed, key)
+                last = first
+                while last < packed.size and packed[last] == key:
+                    last += 1
+                near[k, n, 0], near[k, n, 1] = first, last
+                n += 1
+
+
+@kernel
 def find_near_blocks(block_coord, packed, marked_blocks, reach, near):
     """Write which of the sorted block coordinates lie at most `reach` blocks away along each axis, per marked block.
 
@@ -50,38 +69,31 @@ def find_near_blocks(block_coord, packed, marked_blocks, reach, near):
         reach: Blocks either way.
         near: Shape (marked blocks, (2 reach + 1)^3, 2): first and last + 1 place in `packed`.
     """
-    for k in prange(marked_blocks.size):
-        q, n = marked_blocks[k], 0
-        for x in range(-reach, reach + 1):
-            for y in range(-reach, reach + 1):
-                for z in range(-reach, reach + 1):
-                    key = pack_coord(block_coord[q, 0] + x, block_coord[q, 1] + y, block_coord[q, 2] + z)
-                    first = np.searchsorted(packed, key)
-                    last = first
-                    while last < packed.size and packed[last] == key:
-                        last += 1
-                    near[k, n, 0], near[k, n, 1] = first, last
-                    n += 1
+    parallel_for(_find_near_blocks_at, marked_blocks.size, (block_coord, packed, marked_blocks, reach, near))
 
 
-@kernel(parallel=True)
+@part
+def _find_boxes_at(k, offset, stride, block_start, blocks, chunk_start, boxes, block_boxes):
+    q, chunk = blocks[k], chunk_start[k]
+    for first in range(block_start[q], block_start[q + 1], WIDTH):
+        last = min(first + WIDTH, block_start[q + 1])
+        for axis in range(3):
+            low = high = offset[axis * stride + first]
+            for p in range(first + 1, last):
+                low, high = min(low, offset[axis * stride + p]), max(high, offset[axis * stride + p])
+            boxes[chunk, axis], boxes[chunk, 3 + axis] = low, high
+        chunk += 1
+    for axis in range(3):
+        low, high = boxes[chunk_start[k], axis], boxes[chunk_start[k], 3 + axis]
+        for c in range(chunk_start[k] + 1, chunk):
+            low, high = min(low, boxes[c, axis]), max(high, boxes[c, 3 + axis])
+        block_boxes[q, axis], block_boxes[q, 3 + axis] = low, high
+
+
+@kernel
 def find_boxes(offset, stride, block_start, blocks, chunk_start, boxes, block_boxes):
     """Write the boxes of every chunk of the given blocks, shape (chunks, 6), and of these blocks, shape (all blocks, 6)."""
-    for k in prange(blocks.size):
-        q, chunk = blocks[k], chunk_start[k]
-        for first in range(block_start[q], block_start[q + 1], WIDTH):
-            last = min(first + WIDTH, block_start[q + 1])
-            for axis in range(3):
-                low = high = offset[axis * stride + first]
-                for p in range(first + 1, last):
-                    low, high = min(low, offset[axis * stride + p]), max(high, offset[axis * stride + p])
-                boxes[chunk, axis], boxes[chunk, 3 + axis] = low, high
-            chunk += 1
-        for axis in range(3):
-            low, high = boxes[chunk_start[k], axis], boxes[chunk_start[k], 3 + axis]
-            for c in range(chunk_start[k] + 1, chunk):
-                low, high = min(low, boxes[c, axis]), max(high, boxes[c, 3 + axis])
-            block_boxes[q, axis], block_boxes[q, 3 + axis] = low, high
+    parallel_for(_find_boxes_at, blocks.size, (offset, stride, block_start, blocks, chunk_start, boxes, block_boxes))
 
 
 @inline
@@ -173,7 +185,32 @@ def is_thin(V, anisotropy):
     return low < anisotropy * high or high < anisotropy
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _mark_thin_at(k, offset, mass, weak, stride, unit, cell, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes,
+                  block_boxes, anisotropy, thin):
+    q = marked_blocks[k]
+    lanes, sums = np.empty(14 * WIDTH, mass.dtype), np.empty(14)
+    for p in range(block_start[q], block_start[q + 1]):
+        if weak[p] == 0:
+            continue
+        lanes[:] = 0.0
+        for n in range(near.shape[1]):
+            for j in range(near[k, n, 0], near[k, n, 1]):
+                b = order[j]
+                x = np.int64(offset[p]) + 4 * np.int64(block_coord[q, 0] - block_coord[b, 0]) * cell
+                y = np.int64(offset[stride + p]) + 4 * np.int64(block_coord[q, 1] - block_coord[b, 1]) * cell
+                z = np.int64(offset[2 * stride + p]) + 4 * np.int64(block_coord[q, 2] - block_coord[b, 2]) * cell
+                if block_start[b] < block_start[b + 1] and not _apart(block_boxes, b, x, y, z, 2 * cell):
+                    _add_block(offset, mass, stride, block_start[b], block_start[b + 1], chunk_of[b], boxes, x, y, z, 2 * cell,
+                               unit, 1.0 / np.float64(mass[p]), lanes)
+        for n in range(14):
+            sums[n] = 0.0
+            for lane in range(WIDTH):
+                sums[n] += lanes[n * WIDTH + lane]
+        thin[p] = is_thin(covariance(sums), anisotropy)
+
+
+@kernel(fastmath=False)
 def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes,
               block_boxes, anisotropy, thin):
     """Mark the weak particles whose neighbours lie in a sheet, on a thread or in a point (Y15 Algorithm 15).
@@ -195,24 +232,6 @@ def mark_thin(offset, mass, weak, stride, shift, block_coord, block_start, order
         thin: Set to 1 where a particle is marked; shape (count,).
     """
     unit, cell = np.float64(np.int64(1) << shift), np.int64(1) << shift
-    for k in prange(marked_blocks.size):
-        q = marked_blocks[k]
-        lanes, sums = np.empty(14 * WIDTH, mass.dtype), np.empty(14)
-        for p in range(block_start[q], block_start[q + 1]):
-            if weak[p] == 0:
-                continue
-            lanes[:] = 0.0
-            for n in range(near.shape[1]):
-                for j in range(near[k, n, 0], near[k, n, 1]):
-                    b = order[j]
-                    x = np.int64(offset[p]) + 4 * np.int64(block_coord[q, 0] - block_coord[b, 0]) * cell
-                    y = np.int64(offset[stride + p]) + 4 * np.int64(block_coord[q, 1] - block_coord[b, 1]) * cell
-                    z = np.int64(offset[2 * stride + p]) + 4 * np.int64(block_coord[q, 2] - block_coord[b, 2]) * cell
-                    if block_start[b] < block_start[b + 1] and not _apart(block_boxes, b, x, y, z, 2 * cell):
-                        _add_block(offset, mass, stride, block_start[b], block_start[b + 1], chunk_of[b], boxes, x, y, z, 2 * cell,
-                                   unit, 1.0 / np.float64(mass[p]), lanes)
-            for n in range(14):
-                sums[n] = 0.0
-                for lane in range(WIDTH):
-                    sums[n] += lanes[n * WIDTH + lane]
-            thin[p] = is_thin(covariance(sums), anisotropy)
+    parallel_for(_mark_thin_at, marked_blocks.size, (
+        offset, mass, weak, stride, unit, cell, block_coord, block_start, order, marked_blocks, near, chunk_of, boxes, block_boxes,
+        anisotropy, thin))

@@ -13,16 +13,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels import mat3, rotations
 from mpm_nodes.kernels.differences import exp_less_one
 from mpm_nodes.kernels.eigen import eigen, largest_eigenvalue, rough_eigen
 from mpm_nodes.kernels.exponentials import log
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import load, prefetch, store, store_first
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import absolute, any_lane, both, broadcast, const, either, maximum, minimum, sqrt
+from mpm_nodes.kernels.parallel import parallel_for
 
 
 # ---------------------------------------------------------------- plastic strain
@@ -179,11 +179,15 @@ def limit_stress_run(stress, stress_stride, stress_shift, weak, start, end):
             store_first(stress, 5 * stress_stride + at, new[5], end - i)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _limit_stress_at(k, stress, stride, weak, ranges):
+    limit_stress_run(stress, stride, np.int64(0), weak, ranges[k, 0], ranges[k, 1])
+
+
+@kernel(fastmath=False)
 def limit_stress(stress, stride, weak, ranges):
     """Take the tension out of the stress of weak particles."""
-    for k in prange(ranges.shape[0]):
-        limit_stress_run(stress, stride, np.int64(0), weak, ranges[k, 0], ranges[k, 1])
+    parallel_for(_limit_stress_at, ranges.shape[0], (stress, stride, weak, ranges))
 
 
 @inline
@@ -197,8 +201,12 @@ def total_deformation_run(total, velocity_gradient, L_stride, L_shift, stride, s
         store_matrix(total, stride, i, mat3.advance_deformation(F, A), end - i)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _update_total_deformation_at(k, total, velocity_gradient, stride, ranges, dt):
+    total_deformation_run(total, velocity_gradient, stride, np.int64(0), stride, ranges[k, 0], ranges[k, 1], np.int64(0), dt)
+
+
+@kernel(fastmath=False)
 def update_total_deformation(total, velocity_gradient, stride, ranges, dt):
     """Advance the total deformation of all particles."""
-    for k in prange(ranges.shape[0]):
-        total_deformation_run(total, velocity_gradient, stride, np.int64(0), stride, ranges[k, 0], ranges[k, 1], np.int64(0), dt)
+    parallel_for(_update_total_deformation_at, ranges.shape[0], (total, velocity_gradient, stride, ranges, dt))

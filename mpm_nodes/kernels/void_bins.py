@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels.binning import list_neighbours, unpack_coord
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_types import WIDTH
+from mpm_nodes.kernels.parallel import parallel_for
 
 CELLS = 512
 """Cells of edge r in a block."""
@@ -93,29 +93,33 @@ def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray
     return bins
 
 
-@kernel(parallel=True)
-def _fill(offset, stride, shift, block_start, material, start, x, y, z, index, kind):
+@part
+def _fill_at(b, offset, stride, shift, block_start, material, start, x, y, z, index, kind):
     scale = np.float32(2.0 / (1 << shift))
+    first, end = block_start[b], block_start[b + 1]
+    at = np.zeros(CELLS, np.int32)
+    for p in range(first, end):
+        at[_cell(offset, stride, shift, p)] += 1
+    total = np.int32(first)
+    for c in range(CELLS):
+        size = at[c]
+        start[CELLS * b + c] = total
+        at[c] = total
+        total += size
+    for p in range(first, end):
+        c = _cell(offset, stride, shift, p)
+        row = at[c]
+        at[c] = row + 1
+        x[row] = np.float32(offset[p]) * scale + np.float32(4.0)
+        y[row] = np.float32(offset[stride + p]) * scale + np.float32(4.0)
+        z[row] = np.float32(offset[2 * stride + p]) * scale + np.float32(4.0)
+        index[row], kind[row] = p, material[p]
+
+
+@kernel
+def _fill(offset, stride, shift, block_start, material, start, x, y, z, index, kind):
     start[start.size - 1] = block_start[block_start.size - 1]
-    for b in prange(block_start.size - 1):
-        first, end = block_start[b], block_start[b + 1]
-        at = np.zeros(CELLS, np.int32)
-        for p in range(first, end):
-            at[_cell(offset, stride, shift, p)] += 1
-        total = np.int32(first)
-        for c in range(CELLS):
-            size = at[c]
-            start[CELLS * b + c] = total
-            at[c] = total
-            total += size
-        for p in range(first, end):
-            c = _cell(offset, stride, shift, p)
-            row = at[c]
-            at[c] = row + 1
-            x[row] = np.float32(offset[p]) * scale + np.float32(4.0)
-            y[row] = np.float32(offset[stride + p]) * scale + np.float32(4.0)
-            z[row] = np.float32(offset[2 * stride + p]) * scale + np.float32(4.0)
-            index[row], kind[row] = p, material[p]
+    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, start, x, y, z, index, kind))
 
 
 @inline

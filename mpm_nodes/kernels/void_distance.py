@@ -16,9 +16,10 @@ particle. The value of d outside is needed next to the surface only.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
+from mpm_nodes.kernels.lend import lend
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.void_bins import Bins, Places, in_block
 
 NODES = 512
@@ -47,40 +48,49 @@ def interior_distance(bins: Bins, places: Places) -> np.ndarray:
     return distance
 
 
-@kernel(parallel=True)
+@part
+def _reach_corners_at(b, bins, corners):
+    start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
+    mine = corners[b]
+    mine[:] = 4.0
+    for c in range(512):
+        i, j, k = c >> 6, (c >> 3) & 7, c & 7
+        for row in range(start[512 * b + c], start[512 * b + c + 1]):
+            x, y, z = xs[row] - i, ys[row] - j, zs[row] - k
+            for corner in range(8):
+                di, dj, dk = corner >> 2, (corner >> 1) & 1, corner & 1
+                node = (i + di) * 81 + (j + dj) * 9 + k + dk
+                dx, dy, dz = x - di, y - dj, z - dk
+                mine[node] = min(mine[node], np.float32(dx * dx + dy * dy + dz * dz))
+
+
+@kernel
 def _reach_corners(bins, corners):
     """Write the least squared distance of each corner to the particles of the block's own cells that touch it; at most 4."""
-    for b in prange(corners.shape[0]):
-        mine = corners[b]
-        mine[:] = 4.0
-        for c in range(512):
-            i, j, k = c >> 6, (c >> 3) & 7, c & 7
-            for row in range(bins.start[512 * b + c], bins.start[512 * b + c + 1]):
-                x, y, z = bins.x[row] - i, bins.y[row] - j, bins.z[row] - k
-                for corner in range(8):
-                    di, dj, dk = corner >> 2, (corner >> 1) & 1, corner & 1
-                    node = (i + di) * 81 + (j + dj) * 9 + k + dk
-                    dx, dy, dz = x - di, y - dj, z - dk
-                    mine[node] = min(mine[node], np.float32(dx * dx + dy * dy + dz * dz))
+    parallel_for(_reach_corners_at, corners.shape[0], (lend(bins), corners))
 
 
-@kernel(parallel=True)
+@part
+def _nearest_centres_at(e, near, slot, corners, nearest):
+    mine = nearest[e]
+    mine[:] = 4.0
+    for corner in range(8):
+        a, b, c = corner >> 2, (corner >> 1) & 1, corner & 1
+        place = near[e, (1 - a) * 9 + (1 - b) * 3 + 1 - c]
+        q = slot[place] if place >= 0 else -1
+        if q < 0:
+            continue
+        for i in range(1 if a else 8):
+            for j in range(1 if b else 8):
+                for k in range(1 if c else 8):
+                    node = i * 64 + j * 8 + k
+                    mine[node] = min(mine[node], corners[q, (i + 8 * a) * 81 + (j + 8 * b) * 9 + k + 8 * c])
+
+
+@kernel
 def _nearest_centres(near, slot, corners, nearest):
     """Combine the corners of up to eight blocks at each node."""
-    for e in prange(nearest.shape[0]):
-        mine = nearest[e]
-        mine[:] = 4.0
-        for corner in range(8):
-            a, b, c = corner >> 2, (corner >> 1) & 1, corner & 1
-            place = near[e, (1 - a) * 9 + (1 - b) * 3 + 1 - c]
-            q = slot[place] if place >= 0 else -1
-            if q < 0:
-                continue
-            for i in range(1 if a else 8):
-                for j in range(1 if b else 8):
-                    for k in range(1 if c else 8):
-                        node = i * 64 + j * 8 + k
-                        mine[node] = min(mine[node], corners[q, (i + 8 * a) * 81 + (j + 8 * b) * 9 + k + 8 * c])
+    parallel_for(_nearest_centres_at, nearest.shape[0], (near, slot, corners, nearest))
 
 
 @inline
@@ -91,27 +101,32 @@ def _value(near, nearest, e, i, j, k):
     return nearest[place, node] if place >= 0 else np.float32(4.0)
 
 
-@kernel(parallel=True)
+@part
+def _measure_outside_at(e, bins, near, slot, nearest):
+    one = np.float32(1.0)
+    for node in range(512):
+        i, j, k = node >> 6, (node >> 3) & 7, node & 7
+        if nearest[e, node] < one:
+            continue
+        if not (_value(near, nearest, e, i - 1, j, k) < one or _value(near, nearest, e, i + 1, j, k) < one
+                or _value(near, nearest, e, i, j - 1, k) < one or _value(near, nearest, e, i, j + 1, k) < one
+                or _value(near, nearest, e, i, j, k - 1) < one or _value(near, nearest, e, i, j, k + 1) < one):
+            continue
+        nearest[e, node] = _nearest_around(bins, near, slot, e, i, j, k)
+
+
+@kernel
 def _measure_outside(bins, near, slot, nearest):
     """Find the nearest centre of nodes outside that have a neighbour inside: it lies in the 4^3 cells around.
 
     Blocks run side by side although they read each other's nodes: what is outside stays outside, and nothing else is asked.
     """
-    one = np.float32(1.0)
-    for e in prange(nearest.shape[0]):
-        for node in range(512):
-            i, j, k = node >> 6, (node >> 3) & 7, node & 7
-            if nearest[e, node] < one:
-                continue
-            if not (_value(near, nearest, e, i - 1, j, k) < one or _value(near, nearest, e, i + 1, j, k) < one
-                    or _value(near, nearest, e, i, j - 1, k) < one or _value(near, nearest, e, i, j + 1, k) < one
-                    or _value(near, nearest, e, i, j, k - 1) < one or _value(near, nearest, e, i, j, k + 1) < one):
-                continue
-            nearest[e, node] = _nearest_around(bins, near, slot, e, i, j, k)
+    parallel_for(_measure_outside_at, nearest.shape[0], (lend(bins), near, slot, nearest))
 
 
 @inline
 def _nearest_around(bins, near, slot, e, i, j, k):
+    start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
     least = np.float32(4.0)
     for ci in range(i - 2, i + 2):
         for cj in range(j - 2, j + 2):
@@ -121,8 +136,8 @@ def _nearest_around(bins, near, slot, e, i, j, k):
                 q = slot[place] if place >= 0 else -1
                 if q >= 0:
                     x, y, z = i - (ci & ~7), j - (cj & ~7), k - (ck & ~7)
-                    for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
-                        dx, dy, dz = bins.x[row] - x, bins.y[row] - y, bins.z[row] - z
+                    for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
+                        dx, dy, dz = xs[row] - x, ys[row] - y, zs[row] - z
                         least = min(least, np.float32(dx * dx + dy * dy + dz * dz))
     return least
 
@@ -140,46 +155,58 @@ def _crossing(near, nearest, e, node, axis):
     return a / (a - b)
 
 
-@kernel(parallel=True)
+@part
+def _count_crossings_at(e, near, nearest, start):
+    found = 0
+    for node in range(512):
+        for axis in range(3):
+            found += _crossing(near, nearest, e, node, axis) >= 0
+    start[e + 1] = found
+
+
+@kernel
 def _count_crossings(near, nearest, start):
-    for e in prange(nearest.shape[0]):
-        found = 0
+    parallel_for(_count_crossings_at, nearest.shape[0], (near, nearest, start))
+
+
+@part
+def _list_crossings_at(e, near, nearest, start, crossings):
+    at = start[e]
+    if at < start[e + 1]:
         for node in range(512):
             for axis in range(3):
-                found += _crossing(near, nearest, e, node, axis) >= 0
-        start[e + 1] = found
+                t = _crossing(near, nearest, e, node, axis)
+                if t >= 0:
+                    crossings[at, 0] = (node >> 6) + (t if axis == 0 else np.float32(0.0))
+                    crossings[at, 1] = ((node >> 3) & 7) + (t if axis == 1 else np.float32(0.0))
+                    crossings[at, 2] = (node & 7) + (t if axis == 2 else np.float32(0.0))
+                    at += 1
 
 
-@kernel(parallel=True)
+@kernel
 def _list_crossings(near, nearest, start, crossings):
-    for e in prange(nearest.shape[0]):
-        at = start[e]
-        if at < start[e + 1]:
-            for node in range(512):
-                for axis in range(3):
-                    t = _crossing(near, nearest, e, node, axis)
-                    if t >= 0:
-                        crossings[at, 0] = (node >> 6) + (t if axis == 0 else np.float32(0.0))
-                        crossings[at, 1] = ((node >> 3) & 7) + (t if axis == 1 else np.float32(0.0))
-                        crossings[at, 2] = (node & 7) + (t if axis == 2 else np.float32(0.0))
-                        at += 1
+    parallel_for(_list_crossings_at, nearest.shape[0], (near, nearest, start, crossings))
 
 
-@kernel(parallel=True)
+@part
+def _spread_at(e, near, nearest, start, crossings, distance):
+    mine = distance[e]
+    mine[:] = REACH * REACH
+    for n in range(27):
+        place = near[e, n]
+        if place >= 0:
+            for c in range(start[place], start[place + 1]):
+                _lower(mine, crossings[c, 0] + 8 * (n // 9 - 1), crossings[c, 1] + 8 * (n // 3 % 3 - 1),
+                       crossings[c, 2] + 8 * (n % 3 - 1))
+    for node in range(512):
+        away = np.sqrt(mine[node])
+        mine[node] = -away if nearest[e, node] < 1 else away
+
+
+@kernel
 def _spread(near, nearest, start, crossings, distance):
     """Write each node's distance to the nearest crossing within reach, with its sign."""
-    for e in prange(nearest.shape[0]):
-        mine = distance[e]
-        mine[:] = REACH * REACH
-        for n in range(27):
-            place = near[e, n]
-            if place >= 0:
-                for c in range(start[place], start[place + 1]):
-                    _lower(mine, crossings[c, 0] + 8 * (n // 9 - 1), crossings[c, 1] + 8 * (n // 3 % 3 - 1),
-                           crossings[c, 2] + 8 * (n % 3 - 1))
-        for node in range(512):
-            away = np.sqrt(mine[node])
-            mine[node] = -away if nearest[e, node] < 1 else away
+    parallel_for(_spread_at, nearest.shape[0], (near, nearest, start, crossings, distance))
 
 
 @inline

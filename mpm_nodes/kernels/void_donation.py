@@ -18,13 +18,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.lane_memory import load, store
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import broadcast, fma
+from mpm_nodes.kernels.lend import lend
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.void_bins import Bins, in_block
 from mpm_nodes.kernels.void_darts import Samples
 from mpm_nodes.kernels.weights import by_width, weights
@@ -33,6 +34,8 @@ RADII = np.array([1.0, 1.5, 2.0])
 """Search radii for donors [r], one after the other."""
 ROOM = 1024
 """Particles around a sample that are looked at; a uniform filling has 34."""
+CHUNK = 32
+"""Samples looked at one after the other, with one list of those."""
 
 
 class Gifts(NamedTuple):
@@ -85,14 +88,19 @@ def nearest_particles(bins: Bins, samples: Samples) -> np.ndarray:
     return nearest
 
 
-@kernel(parallel=True, fastmath=False)
-def _find_nearest(bins, samples, nearest):
-    for n in prange(nearest.size):
-        near, away = np.empty(ROOM, np.int64), np.empty(ROOM)
+@part
+def _find_nearest_at(chunk, bins, samples, nearest):
+    near, away = np.empty(ROOM, np.int64), np.empty(ROOM)
+    for n in range(CHUNK * chunk, min(CHUNK * chunk + CHUNK, nearest.size)):
         found = _particles_around(bins, samples.slot[n], samples.position[n, 0], samples.position[n, 1], samples.position[n, 2],
                                   near, away)
         if found:
             nearest[n] = bins.index[near[_least(away, found)]]
+
+
+@kernel(fastmath=False)
+def _find_nearest(bins, samples, nearest):
+    parallel_for(_find_nearest_at, (nearest.size + CHUNK - 1) // CHUNK, (lend(bins), lend(samples), nearest))
 
 
 @inline
@@ -134,18 +142,19 @@ def _donate(bins, samples, offset, stride, unit, r, velocity, affine, inertia, m
 @inline
 def _particles_around(bins, slot, x, y, z, near, away):
     """List the rows of the bins closer than 2 r and their squared distances; return how many."""
+    start, slots, xs, ys, zs = bins.start, bins.near[slot], bins.x, bins.y, bins.z
     found = 0
     i, j, k = min(int(x), 7), min(int(y), 7), min(int(z), 7)
     for a in range(i - 2, i + 3):
         for b in range(j - 2, j + 3):
             for c in range(k - 2, k + 3):
                 n, cell = in_block(a, b, c)
-                q = bins.near[slot, n]
+                q = slots[n]
                 if q >= 0:
-                    for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
-                        dx = np.float64(bins.x[row]) - x + (a - (a & 7))
-                        dy = np.float64(bins.y[row]) - y + (b - (b & 7))
-                        dz = np.float64(bins.z[row]) - z + (c - (c & 7))
+                    for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
+                        dx = np.float64(xs[row]) - x + (a - (a & 7))
+                        dy = np.float64(ys[row]) - y + (b - (b & 7))
+                        dz = np.float64(zs[row]) - z + (c - (c & 7))
                         square = dx * dx + dy * dy + dz * dz
                         if square < 4.0 and found < near.size:
                             near[found], away[found] = row, square
@@ -219,7 +228,12 @@ def _along(stencil, u):
     return weights(stencil, _past(stencil, u))
 
 
-@kernel(parallel=True)
+@part
+def _stack_rows_at(run, arrays, rows, stride, determinants, ranges, first_row, fields, width):
+    _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
+
+
+@kernel
 def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, width):
     """Write attributes of the particles of some runs side by side: 1, then their rows, then determinants, then zeros.
 
@@ -233,8 +247,7 @@ def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, wi
         fields: Values, `width` a particle, flat.
         width: A multiple of sixteen.
     """
-    for run in prange(ranges.shape[0]):
-        _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
+    parallel_for(_stack_rows_at, ranges.shape[0], (arrays, rows, stride, determinants, ranges, first_row, fields, width))
 
 
 @inline
@@ -259,7 +272,18 @@ def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields
             fields[start + p * width + c] = 0
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _add_to_nodes_at(c, stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot,
+                     chosen, wanted, sums):
+    run = chosen[c]
+    begin, end = ranges[run, 0], ranges[run, 1]
+    fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
+    _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
+    _add_run(stencil, offset, stride, inverse_unit, mass, fields, np.int64(width), begin, end, near[of_slot[ranges[run, 2]]],
+             wanted, sums)
+
+
+@kernel(fastmath=False)
 def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen,
                  wanted, sums):
     """Add w m times the values of some runs of particles to the nodes of their places; the runs must not share nodes.
@@ -281,13 +305,9 @@ def add_to_nodes(stencil, offset, stride, inverse_unit, mass, arrays, rows, dete
         wanted: Whether the sums of a node matter, 64 nodes a place.
         sums: Sums, 64 nodes of `width` values a place, flat; the first is the mass.
     """
-    for c in prange(chosen.size):
-        run = chosen[c]
-        begin, end = ranges[run, 0], ranges[run, 1]
-        fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
-        _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
-        _add_run(stencil, offset, stride, inverse_unit, mass, fields, np.int64(width), begin, end, near[of_slot[ranges[run, 2]]],
-                 wanted, sums)
+    parallel_for(_add_to_nodes_at, chosen.size, (
+        stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted,
+        sums))
 
 
 @kernel(fastmath=False)
@@ -339,7 +359,30 @@ def mark_nodes(stencil, place, position, near, wanted):
                     wanted[64 * np.int64(near[place[n], side]) + node] = 1
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _average_at_point(n, stencil, place, position, near, sums, width, averages):
+    mine = averages[n]
+    mine[:] = 0.0
+    u, v, w = position[n, 0], position[n, 1], position[n, 2]
+    wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
+    i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
+    total = 0.0
+    for a in range(len(stencil)):
+        for b in range(len(stencil)):
+            for c in range(len(stencil)):
+                side, node = _node(i + a, j + b, k + c)
+                source = (64 * np.int64(near[place[n], side]) + node) * width
+                if sums[source] > 0:
+                    share = wx[a] * wy[b] * wz[c]
+                    total += share
+                    for value in range(mine.size):
+                        mine[value] += share * (sums[source + value + 1] / sums[source])
+    if total > 0:
+        for value in range(mine.size):
+            mine[value] /= total
+
+
+@kernel(fastmath=False)
 def average_at(stencil, place, position, near, sums, width, averages):
     """Write sum w_i q_i / sum w_i over the nodes with mass, for points in cells from their block's low corner.
 
@@ -352,23 +395,4 @@ def average_at(stencil, place, position, near, sums, width, averages):
         width: Values a node.
         averages: Averages, shape (n, K); zero where no node has mass.
     """
-    for n in prange(place.size):
-        mine = averages[n]
-        mine[:] = 0.0
-        u, v, w = position[n, 0], position[n, 1], position[n, 2]
-        wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
-        i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
-        total = 0.0
-        for a in range(len(stencil)):
-            for b in range(len(stencil)):
-                for c in range(len(stencil)):
-                    side, node = _node(i + a, j + b, k + c)
-                    source = (64 * np.int64(near[place[n], side]) + node) * width
-                    if sums[source] > 0:
-                        share = wx[a] * wy[b] * wz[c]
-                        total += share
-                        for value in range(mine.size):
-                            mine[value] += share * (sums[source + value + 1] / sums[source])
-        if total > 0:
-            for value in range(mine.size):
-                mine[value] /= total
+    parallel_for(_average_at_point, place.size, (stencil, place, position, near, sums, width, averages))

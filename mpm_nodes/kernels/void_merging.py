@@ -6,9 +6,10 @@ Lengths are in units of r, half a grid cell.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.jit import kernel, part
+from mpm_nodes.kernels.lend import lend
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.void_bins import Bins, in_block
 
 
@@ -39,25 +40,30 @@ def close_pairs(bins: Bins, reach: float) -> np.ndarray:
     return bins.index[rows].astype(np.int64)
 
 
-@kernel(parallel=True)
+@part
+def _nearest_neighbours_at(q, bins, reach, partner, away):
+    start, xs, ys, zs, material, near = bins.start, bins.x, bins.y, bins.z, bins.material, bins.near
+    for cell in range(512):
+        for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
+            x, y, z = xs[row], ys[row], zs[row]
+            best, square = np.int32(-1), reach * reach
+            for a in range(int(np.floor(x - reach)), int(np.floor(x + reach)) + 1):
+                for b in range(int(np.floor(y - reach)), int(np.floor(y + reach)) + 1):
+                    for c in range(int(np.floor(z - reach)), int(np.floor(z + reach)) + 1):
+                        n, other = in_block(a, b, c)
+                        slot = near[q, n]
+                        if slot < 0:
+                            continue
+                        px, py, pz = x - np.float32(a - (a & 7)), y - np.float32(b - (b & 7)), z - np.float32(c - (c & 7))
+                        for s in range(start[512 * slot + other], start[512 * slot + other + 1]):
+                            dx, dy, dz = xs[s] - px, ys[s] - py, zs[s] - pz
+                            d = dx * dx + dy * dy + dz * dz
+                            if s != row and d < square and material[s] == material[row]:
+                                best, square = np.int32(s), d
+            partner[row], away[row] = best, square
+
+
+@kernel
 def _nearest_neighbours(bins, reach, partner, away):
     """Write the row of each particle's nearest neighbour of its material within `reach`, at most one cell; -1: none."""
-    for q in prange(bins.near.shape[0]):
-        for cell in range(512):
-            for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
-                x, y, z = bins.x[row], bins.y[row], bins.z[row]
-                best, square = np.int32(-1), reach * reach
-                for a in range(int(np.floor(x - reach)), int(np.floor(x + reach)) + 1):
-                    for b in range(int(np.floor(y - reach)), int(np.floor(y + reach)) + 1):
-                        for c in range(int(np.floor(z - reach)), int(np.floor(z + reach)) + 1):
-                            n, other = in_block(a, b, c)
-                            slot = bins.near[q, n]
-                            if slot < 0:
-                                continue
-                            px, py, pz = x - np.float32(a - (a & 7)), y - np.float32(b - (b & 7)), z - np.float32(c - (c & 7))
-                            for s in range(bins.start[512 * slot + other], bins.start[512 * slot + other + 1]):
-                                dx, dy, dz = bins.x[s] - px, bins.y[s] - py, bins.z[s] - pz
-                                d = dx * dx + dy * dy + dz * dz
-                                if s != row and d < square and bins.material[s] == bins.material[row]:
-                                    best, square = np.int32(s), d
-                partner[row], away[row] = best, square
+    parallel_for(_nearest_neighbours_at, bins.near.shape[0], (lend(bins), reach, partner, away))

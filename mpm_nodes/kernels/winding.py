@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import prange
 
-from mpm_nodes.kernels.jit import kernel
+from mpm_nodes.kernels.jit import kernel, part
+from mpm_nodes.kernels.parallel import parallel_for
 
 GROUP = 8
 BETA = 2.0
@@ -111,10 +111,14 @@ def _area_vector(corners, t):
     return 0.5 * (b1 * c2 - b2 * c1), 0.5 * (b2 * c0 - b0 * c2), 0.5 * (b0 * c1 - b1 * c0)
 
 
-@kernel(parallel=True, fastmath=False)
+@part
+def _evaluate_at(p, corners, centre, radius, dipole, points, result):
+    result[p] = _winding(corners, centre, radius, dipole, points[p, 0], points[p, 1], points[p, 2])
+
+
+@kernel(fastmath=False)
 def _evaluate(corners, centre, radius, dipole, points, result):
-    for p in prange(points.shape[0]):
-        result[p] = _winding(corners, centre, radius, dipole, points[p, 0], points[p, 1], points[p, 2])
+    parallel_for(_evaluate_at, points.shape[0], (corners, centre, radius, dipole, points, result))
 
 
 @kernel(fastmath=False)
