@@ -42,12 +42,13 @@ def _settings(bpy, scene, job) -> None:
 
 
 def _camera(bpy, scene, job) -> None:
-    """Use the stage's camera, or one that frames the scene (the job's axes are Y up, Blender's Z up)."""
+    """Use the job's camera, whose axes are Y up, where it has one, else the stage's (Blender's axes are Z up)."""
     from mathutils import Matrix
 
-    found = next((item for item in scene.objects if item.type == "CAMERA"), None)
     given = job["camera"]
-    if found is None and given is not None:
+    if given is None:
+        found = next((item for item in scene.objects if item.type == "CAMERA"), None)
+    else:
         found = bpy.data.objects.new("framing", bpy.data.cameras.new("framing"))
         scene.collection.objects.link(found)
         axes = [given["right"], given["up"], [-c for c in given["forward"]], given["eye"]]
