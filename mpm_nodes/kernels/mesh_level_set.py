@@ -9,12 +9,12 @@ Symbols
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.level_set import LEAF, LeafLevelSet
 from mpm_nodes.kernels.level_set_build import LARGEST_TABLE, leaf_level_set
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.winding import WindingTree, winding_numbers, winding_tree
 
 BAND = 4.0
@@ -232,13 +232,12 @@ def _on_edges(bb, bc, cc, bp, cp):
     return v, w
 
 
-@kernel(parallel=True, fastmath=False)
-def _leaf_distances(corners, speeds, moving, band, origins, start, members, distance, carried):
-    for leaf in prange(origins.shape[0]):
-        _one_leaf(leaf, corners, speeds, moving, band, origins, start, members, distance, carried)
-
-
 @kernel(fastmath=False)
+def _leaf_distances(corners, speeds, moving, band, origins, start, members, distance, carried):
+    parallel_for(_one_leaf, origins.shape[0], (corners, speeds, moving, band, origins, start, members, distance, carried))
+
+
+@part
 def _one_leaf(leaf, corners, speeds, moving, band, origins, start, members, distance, carried):
     """Write the distances of one leaf and, where the body moves, the velocity at the nearest point."""
     reach = band + 1.0
@@ -275,7 +274,7 @@ def _one_leaf(leaf, corners, speeds, moving, band, origins, start, members, dist
         _fill_velocities(leaf, best, reach, carried)
 
 
-@kernel(fastmath=False)
+@part
 def _fill_velocities(leaf, best, reach, carried):
     """Give voxels too far from every face the mean velocity of the leaf's others."""
     total, count = np.zeros(3), 0
@@ -292,7 +291,7 @@ def _fill_velocities(leaf, best, reach, carried):
                 carried[leaf, i, j, k, axis] = total[axis] / count
 
 
-@kernel(fastmath=False)
+@part
 def _unit_normal(corners, t):
     a0, a1, a2 = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
     b0, b1, b2 = corners[t, 1, 0] - a0, corners[t, 1, 1] - a1, corners[t, 1, 2] - a2

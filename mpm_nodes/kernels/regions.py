@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 
 from mpm_nodes.data import LevelSet, MpmNodesError, Vec3
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
 from mpm_nodes.kernels.level_set import LeafLevelSet
+from mpm_nodes.kernels.parallel import parallel_for
 
 BOX, SPHERE, LEVEL_SET = 0, 1, 2
 LEAF = 8
@@ -231,13 +231,16 @@ def inside_region(kind, numbers, keys, values, x, y, z):
     return sample_leaves(keys, values, numbers[12], u, v, w) < 0.0
 
 
-@kernel(parallel=True)
+@part
+def _inside_run(chunk, kind, numbers, keys, values, points, found):
+    for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
+        found[p] = inside_region(kind, numbers, keys, values, points[p, 0], points[p, 1], points[p, 2])
+
+
+@kernel
 def _inside_many(kind, numbers, keys, values, points):
-    found = np.zeros(len(points), np.bool_)
-    chunks = (len(points) + _CHUNK - 1) // _CHUNK
-    for chunk in numba.prange(chunks):
-        for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
-            found[p] = inside_region(kind, numbers, keys, values, points[p, 0], points[p, 1], points[p, 2])
+    found = np.empty(len(points), np.bool_)
+    parallel_for(_inside_run, (len(points) + _CHUNK - 1) // _CHUNK, (kind, numbers, keys, values, points, found))
     return found
 
 
@@ -248,14 +251,18 @@ def level_set_normals(level_set: LevelSet, points: np.ndarray) -> np.ndarray:
     return _gradients(keys, values, level_set.background, np.ascontiguousarray(voxels))
 
 
-@kernel(parallel=True)
+@part
+def _gradients_at(p, keys, values, background, points, normals):
+    x, y, z = points[p, 0], points[p, 1], points[p, 2]
+    a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(keys, values, background, x - 0.5, y, z)
+    b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(keys, values, background, x, y - 0.5, z)
+    c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(keys, values, background, x, y, z - 0.5)
+    scale = 1.0 / max(np.sqrt(a * a + b * b + c * c), 1e-30)
+    normals[p, 0], normals[p, 1], normals[p, 2] = a * scale, b * scale, c * scale
+
+
+@kernel
 def _gradients(keys, values, background, points):
     normals = np.empty((len(points), 3), np.float32)
-    for p in numba.prange(len(points)):
-        x, y, z = points[p, 0], points[p, 1], points[p, 2]
-        a = sample_leaves(keys, values, background, x + 0.5, y, z) - sample_leaves(keys, values, background, x - 0.5, y, z)
-        b = sample_leaves(keys, values, background, x, y + 0.5, z) - sample_leaves(keys, values, background, x, y - 0.5, z)
-        c = sample_leaves(keys, values, background, x, y, z + 0.5) - sample_leaves(keys, values, background, x, y, z - 0.5)
-        scale = 1.0 / max(np.sqrt(a * a + b * b + c * c), 1e-30)
-        normals[p, 0], normals[p, 1], normals[p, 2] = a * scale, b * scale, c * scale
+    parallel_for(_gradients_at, len(points), (keys, values, background, points, normals))
     return normals

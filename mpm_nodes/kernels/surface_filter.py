@@ -11,10 +11,10 @@ Every pass reads one array and writes another, so results do not depend on the o
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.regions import find_leaf, sorted_leaves, unpack_keys
 
 LEAF = 8
@@ -78,15 +78,19 @@ def dilate(values: np.ndarray, filled: np.ndarray, neighbours: np.ndarray, steps
     return values
 
 
-@kernel(parallel=True)
+@part
+def _neighbours_of(leaf, keys, origins, rows):
+    for n in range(27):
+        i = origins[leaf, 0] + LEAF * (n // 9 - 1)
+        j = origins[leaf, 1] + LEAF * ((n // 3) % 3 - 1)
+        k = origins[leaf, 2] + LEAF * (n % 3 - 1)
+        rows[leaf, n] = find_leaf(keys, np.int64(i), np.int64(j), np.int64(k))
+
+
+@kernel
 def _neighbours(keys, origins):
     rows = np.empty((len(origins), 27), np.int32)
-    for leaf in numba.prange(len(origins)):
-        for n in range(27):
-            i = origins[leaf, 0] + LEAF * (n // 9 - 1)
-            j = origins[leaf, 1] + LEAF * ((n // 3) % 3 - 1)
-            k = origins[leaf, 2] + LEAF * (n % 3 - 1)
-            rows[leaf, n] = find_leaf(keys, np.int64(i), np.int64(j), np.int64(k))
+    parallel_for(_neighbours_of, len(origins), (keys, origins, rows))
     return rows
 
 
@@ -107,25 +111,29 @@ def load_block(values, neighbours, leaf, background, block):
                 block[a + 1, b + 1, place] = background if z < 0 else values[z, a, b, end]
 
 
-@kernel(parallel=True)
+@part
+def _cut_distance_at(leaf, values, neighbours, dx, band, result, fixed):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, band, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                here = block[i + 1, j + 1, k + 1]
+                x = _cut(here, block[i, j + 1, k + 1], block[i + 2, j + 1, k + 1])
+                y = _cut(here, block[i + 1, j, k + 1], block[i + 1, j + 2, k + 1])
+                z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
+                total = x + y + z
+                distance = dx / np.sqrt(total) if total > 0.0 else band
+                fixed[leaf, i, j, k] = total > 0.0
+                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+
+
+@kernel
 def _cut_distance(values, neighbours, dx, band):
     """Return distances beside the surface (+-band elsewhere) and which voxels those are."""
     result = np.empty(values.shape, np.float32)
-    fixed = np.zeros(values.shape, np.bool_)
-    for leaf in numba.prange(len(values)):
-        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-        load_block(values, neighbours, leaf, band, block)
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    here = block[i + 1, j + 1, k + 1]
-                    x = _cut(here, block[i, j + 1, k + 1], block[i + 2, j + 1, k + 1])
-                    y = _cut(here, block[i + 1, j, k + 1], block[i + 1, j + 2, k + 1])
-                    z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
-                    total = x + y + z
-                    distance = dx / np.sqrt(total) if total > 0.0 else band
-                    fixed[leaf, i, j, k] = total > 0.0
-                    result[leaf, i, j, k] = -distance if here < 0.0 else distance
+    fixed = np.empty(values.shape, np.bool_)
+    parallel_for(_cut_distance_at, len(values), (values, neighbours, dx, band, result, fixed))
     return result, fixed
 
 
@@ -141,24 +149,28 @@ def _cut(here, below, above):
     return 1.0 / (t * t) if t < 2.0 else 0.0
 
 
-@kernel(parallel=True)
+@part
+def _eikonal_at(leaf, values, fixed, neighbours, dx, band, result):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, band, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                here = block[i + 1, j + 1, k + 1]
+                if fixed[leaf, i, j, k]:
+                    result[leaf, i, j, k] = here
+                    continue
+                a = min(abs(block[i, j + 1, k + 1]), abs(block[i + 2, j + 1, k + 1]))
+                b = min(abs(block[i + 1, j, k + 1]), abs(block[i + 1, j + 2, k + 1]))
+                c = min(abs(block[i + 1, j + 1, k]), abs(block[i + 1, j + 1, k + 2]))
+                distance = min(_upwind(a, b, c, dx), min(abs(here), band))
+                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+
+
+@kernel
 def _eikonal(values, fixed, neighbours, dx, band):
     result = np.empty(values.shape, np.float32)
-    for leaf in numba.prange(len(values)):
-        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-        load_block(values, neighbours, leaf, band, block)
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    here = block[i + 1, j + 1, k + 1]
-                    if fixed[leaf, i, j, k]:
-                        result[leaf, i, j, k] = here
-                        continue
-                    a = min(abs(block[i, j + 1, k + 1]), abs(block[i + 2, j + 1, k + 1]))
-                    b = min(abs(block[i + 1, j, k + 1]), abs(block[i + 1, j + 2, k + 1]))
-                    c = min(abs(block[i + 1, j + 1, k]), abs(block[i + 1, j + 1, k + 2]))
-                    distance = min(_upwind(a, b, c, dx), min(abs(here), band))
-                    result[leaf, i, j, k] = -distance if here < 0.0 else distance
+    parallel_for(_eikonal_at, len(values), (values, fixed, neighbours, dx, band, result))
     return result
 
 
@@ -177,47 +189,55 @@ def _upwind(a, b, c, dx):
     return distance
 
 
-@kernel(parallel=True)
+@part
+def _relax_at(leaf, values, neighbours, background, keep, share, result):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, background, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                around = (
+                    block[i, j + 1, k + 1]
+                    + block[i + 2, j + 1, k + 1]
+                    + block[i + 1, j, k + 1]
+                    + block[i + 1, j + 2, k + 1]
+                    + block[i + 1, j + 1, k]
+                    + block[i + 1, j + 1, k + 2]
+                )
+                result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
+
+
+@kernel(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
 def _relax(values, neighbours, background, amount):
     result = np.empty(values.shape, np.float32)
     keep, share = np.float32(1.0 - amount), np.float32(amount / 6.0)
-    for leaf in numba.prange(len(values)):
-        block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-        load_block(values, neighbours, leaf, background, block)
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    around = (
-                        block[i, j + 1, k + 1]
-                        + block[i + 2, j + 1, k + 1]
-                        + block[i + 1, j, k + 1]
-                        + block[i + 1, j + 2, k + 1]
-                        + block[i + 1, j + 1, k]
-                        + block[i + 1, j + 1, k + 2]
-                    )
-                    result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
+    parallel_for(_relax_at, len(values), (values, neighbours, background, keep, share, result))
     return result
 
 
-@kernel(parallel=True)
+@part
+def _dilate_at(leaf, values, filled, neighbours, result, covered):
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                if filled[leaf, i, j, k]:
+                    continue
+                count = 0
+                for n in range(27):
+                    a, b, c = i + n // 9 - 1, j + (n // 3) % 3 - 1, k + n % 3 - 1
+                    row = neighbours[leaf, (((a + LEAF) >> 3) * 3 + ((b + LEAF) >> 3)) * 3 + ((c + LEAF) >> 3)]
+                    if row >= 0 and filled[row, a & 7, b & 7, c & 7]:
+                        count += 1
+                        for m in range(values.shape[4]):
+                            result[leaf, i, j, k, m] += values[row, a & 7, b & 7, c & 7, m]
+                if count > 0:
+                    covered[leaf, i, j, k] = True
+                    for m in range(values.shape[4]):
+                        result[leaf, i, j, k, m] = result[leaf, i, j, k, m] / np.float32(count)
+
+
+@kernel
 def _dilate(values, filled, neighbours):
     result, covered = values.copy(), filled.copy()
-    for leaf in numba.prange(len(values)):
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    if filled[leaf, i, j, k]:
-                        continue
-                    count = 0
-                    for n in range(27):
-                        a, b, c = i + n // 9 - 1, j + (n // 3) % 3 - 1, k + n % 3 - 1
-                        row = neighbours[leaf, (((a + LEAF) >> 3) * 3 + ((b + LEAF) >> 3)) * 3 + ((c + LEAF) >> 3)]
-                        if row >= 0 and filled[row, a & 7, b & 7, c & 7]:
-                            count += 1
-                            for m in range(values.shape[4]):
-                                result[leaf, i, j, k, m] += values[row, a & 7, b & 7, c & 7, m]
-                    if count > 0:
-                        covered[leaf, i, j, k] = True
-                        for m in range(values.shape[4]):
-                            result[leaf, i, j, k, m] = result[leaf, i, j, k, m] / np.float32(count)
+    parallel_for(_dilate_at, len(values), (values, filled, neighbours, result, covered))
     return result, covered

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.regions import pack_key, unpack_keys
 
 LEAF = 8
@@ -140,11 +140,16 @@ def _floor(x):
     return np.int64(np.floor(x))
 
 
-@kernel(parallel=True)
+@part
+def _bin_keys_run(chunk, positions, inverse, keys):
+    for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(positions))):
+        keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse))
+
+
+@kernel
 def _bin_keys(positions, inverse):
     keys = np.empty(len(positions), np.int64)
-    for p in numba.prange(len(positions)):
-        keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse))
+    parallel_for(_bin_keys_run, (len(positions) + _CHUNK - 1) // _CHUNK, (positions, inverse, keys))
     return keys
 
 
@@ -176,24 +181,28 @@ def _span_keys(low, high, starts, total):
     return keys
 
 
-@kernel(parallel=True)
+@part
+def _blend_at(leaf, keys, positions, inverse, origins, dx, reach, radius, limit, far, phi):
+    sums = np.zeros((5, LEAF, LEAF, LEAF), np.float32)
+    _gather_leaf(keys, positions, inverse, origins[leaf], dx, reach, sums)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                weight = sums[0, i, j, k]
+                if weight < np.float32(1e-12):
+                    phi[leaf, i, j, k] = far
+                else:
+                    x = sums[1, i, j, k] / weight - np.float32(i)
+                    y = sums[2, i, j, k] / weight - np.float32(j)
+                    z = sums[3, i, j, k] / weight - np.float32(k)
+                    nearest = reach * np.sqrt(max(1.0 - sums[4, i, j, k], 0.0))
+                    phi[leaf, i, j, k] = max(np.sqrt(x * x + y * y + z * z) * dx - radius, nearest - limit)
+
+
+@kernel
 def _blend(keys, positions, inverse, origins, dx, reach, radius, limit, far):
     phi = np.empty((len(origins), LEAF, LEAF, LEAF), np.float32)
-    for leaf in numba.prange(len(origins)):
-        sums = np.zeros((5, LEAF, LEAF, LEAF), np.float32)
-        _gather_leaf(keys, positions, inverse, origins[leaf], dx, reach, sums)
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    weight = sums[0, i, j, k]
-                    if weight < np.float32(1e-12):
-                        phi[leaf, i, j, k] = far
-                    else:
-                        x = sums[1, i, j, k] / weight - np.float32(i)
-                        y = sums[2, i, j, k] / weight - np.float32(j)
-                        z = sums[3, i, j, k] / weight - np.float32(k)
-                        nearest = reach * np.sqrt(max(1.0 - sums[4, i, j, k], 0.0))
-                        phi[leaf, i, j, k] = max(np.sqrt(x * x + y * y + z * z) * dx - radius, nearest - limit)
+    parallel_for(_blend_at, len(origins), (keys, positions, inverse, origins, dx, reach, radius, limit, far, phi))
     return phi
 
 
@@ -240,35 +249,38 @@ def _add_particle(x, y, z, reach, inverse_square, sums):
                 sums[4, i, j, k] = max(sums[4, i, j, k], left)
 
 
-@kernel(parallel=True)
+@part
+def _deposit_at(leaf, keys, positions, inverse, amounts, origins, dx, spread, reach, scale, far, result):
+    x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
+    width, weights = amounts.shape[1], np.empty((3, LEAF), np.float32)
+    k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
+    for bi in range(_floor((x0 - reach) * inverse), _floor((x0 + far) * inverse) + 1):
+        for bj in range(_floor((y0 - reach) * inverse), _floor((y0 + far) * inverse) + 1):
+            last = pack_key(bi, bj, k_high)
+            p = _lower_bound(keys, pack_key(bi, bj, k_low))
+            while p < len(keys) and keys[p] <= last:
+                for n in range(LEAF):
+                    weights[0, n] = _spline((x0 + n * dx - positions[p, 0]) * scale)
+                    weights[1, n] = _spline((y0 + n * dx - positions[p, 1]) * scale)
+                    weights[2, n] = _spline((z0 + n * dx - positions[p, 2]) * scale)
+                share = np.float32(1.0 / (spread * spread * spread))
+                for i in range(LEAF):
+                    if weights[0, i] > 0.0:
+                        for j in range(LEAF):
+                            part = share * weights[0, i] * weights[1, j]
+                            if part > 0.0:
+                                for k in range(LEAF):
+                                    for c in range(width):
+                                        result[leaf, i, j, k, c] += part * weights[2, k] * amounts[p, c]
+                p += 1
+
+
+@kernel
 def _deposit(keys, positions, inverse, amounts, origins, dx, spread):
-    width = amounts.shape[1]
-    result = np.zeros((len(origins), LEAF, LEAF, LEAF, width), np.float32)
+    result = np.zeros((len(origins), LEAF, LEAF, LEAF, amounts.shape[1]), np.float32)
     reach, scale = 1.5 * spread * dx, 1.0 / (spread * dx)
     far = (LEAF - 1) * dx + reach
-    for leaf in numba.prange(len(origins)):
-        x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
-        weights = np.empty((3, LEAF), np.float32)
-        k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
-        for bi in range(_floor((x0 - reach) * inverse), _floor((x0 + far) * inverse) + 1):
-            for bj in range(_floor((y0 - reach) * inverse), _floor((y0 + far) * inverse) + 1):
-                last = pack_key(bi, bj, k_high)
-                p = _lower_bound(keys, pack_key(bi, bj, k_low))
-                while p < len(keys) and keys[p] <= last:
-                    for n in range(LEAF):
-                        weights[0, n] = _spline((x0 + n * dx - positions[p, 0]) * scale)
-                        weights[1, n] = _spline((y0 + n * dx - positions[p, 1]) * scale)
-                        weights[2, n] = _spline((z0 + n * dx - positions[p, 2]) * scale)
-                    share = np.float32(1.0 / (spread * spread * spread))
-                    for i in range(LEAF):
-                        if weights[0, i] > 0.0:
-                            for j in range(LEAF):
-                                part = share * weights[0, i] * weights[1, j]
-                                if part > 0.0:
-                                    for k in range(LEAF):
-                                        for c in range(width):
-                                            result[leaf, i, j, k, c] += part * weights[2, k] * amounts[p, c]
-                    p += 1
+    parallel_for(_deposit_at, len(origins), (keys, positions, inverse, amounts, origins, dx, spread, reach, scale, far, result))
     return result
 
 
@@ -301,27 +313,21 @@ def _gather_point(keys, positions, inverse, columns, x, y, z, reach, inverse_squ
     return total
 
 
-@kernel(parallel=True)
+@part
+def _average_run(chunk, keys, positions, inverse, columns, points, reach, result):
+    for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
+        for wider in range(2):
+            r = reach * (1 + wider)
+            x, y, z = points[p, 0], points[p, 1], points[p, 2]
+            total = _gather_point(keys, positions, inverse, columns, x, y, z, r, 1.0 / (r * r), result[p])
+            if total > 0.0:
+                for c in range(columns.shape[1]):
+                    result[p, c] = result[p, c] / total
+                break
+
+
+@kernel
 def _average(keys, positions, inverse, columns, points, reach):
     result = np.zeros((len(points), columns.shape[1]), np.float32)
-    for chunk in numba.prange((len(points) + _CHUNK - 1) // _CHUNK):
-        for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
-            for wider in range(2):
-                r = reach * (1 + wider)
-                total = _gather_point(
-                    keys,
-                    positions,
-                    inverse,
-                    columns,
-                    points[p, 0],
-                    points[p, 1],
-                    points[p, 2],
-                    r,
-                    1.0 / (r * r),
-                    result[p],
-                )
-                if total > 0.0:
-                    for c in range(columns.shape[1]):
-                        result[p, c] = result[p, c] / total
-                    break
+    parallel_for(_average_run, (len(points) + _CHUNK - 1) // _CHUNK, (keys, positions, inverse, columns, points, reach, result))
     return result

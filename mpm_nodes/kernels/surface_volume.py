@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from mpm_nodes.kernels.jit import inline, kernel
+from mpm_nodes.kernels.jit import inline, kernel, part
+from mpm_nodes.kernels.parallel import parallel_for
 from mpm_nodes.kernels.regions import pack_key
 from mpm_nodes.kernels.surface_filter import LEAF
 from mpm_nodes.kernels.surface_splat import Bins, _floor, _lower_bound
@@ -89,47 +89,55 @@ def _gaussian(width: float) -> tuple[np.ndarray, int]:
     return (weights / weights.sum()).astype(np.float32), passes
 
 
-@kernel(parallel=True)
+@part
+def _lacking_at(leaf, phi, moved, filled, per_voxel, shift, fields):
+    zero, half, one = np.float32(0.0), np.float32(0.5), np.float32(1.0)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                t = phi[leaf, i, j, k] * per_voxel + shift - moved[leaf, i, j, k]
+                fields[0, leaf, i, j, k] = filled[leaf, i, j, k] - min(max(half - t, zero), one)
+                fields[1, leaf, i, j, k] = max(one - abs(t), zero)
+
+
+@kernel
 def _lacking(phi, moved, filled, per_voxel, shift):
     """Return e and a of each voxel, shape (2, leaves, 8, 8, 8)."""
     fields = np.empty((2, *phi.shape), np.float32)
-    zero, half, one = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-    for leaf in numba.prange(len(phi)):
-        for i in range(LEAF):
-            for j in range(LEAF):
-                for k in range(LEAF):
-                    t = phi[leaf, i, j, k] * per_voxel + shift - moved[leaf, i, j, k]
-                    fields[0, leaf, i, j, k] = filled[leaf, i, j, k] - min(max(half - t, zero), one)
-                    fields[1, leaf, i, j, k] = max(one - abs(t), zero)
+    parallel_for(_lacking_at, len(phi), (phi, moved, filled, per_voxel, shift, fields))
     return fields
 
 
-@kernel(parallel=True)
+@part
+def _blur_at(place, fields, neighbours, weights, wanted, wide, result):
+    leaf = wanted[place]
+    # flat, so that all but the last convolution run over long rows
+    block = np.empty(wide * wide * wide, np.float32)
+    across = np.empty(LEAF * wide * wide, np.float32)
+    along = np.empty(LEAF * LEAF * wide, np.float32)
+    for field in range(len(fields)):
+        _load(fields[field], neighbours, leaf, len(weights) // 2, wide, block)
+        _mix_rows(block, weights, across, wide * wide)
+        for i in range(LEAF):
+            _mix_rows(
+                across[i * wide * wide : (i + 1) * wide * wide], weights, along[i * LEAF * wide : (i + 1) * LEAF * wide], wide
+            )
+        for i in range(LEAF):
+            for j in range(LEAF):
+                row = along[(i * LEAF + j) * wide : (i * LEAF + j + 1) * wide]
+                for k in range(LEAF):
+                    total = np.float32(0.0)
+                    for n in range(len(weights)):
+                        total += weights[n] * row[k + n]
+                    result[field, leaf, i, j, k] = total
+
+
+@kernel
 def _blur(fields, neighbours, weights, wanted):
     """Convolve fields, shape (m, leaves, 8, 8, 8), with the weights along each axis on wanted leaves; missing leaves are zero."""
     result = np.zeros(fields.shape, np.float32)
     wide = LEAF + len(weights) - 1
-    for place in numba.prange(len(wanted)):
-        leaf = wanted[place]
-        # flat, so that all but the last convolution run over long rows
-        block = np.empty(wide * wide * wide, np.float32)
-        across = np.empty(LEAF * wide * wide, np.float32)
-        along = np.empty(LEAF * LEAF * wide, np.float32)
-        for field in range(len(fields)):
-            _load(fields[field], neighbours, leaf, len(weights) // 2, wide, block)
-            _mix_rows(block, weights, across, wide * wide)
-            for i in range(LEAF):
-                _mix_rows(
-                    across[i * wide * wide : (i + 1) * wide * wide], weights, along[i * LEAF * wide : (i + 1) * LEAF * wide], wide
-                )
-            for i in range(LEAF):
-                for j in range(LEAF):
-                    row = along[(i * LEAF + j) * wide : (i * LEAF + j + 1) * wide]
-                    for k in range(LEAF):
-                        total = np.float32(0.0)
-                        for n in range(len(weights)):
-                            total += weights[n] * row[k + n]
-                        result[field, leaf, i, j, k] = total
+    parallel_for(_blur_at, len(wanted), (fields, neighbours, weights, wanted, wide, result))
     return result
 
 
@@ -158,25 +166,29 @@ def _load(field, neighbours, leaf, reach, wide, block):
                     block[place + k] = np.float32(0.0) if row < 0 else field[row, i - x, j - y, k - z]
 
 
-@kernel(parallel=True)
+@part
+def _deposit_linear_at(leaf, keys, positions, inverse, amounts, origins, dx, scale, result):
+    x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
+    far = LEAF * dx
+    k_low, k_high = _floor((z0 - dx) * inverse), _floor((z0 + far) * inverse)
+    for bi in range(_floor((x0 - dx) * inverse), _floor((x0 + far) * inverse) + 1):
+        for bj in range(_floor((y0 - dx) * inverse), _floor((y0 + far) * inverse) + 1):
+            last = pack_key(bi, bj, k_high)
+            p = _lower_bound(keys, pack_key(bi, bj, k_low))
+            while p < len(keys) and keys[p] <= last:
+                x, y, z = (positions[p, 0] - x0) * scale, (positions[p, 1] - y0) * scale, (positions[p, 2] - z0) * scale
+                i, j, k = _floor(x), _floor(y), _floor(z)
+                if -1 <= i < LEAF and -1 <= j < LEAF and -1 <= k < LEAF:
+                    _add_linear(result[leaf], i, j, k, np.float32(x - i), np.float32(y - j), np.float32(z - k), amounts[p])
+                p += 1
+
+
+@kernel
 def _deposit_linear(keys, positions, inverse, amounts, origins, dx):
     """Share amounts out to the eight voxels around each particle, shape (leaves, 8, 8, 8); the sum stays the same."""
     result = np.zeros((len(origins), LEAF, LEAF, LEAF), np.float32)
     scale = 1.0 / dx
-    for leaf in numba.prange(len(origins)):
-        x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
-        far = LEAF * dx
-        k_low, k_high = _floor((z0 - dx) * inverse), _floor((z0 + far) * inverse)
-        for bi in range(_floor((x0 - dx) * inverse), _floor((x0 + far) * inverse) + 1):
-            for bj in range(_floor((y0 - dx) * inverse), _floor((y0 + far) * inverse) + 1):
-                last = pack_key(bi, bj, k_high)
-                p = _lower_bound(keys, pack_key(bi, bj, k_low))
-                while p < len(keys) and keys[p] <= last:
-                    x, y, z = (positions[p, 0] - x0) * scale, (positions[p, 1] - y0) * scale, (positions[p, 2] - z0) * scale
-                    i, j, k = _floor(x), _floor(y), _floor(z)
-                    if -1 <= i < LEAF and -1 <= j < LEAF and -1 <= k < LEAF:
-                        _add_linear(result[leaf], i, j, k, np.float32(x - i), np.float32(y - j), np.float32(z - k), amounts[p])
-                    p += 1
+    parallel_for(_deposit_linear_at, len(origins), (keys, positions, inverse, amounts, origins, dx, scale, result))
     return result
 
 
