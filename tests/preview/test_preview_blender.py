@@ -9,6 +9,7 @@ from PIL import Image
 from preview_samples import write_cache
 
 from mpm_nodes import preview
+from mpm_nodes.preview_scene import look
 
 LOADER = "ImportError: libXrender.so.1: cannot open shared object file: No such file or directory"
 
@@ -61,3 +62,17 @@ def test_cycles_renders_the_points_in_their_colour(tmp_path: Path):
     picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
     assert picture.shape == (72, 96, 3) and picture.std() > 8
     assert ((picture[..., 0] > picture[..., 2] + 50).sum()) > 100
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
+def test_cycles_looks_from_where_it_is_told(tmp_path: Path):
+    """A view of one's own comes before the stage's camera: one that looks away from the matter sees none of its yellow."""
+    folder = tmp_path / "out"
+    write_cache(folder)
+    away = look(np.array([0.0, 50.0, 0.0]), np.array([100.0, 100.0, 0.0]), 1.5)
+    try:
+        made = preview.render_cache(folder, frames=[3], engine="cycles", size=(96, 72), samples=2, view=away)
+    except preview.EngineMissing as error:
+        pytest.skip(str(error))
+    picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
+    assert (picture[..., 0] > picture[..., 2] + 50).sum() == 0
