@@ -2,8 +2,9 @@
 
 A `Lanes` value is one LLVM vector `<16 x T>`; LLVM splits it into what the CPU has (one zmm, two ymm, four xmm). The public
 functions below are ordinary Python functions that work on Python floats and NumPy arrays; numba sees their overloads for
-scalars and for lanes. Rules for code shared between them: no bare literals (`const(x, 0.5)`), no branches on lane values
-(`select`), fixed iteration counts.
+scalars, and for lanes writes the instructions where they are called: most of a large kernel's functions would otherwise be those
+of single operations, each compiled, linked and inlined. Rules for code shared between them: no bare literals (`const(x, 0.5)`), no
+branches on lane values (`select`), fixed iteration counts.
 
 | function | lanes | scalar twin |
 |---|---|---|
@@ -21,22 +22,49 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import MappingProxyType
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload, register_jitable
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 
 from mpm_nodes.kernels.lane_types import ELEMENT, FLAGS, MASK, NUMBA_TYPE, Lanes, call, splat, suffix, vector
 
 
+# ---------------------------------------------------------------- instructions in place
+def _on_lanes(function: Callable, define: Callable) -> None:
+    """Let kernels call `function` with lanes as its first argument.
+
+    Args:
+        function: What is called.
+        define: As an intrinsic's: from a context and the types of the arguments to a signature and what writes the instructions.
+    """
+    class Template(AbstractTemplate):
+        key = function
+        metadata = MappingProxyType({"target": "cpu"})  # before templates for any target, of which operators have dozens
+
+        def generic(self, args, kws):
+            return define(self.context, *args)[0] if args and isinstance(args[0], Lanes) and not kws else None
+
+    def generate(context, builder, signature, args):
+        return define(context, *signature.args)[1](context, builder, signature, args)
+
+    infer_global(function, types.Function(Template))
+    lower_builtin(function, Lanes, types.VarArg(types.Any))(generate)
+
+
+def _need(fits: bool, what: str, *kinds: types.Type) -> None:
+    if not fits:
+        raise TypingError(f"{what} needed, got {', '.join(map(str, kinds))}")
+
+
 # ---------------------------------------------------------------- arithmetic and comparison
 def _binary(float_op: str, int_op: str | None) -> Callable:
-    @intrinsic
-    def operation(context, a, b):
-        if not (isinstance(a, Lanes) and a == b) or (int_op is None and not a.is_float):
-            raise TypingError(f"lanes of one numeric kind needed, got {a} and {b}")
+    def define(context, a, b):
+        _need(a == b and a != MASK and (a.is_float or int_op is not None), "lanes of one numeric kind", a, b)
 
         def generate(context, builder, signature, args):
             if signature.return_type.is_float:
@@ -45,70 +73,53 @@ def _binary(float_op: str, int_op: str | None) -> Callable:
 
         return a(a, b), generate
 
-    return operation
+    return define
+
+
+def _compared(builder, symbol, kind, args):
+    return builder.fcmp_ordered(symbol, *args) if kind.is_float else builder.icmp_signed(symbol, *args)
 
 
 def _comparison(symbol: str) -> Callable:
-    @intrinsic
-    def operation(context, a, b):
-        if not (isinstance(a, Lanes) and a == b):
-            raise TypingError(f"lanes of one kind needed, got {a} and {b}")
+    def define(context, a, b):
+        _need(a == b, "lanes of one kind", a, b)
+        return MASK(a, b), lambda context, builder, signature, args: _compared(builder, symbol, a, args)
 
-        def generate(context, builder, signature, args):
-            if a.is_float:
-                return builder.fcmp_ordered(symbol, *args)
-            return builder.icmp_signed(symbol, *args)
-
-        return MASK(a, b), generate
-
-    return operation
+    return define
 
 
-def _overload_operator(python_operator: Callable, operation: Callable) -> None:
-    @overload(python_operator)
-    def implement(a, b):
-        if isinstance(a, Lanes) and isinstance(b, Lanes):
-            return lambda a, b: operation(a, b)
-        return None
+def _negative(context, a):
+    _need(a.is_float, "float lanes", a)
+    return a(a), lambda context, builder, signature, args: builder.fneg(args[0], flags=FLAGS)
 
 
-for _operator, _operation in (
+for _operator, _definition in (
     (operator.add, _binary("fadd", "add")),
     (operator.sub, _binary("fsub", "sub")),
     (operator.mul, _binary("fmul", "mul")),
     (operator.truediv, _binary("fdiv", None)),
+    (operator.neg, _negative),
     *((getattr(operator, name), _comparison(symbol))
       for name, symbol in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!="))),
 ):
-    _overload_operator(_operator, _operation)
-
-
-@intrinsic
-def _negative(context, a):
-    if not (isinstance(a, Lanes) and a.is_float):
-        raise TypingError(f"float lanes needed, got {a}")
-    return a(a), lambda context, builder, signature, args: builder.fneg(args[0], flags=FLAGS)
-
-
-@overload(operator.neg)
-def _overload_neg(a):
-    if isinstance(a, Lanes):
-        return lambda a: _negative(a)
-    return None
+    _on_lanes(_operator, _definition)
 
 
 # ---------------------------------------------------------------- constants
-@intrinsic
-def broadcast_lanes(context, like, scalar):
-    """Return a scalar in all lanes of the type of `like` (integers too)."""
-    if not (isinstance(like, Lanes) and isinstance(scalar, types.Number | types.IntegerLiteral)):
-        raise TypingError(f"lanes and a scalar needed, got {like} and {scalar}")
+def _broadcast_lanes(context, like, scalar):
+    _need(isinstance(like, Lanes) and isinstance(scalar, types.Number), "lanes and a scalar", like, scalar)
     element = NUMBA_TYPE[like.kind]
 
     def generate(context, builder, signature, args):
         return splat(builder, context.cast(builder, args[1], signature.args[1], element), like.kind)
 
     return like(like, scalar), generate
+
+
+@intrinsic
+def broadcast_lanes(context, like, scalar):
+    """Return a scalar in all lanes of the type of `like` (integers too)."""
+    return _broadcast_lanes(context, like, scalar)
 
 
 def broadcast(x, scalar):
@@ -121,19 +132,8 @@ def const(x, value):
     return np.asarray(x).dtype.type(value) if isinstance(x, np.ndarray | np.generic) else type(x)(value)
 
 
-def _overload_constant(x, value):
-    if isinstance(x, Lanes):
-        return lambda x, value: broadcast_lanes(x, value)
-    if isinstance(x, types.Float):
-        convert = np.float32 if x == types.float32 else np.float64
-        return lambda x, value: convert(value)
-    return None
-
-
 @overload(broadcast)
 def _overload_broadcast(x, scalar):
-    if isinstance(x, Lanes):
-        return lambda x, scalar: broadcast_lanes(x, scalar)
     if isinstance(x, types.Float):
         convert = np.float32 if x == types.float32 else np.float64
         return lambda x, scalar: convert(scalar)
@@ -142,44 +142,55 @@ def _overload_broadcast(x, scalar):
 
 @overload(const)
 def _overload_const(x, value):
-    return _overload_constant(x, value)
+    if isinstance(x, types.Float):
+        convert = np.float32 if x == types.float32 else np.float64
+        return lambda x, value: convert(value)
+    return None
+
+
+for _function in (broadcast, const):
+    _on_lanes(_function, _broadcast_lanes)
 
 
 # ---------------------------------------------------------------- elementwise functions
-def _unary_intrinsic(llvm_name: str) -> Callable:
-    @intrinsic
-    def operation(context, a):
-        if not (isinstance(a, Lanes) and a.is_float):
-            raise TypingError(f"float lanes needed, got {a}")
+def _unary(llvm_name: str) -> Callable:
+    def define(context, a):
+        _need(a.is_float, "float lanes", a)
         name = f"llvm.{llvm_name}.{suffix(a.kind)}"
         return a(a), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
 
-    return operation
+    return define
 
 
-_sqrt_lanes, _absolute_lanes, _rint_lanes = (_unary_intrinsic(name) for name in ("sqrt", "fabs", "rint"))
-
-
-@intrinsic
 def _fma_lanes(context, a, b, c):
-    if not (isinstance(a, Lanes) and a.is_float and a == b == c):
-        raise TypingError(f"float lanes of one kind needed, got {a}, {b}, {c}")
+    _need(a.is_float and a == b == c, "float lanes of one kind", a, b, c)
     # fmuladd, never fma: without FMA hardware `llvm.fma` becomes sixteen calls into libm
     name = f"llvm.fmuladd.{suffix(a.kind)}"
     return a(a, b, c), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
 
 
-@intrinsic
 def _copysign_lanes(context, a, b):
+    _need(a.is_float and a == b, "float lanes of one kind", a, b)
     name = f"llvm.copysign.{suffix(a.kind)}"
     return a(a, b), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
 
 
-@intrinsic
 def _select_lanes(context, mask, a, b):
-    if not (mask == MASK and isinstance(a, Lanes) and a == b):
-        raise TypingError(f"a mask and two lanes of one kind needed, got {mask}, {a}, {b}")
+    _need(mask == MASK and isinstance(a, Lanes) and a == b, "a mask and two lanes of one kind", mask, a, b)
     return a(mask, a, b), lambda context, builder, signature, args: builder.select(*args)
+
+
+def _first_by(symbol: str) -> Callable:
+    """Choose a where a `symbol` b holds, else b."""
+    def define(context, a, b):
+        _need(a == b and a != MASK, "lanes of one numeric kind", a, b)
+
+        def generate(context, builder, signature, args):
+            return builder.select(_compared(builder, symbol, a, args), *args)
+
+        return a(a, b), generate
+
+    return define
 
 
 def fma(a, b, c):
@@ -224,86 +235,68 @@ def rint(x):
     return np.rint(x)
 
 
+for _function, _definition in (
+    (fma, _fma_lanes), (select, _select_lanes), (copysign, _copysign_lanes), (minimum, _first_by("<")), (maximum, _first_by(">")),
+    (sqrt, _unary("sqrt")), (absolute, _unary("fabs")), (rint, _unary("rint")),
+):
+    _on_lanes(_function, _definition)
+
+
 @overload(fma)
 def _overload_fma(a, b, c):
-    if isinstance(a, Lanes):
-        return lambda a, b, c: _fma_lanes(a, b, c)
-    return lambda a, b, c: a * b + c
+    return None if isinstance(a, Lanes) else lambda a, b, c: a * b + c
 
 
 @overload(select)
 def _overload_select(mask, a, b):
-    if isinstance(mask, Lanes):
-        return lambda mask, a, b: _select_lanes(mask, a, b)
-    return lambda mask, a, b: a if mask else b
+    return None if isinstance(mask, Lanes) else lambda mask, a, b: a if mask else b
 
 
 @overload(minimum)
 def _overload_minimum(a, b):
-    return lambda a, b: select(a < b, a, b)
+    return None if isinstance(a, Lanes) else lambda a, b: select(a < b, a, b)
 
 
 @overload(maximum)
 def _overload_maximum(a, b):
-    return lambda a, b: select(a > b, a, b)
-
-
-def _overload_unary(function: Callable, lanes_version: Callable, scalar_version: Callable) -> None:
-    @overload(function)
-    def implement(x):
-        if isinstance(x, Lanes):
-            return lambda x: lanes_version(x)
-        return lambda x: scalar_version(x)
+    return None if isinstance(a, Lanes) else lambda a, b: select(a > b, a, b)
 
 
 @overload(copysign)
 def _overload_copysign(a, b):
-    if isinstance(a, Lanes):
-        return lambda a, b: _copysign_lanes(a, b)
-
     def scalar(a, b):
         size = a if a >= 0 else -a
         return size if b >= 0 else -size
 
-    return scalar
+    return None if isinstance(a, Lanes) else scalar
 
 
 # ---------------------------------------------------------------- masks and reductions
 def _mask_operation(builder_name: str) -> Callable:
-    @intrinsic
-    def operation(context, a, b):
-        if not (a == MASK and b == MASK):
-            raise TypingError(f"two masks needed, got {a} and {b}")
+    def define(context, a, b):
+        _need(a == MASK and b == MASK, "two masks", a, b)
         return MASK(a, b), lambda context, builder, signature, args: getattr(builder, builder_name)(*args)
 
-    return operation
+    return define
 
 
-_and_mask, _or_mask = _mask_operation("and_"), _mask_operation("or_")
-
-
-@intrinsic
 def _not_mask(context, a):
+    _need(a == MASK, "a mask", a)
     return MASK(a), lambda context, builder, signature, args: builder.not_(args[0])
 
 
 def _mask_reduction(llvm_name: str) -> Callable:
-    @intrinsic
-    def operation(context, a):
+    def define(context, a):
+        _need(a == MASK, "a mask", a)
         name = f"llvm.vector.reduce.{llvm_name}.{suffix('b1')}"
         return types.boolean(a), lambda context, builder, signature, args: call(builder, name, ir.IntType(1), args)
 
-    return operation
-
-
-_any_mask, _all_mask = _mask_reduction("or"), _mask_reduction("and")
+    return define
 
 
 def _reduction(llvm_name: str, with_start: bool) -> Callable:
-    @intrinsic
-    def operation(context, a):
-        if not (isinstance(a, Lanes) and a.is_float):
-            raise TypingError(f"float lanes needed, got {a}")
+    def define(context, a):
+        _need(a.is_float, "float lanes", a)
         name, element = f"llvm.vector.reduce.{llvm_name}.{suffix(a.kind)}", ELEMENT[a.kind]
 
         def generate(context, builder, signature, args):
@@ -312,10 +305,7 @@ def _reduction(llvm_name: str, with_start: bool) -> Callable:
 
         return NUMBA_TYPE[a.kind](a), generate
 
-    return operation
-
-
-_max_lanes, _sum_lanes = _reduction("fmax", False), _reduction("fadd", True)
+    return define
 
 
 def both(a, b):
@@ -355,26 +345,36 @@ def hsum(x):
 
 @overload(both)
 def _overload_both(a, b):
-    if isinstance(a, Lanes):
-        return lambda a, b: _and_mask(a, b)
-    return lambda a, b: a and b
+    return None if isinstance(a, Lanes) else lambda a, b: a and b
 
 
 @overload(either)
 def _overload_either(a, b):
-    if isinstance(a, Lanes):
-        return lambda a, b: _or_mask(a, b)
-    return lambda a, b: a or b
+    return None if isinstance(a, Lanes) else lambda a, b: a or b
 
 
-for _function, _lanes_version, _scalar_version in (
-    (negate, _not_mask, register_jitable(lambda a: not a)),
-    (any_lane, _any_mask, register_jitable(lambda a: a)),
-    (all_lanes, _all_mask, register_jitable(lambda a: a)),
-    (hmax, _max_lanes, register_jitable(lambda a: a)),
-    (hsum, _sum_lanes, register_jitable(lambda a: a)),
-    (sqrt, _sqrt_lanes, register_jitable(lambda a: np.sqrt(a))),
-    (absolute, _absolute_lanes, register_jitable(lambda a: a if a >= 0 else -a)),
-    (rint, _rint_lanes, register_jitable(lambda a: np.rint(a))),
+for _function, _definition in (
+    (both, _mask_operation("and_")), (either, _mask_operation("or_")), (negate, _not_mask),
+    (any_lane, _mask_reduction("or")), (all_lanes, _mask_reduction("and")),
+    (hmax, _reduction("fmax", False)), (hsum, _reduction("fadd", True)),
 ):
-    _overload_unary(_function, _lanes_version, _scalar_version)
+    _on_lanes(_function, _definition)
+
+
+def _overload_unary(function: Callable, scalar_version: Callable) -> None:
+    @overload(function)
+    def implement(x):
+        return None if isinstance(x, Lanes) else lambda x: scalar_version(x)
+
+
+for _function, _scalar_version in (
+    (negate, register_jitable(lambda a: not a)),
+    (any_lane, register_jitable(lambda a: a)),
+    (all_lanes, register_jitable(lambda a: a)),
+    (hmax, register_jitable(lambda a: a)),
+    (hsum, register_jitable(lambda a: a)),
+    (sqrt, register_jitable(lambda a: np.sqrt(a))),
+    (absolute, register_jitable(lambda a: a if a >= 0 else -a)),
+    (rint, register_jitable(lambda a: np.rint(a))),
+):
+    _overload_unary(_function, _scalar_version)

@@ -111,13 +111,18 @@ class Minimisation:
         self.slot = self.energy.slots()
         self.slot[: 64 * self.count] = -1
         self.of_row = np.empty(len(rows), np.int64)
-        nodes = contacts.number_nodes(rows, self.slot, self.of_row)
+        nodes = contacts.number_nodes(rows, self.slot, self.of_row) if len(rows) else 0
         self.free, self.drag_slope, self.drag = np.empty(6 * nodes), np.zeros(3 * nodes), np.zeros(6 * nodes)
         self.active, self.releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
         self.impulse = np.zeros(len(rows))
         # slip below a ten-thousandth of a cell a substep counts as none
         self.slip = 1e-4 * self.grid.h / self.dt
         self.rubs = bool(len(rows)) and bool((rows[:, contacts.FRICTION] > 0).any())
+
+    def _choose_contacts(self) -> None:
+        """Choose which contacts hold at `velocity`, and constrain it; solves without any do not compile this."""
+        if len(self.rows):
+            contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
 
     def _friction(self, velocity: np.ndarray) -> float:
         if not self.rubs:
@@ -165,7 +170,7 @@ class Minimisation:
         """Begin from the first feasible of v~, half of it, and rest; return E and how many points are infeasible."""
         for share in (1.0, 0.5, 0.0):
             krylov.scale(share, self.predicted, self.velocity, self.count)
-            contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
+            self._choose_contacts()
             value, broken = self.value(self.velocity)
             if not broken or not self.settings.guards:
                 break
@@ -234,8 +239,9 @@ class Minimisation:
         force = grid.array("force")
         krylov.kick(self.momentum, self.predicted, force, self.dt, grid.least_mass, self.velocity, self.count)
         krylov.scale(1.0, self.velocity, rest, self.count)
-        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, True)
-        contacts.rub(self.rows, self.of_row, self.active, self.momentum, rest, self.drag_slope)
+        self._choose_contacts()
+        if len(self.rows):
+            contacts.rub(self.rows, self.of_row, self.active, self.momentum, rest, self.drag_slope)
         self.product(self.velocity, self.gradient)
         krylov.add_forces(force, self.energy.rounded("product"), -self.scale / self.dt, self.count)
         self._slope(self.velocity)
@@ -294,7 +300,7 @@ class Minimisation:
         while share >= SHORTEST:
             krylov.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
             self.active[:] = held  # a longer step may have met contacts that this one does not
-            self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial)
+            self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial) if len(self.rows) else 0
             there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):

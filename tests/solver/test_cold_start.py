@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Material, Particles, SubstepSolver
+from mpm_nodes.kernels import krylov
 from mpm_nodes.solver import cold_start
+from mpm_nodes.solver.terms.law_energy import LawEnergy
 
 RUBBER = Material("neo_hookean", {"youngs_modulus": 1e5, "poisson_ratio": 0.3}, 1000.0, "rubber")
 
@@ -144,12 +146,32 @@ def test_a_folder_that_cannot_be_written_starts_no_helper(children, monkeypatch)
     assert not children
 
 
-@pytest.mark.parametrize("law", ["neo_hookean", "snow"])
-def test_the_helper_reaches_every_stage(law):
+@pytest.mark.parametrize("law, substeps", [("neo_hookean", "explicit_apic"), ("snow", "explicit_apic"),
+                                           ("neo_hookean", "implicit_apic"), ("neo_hookean", "auto")])
+def test_the_helper_reaches_every_stage(law, substeps):
     """No stage of the tiny solve fails: what fails is left to the solve."""
     material = Material(law, {"youngs_modulus": 1e5, "poisson_ratio": 0.3}, 1000.0, law)
-    task = {"materials": (material,), "substeps": "explicit_apic", "fuse": True, "walls": None, "dtype": "<f4", "collides": True}
+    task = {"materials": (material,), "substeps": substeps, "fuse": True, "walls": None, "dtype": "<f4", "collides": True}
     assert cold_start.help_compile(task) == []
+
+
+def test_the_helper_of_an_implicit_solve_reaches_what_a_minimisation_calls(monkeypatch):
+    """Hessian, blocks, energy and the steps of the Krylov solver are called, the Hessian before the energy."""
+    called = []
+
+    def note(owner, name):
+        function = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *arguments: called.append(name) or function(*arguments))
+
+    for name in ("evaluate", "apply", "add_blocks"):
+        note(LawEnergy, name)
+    for name in ("predict", "precondition", "finish_product", "step_along", "dots", "largest"):
+        note(krylov, name)
+    task = {"materials": (RUBBER,), "substeps": "implicit_apic", "fuse": True, "walls": None, "dtype": "<f4", "collides": False}
+    assert cold_start.help_compile(task) == []
+    assert called[:2] == ["apply", "add_blocks"]
+    assert set(called) == {"evaluate", "apply", "add_blocks", "predict", "precondition", "finish_product", "step_along", "dots",
+                           "largest"}
 
 
 def test_kinds_differ_by_what_decides_their_kernels():
