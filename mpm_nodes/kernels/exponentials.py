@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numba.extending import overload, register_jitable
 
-from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lane_memory import bits_to_float, bits_to_int, shift_left, shift_right, to_float, to_int
 from mpm_nodes.kernels.lane_types import INT_OF, Lanes
 from mpm_nodes.kernels.lanes import broadcast_lanes, const, fma, maximum, minimum, rint
-from mpm_nodes.kernels.linked import linked_overload
 
 _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LN2_HIGH32, _LN2_LOW32 = 0.693359375, -2.12194440e-4
@@ -36,7 +35,7 @@ def _make_exp(kind: str) -> Callable:
         i = to_int(n)
         return p * bits_to_float(shift_left(i + broadcast_lanes(i, bias), mantissa))
 
-    return inline(exp_lanes)
+    return register_jitable(exp_lanes)
 
 
 def _make_log(kind: str) -> Callable:
@@ -57,7 +56,7 @@ def _make_log(kind: str) -> Callable:
             p = fma(p, z, const(x, coefficients[k]))
         return fma(to_float(e), const(x, _LN2), p * s)
 
-    return inline(log_lanes)
+    return register_jitable(log_lanes)
 
 
 _EXP = {kind: _make_exp(kind) for kind in INT_OF}
@@ -74,7 +73,7 @@ def log(x):
     return np.log(x)
 
 
-@linked_overload(exp)
+@overload(exp)
 def _overload_exp(x):
     if isinstance(x, Lanes):
         lanes_version = _EXP[x.kind]
@@ -82,7 +81,7 @@ def _overload_exp(x):
     return lambda x: np.exp(x)
 
 
-@linked_overload(log)
+@overload(log)
 def _overload_log(x):
     if isinstance(x, Lanes):
         lanes_version = _LOG[x.kind]

@@ -145,7 +145,7 @@ def _store_matrix(rows, stride, p, t, first, scale, count):
             store_first(rows, (3 * axis + column) * stride + p, scale * t[first + 4 * column + axis], count)
 
 
-@part
+@kernel(fastmath=False)
 def _store_gathered(scratch, records, velocity, affine, gradient, L_stride, L_shift, stride, p, count, flip, inverse_cell):
     """Turn sixteen pairs of records [v | C] and [L | change] into rows."""
     u = _load_records(scratch, records + WIDTH * WIDTH)
@@ -176,7 +176,7 @@ def _store_position(stencil, scratch, at, fx, fy, fz):
     store(scratch, at + EXCESS + 2 * WIDTH, excess(stencil, fz))
 
 
-@part
+@kernel(fastmath=False)
 def gather_run(stencil, offset, stride, shift, unit, velocity, affine, gradient, L_stride, L_shift, flip, inverse_cell, begin, end,
                ahead, scratch, at, base, base_at):
     """Gather for particles begin .. end-1 of the block whose tile is loaded; `flip` is None or the FLIP fraction.

@@ -19,9 +19,9 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import llvmlite
 import numba
+from numba.extending import register_jitable
 
 from mpm_nodes.kernels.kernel_cache import KernelCache
-from mpm_nodes.kernels.linked import LinkOnly, linked_overload
 
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -62,7 +62,7 @@ def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath
 
 def part(function: Callable) -> Callable:
     """Compile a function that kernels call and Python cannot: a large one, or the body of a `parallel_for`."""
-    return _cached(numba.njit(no_cpython_wrapper=True, pipeline_class=LinkOnly, **_OPTIONS)(function))
+    return _cached(numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
 
 def _cached(dispatcher: Any) -> Any:
@@ -80,7 +80,5 @@ def most_threads() -> int:
     return numba.config.NUMBA_NUM_THREADS
 
 
-def inline(function: Callable) -> Callable:
-    """Mark a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""
-    linked_overload(function)(lambda *arguments, **named: function)
-    return function
+inline = register_jitable(no_cfunc_wrapper=True)
+"""Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

@@ -25,8 +25,6 @@ from numba.core import serialize
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 
-from mpm_nodes.kernels.linked import restored
-
 try:
     import fcntl
 except ImportError:  # Windows: processes do not wait for each other
@@ -86,7 +84,7 @@ class KernelCache(_Cache):
             found = _read(path)  # another process may have compiled it while this one waited
             if found is not None:
                 self._unlock(path)
-        return None if found is None else restored(target_context, found)
+        return None if found is None else CompileResult._rebuild(target_context, *found)
 
     def save_overload(self, sig: Any, data: CompileResult) -> None:
         """Store what was compiled, and let waiting processes have it."""

@@ -58,7 +58,7 @@ def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
     parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gx, gy, gz, least_mass))
 
 
-@part
+@kernel(fastmath=False)
 def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, largest, k):
     """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
     like = load(velocity, 0)

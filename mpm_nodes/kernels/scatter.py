@@ -281,7 +281,7 @@ def _prefetch_rows(rows, count, stride, p):
         prefetch(rows, row * stride + p)
 
 
-@part
+@kernel(fastmath=False)
 def scatter_run(stencil, offset, stride, shift, unit, velocity, affine, mass, stress, tau_stride, tau_shift, volume, cell_size,
                 force_scale, begin, end, ahead, scratch, at, base, base_at, full=None):
     """Scatter particles begin .. end-1 of one block into a cleared tile.

@@ -33,11 +33,12 @@ from __future__ import annotations
 
 import inspect
 
+from numba.extending import overload
+
 from mpm_nodes.kernels.jit import inline
 from mpm_nodes.kernels.lane_memory import bit_and, lane_constant, load, load_splat, shift_left, shift_right, store, to_float
 from mpm_nodes.kernels.lane_types import WIDTH
 from mpm_nodes.kernels.lanes import broadcast, const, fma
-from mpm_nodes.kernels.linked import linked_overload
 
 SHIFT32, SHIFT64 = 28, 56
 DRIFT_LIMIT = {"quadratic": 3.0, "cubic": 2.5}
@@ -75,7 +76,7 @@ def by_width(three, four):
         return three if arguments[0].count == 3 else four
 
     choose.__signature__ = typed.__signature__ = inspect.signature(three)
-    linked_overload(choose)(typed)
+    overload(choose)(typed)
     return choose
 
 
