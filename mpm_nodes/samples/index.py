@@ -152,7 +152,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "foam_stream", "A stream of shaving foam falls on the floor: it buckles into S-shaped folds, piles up and merges.",
-            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 36, (10, 20, 36)), viscoelastic.foam_stream,
+            "R15 figure 6", _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, 35, (10, 20, 35)), viscoelastic.foam_stream,
             sheet=(5, 8, 10, 13, 18, 22, 26, 31, 36),
             camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (480, 480)),
         ),
