@@ -72,8 +72,16 @@ class Entry:
         with tempfile.TemporaryDirectory() as folder:
             result, cache = Path(folder) / "result.json", peers_folder() / f"{self.name}-kernels"
             cache.mkdir(parents=True, exist_ok=True)
-            options = {"--particles": args.particles, "--form": self.form, "--threads": args.threads, "--steps": steps,
-                       "--warm": warm, "--cache": cache, "--result": result, **({"--state": state} if state else {})}
+            options = {
+                "--particles": args.particles,
+                "--form": self.form,
+                "--threads": args.threads,
+                "--steps": steps,
+                "--warm": warm,
+                "--cache": cache,
+                "--result": result,
+                **({"--state": state} if state else {}),
+            }
             flat = [part for pair in options.items() for part in pair]
             run_script(self.python, self.script, flat, args.threads, ours=self.name == "mpm_nodes")
             return json.loads(result.read_text())
@@ -86,8 +94,12 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"warning: {busy_warning()}", flush=True)
     try:
         ours = Entry("mpm_nodes", "as wired", sys.executable, "mpm_nodes_cube.py")
-        peers = [Entry(name, form, python, script) for name, (requirement, script) in PEERS.items()
-                 for python in [environment((requirement, NUMPY))] for form in FORMS]
+        peers = [
+            Entry(name, form, python, script)
+            for name, (requirement, script) in PEERS.items()
+            for python in [environment((requirement, NUMPY))]
+            for form in FORMS
+        ]
         check_agreement(ours, peers, args)
         agreeing = [peer for peer in peers if peer.agreement and peer.agreement["agree"]]
         for number in range(1, args.rounds + 1):
@@ -136,9 +148,12 @@ def check_agreement(ours: Entry, peers: list[Entry], args: argparse.Namespace) -
 
 def disagreement(agreement: dict[str, Any]) -> str:
     """Return in words which figures differ."""
-    return "; ".join(f"{name}: {row['ours']} and {row['peer']}, {'relative ' * row['relative']}difference "
-                     f"{row['difference']:.2e}, allowed {row['allowed']:.2e}"
-                     for name, row in agreement["figures"].items() if not row["agrees"])
+    return "; ".join(
+        f"{name}: {row['ours']} and {row['peer']}, {'relative ' * row['relative']}difference "
+        f"{row['difference']:.2e}, allowed {row['allowed']:.2e}"
+        for name, row in agreement["figures"].items()
+        if not row["agrees"]
+    )
 
 
 def time_entry(entry: Entry, args: argparse.Namespace, number: int) -> None:
@@ -147,8 +162,11 @@ def time_entry(entry: Entry, args: argparse.Namespace, number: int) -> None:
     facts = entry.run(args, steps, warm)
     entry.rates.append(Cube.of(args.particles).count / facts["step_seconds"])
     entry.cores_busy.append(facts["cores_busy"])
-    print(f"round {number} of {args.rounds}: {entry.label}, {entry.rates[-1] / 1e6:.2f} million particle-steps/s over "
-          f"{facts['steps']} steps, {facts['cores_busy']:.1f} cores busy", flush=True)
+    print(
+        f"round {number} of {args.rounds}: {entry.label}, {entry.rates[-1] / 1e6:.2f} million particle-steps/s over "
+        f"{facts['steps']} steps, {facts['cores_busy']:.1f} cores busy",
+        flush=True,
+    )
 
 
 def record(peer: Entry, ours: Entry, args: argparse.Namespace) -> dict[str, Any]:
@@ -156,10 +174,19 @@ def record(peer: Entry, ours: Entry, args: argparse.Namespace) -> dict[str, Any]
     rate = statistics.median(peer.rates) if peer.rates else None
     mine = statistics.median(ours.rates)
     return {
-        "peer": peer.name, "version": peer.version, "form": peer.form, "particle_steps_per_second": rate, "ours": mine,
-        "ratio": mine / rate if rate else None, "agreement": peer.agreement, "threads": args.threads,
-        "particles": Cube.of(args.particles).count, "rounds": args.rounds, "every_round": peer.rates,
-        "ours_every_round": ours.rates, "cores_busy": statistics.median(peer.cores_busy) if peer.cores_busy else None,
+        "peer": peer.name,
+        "version": peer.version,
+        "form": peer.form,
+        "particle_steps_per_second": rate,
+        "ours": mine,
+        "ratio": mine / rate if rate else None,
+        "agreement": peer.agreement,
+        "threads": args.threads,
+        "particles": Cube.of(args.particles).count,
+        "rounds": args.rounds,
+        "every_round": peer.rates,
+        "ours_every_round": ours.rates,
+        "cores_busy": statistics.median(peer.cores_busy) if peer.cores_busy else None,
     }
 
 
@@ -173,14 +200,18 @@ def print_table(ours: Entry, peers: list[Entry]) -> None:
             continue
         low, middle, high = min(entry.rates), statistics.median(entry.rates), max(entry.rates)
         ratio = "" if entry is ours else f"{mine / middle:.2f}"
-        print(f"{entry.label:18} {entry.version:>9} {middle / 1e6:>25.2f} {f'{low / 1e6:.2f} - {high / 1e6:.2f}':>15} "
-              f"{statistics.median(entry.cores_busy):>11.1f} {ratio:>10}")
+        print(
+            f"{entry.label:18} {entry.version:>9} {middle / 1e6:>25.2f} {f'{low / 1e6:.2f} - {high / 1e6:.2f}':>15} "
+            f"{statistics.median(entry.cores_busy):>11.1f} {ratio:>10}"
+        )
     timed = [peer for peer in peers if peer.rates]
     if timed:
         best = max(timed, key=lambda peer: statistics.median(peer.rates))
         ratio = mine / statistics.median(best.rates)
-        print(f"best peer: {best.label}; ours is {ratio:.2f} times as fast. Goal {GOAL:g}: {met(ratio >= GOAL)}; "
-              f"floor {FLOOR:g}: {met(ratio >= FLOOR)}")
+        print(
+            f"best peer: {best.label}; ours is {ratio:.2f} times as fast. Goal {GOAL:g}: {met(ratio >= GOAL)}; "
+            f"floor {FLOOR:g}: {met(ratio >= FLOOR)}"
+        )
 
 
 def met(reached: bool) -> str:

@@ -30,10 +30,20 @@ def tolerances(form: str, steps: int) -> dict[str, float]:
     """Return what each figure may differ by after `steps` steps, for a peer in the form "same" or "mls"."""
     rounding = steps * 2.0**-24
     return {
-        "same": {"mean_square_velocity": 2.0 * rounding, "mean_square_strain": 4.0 * rounding,
-                 "mean_volume_change": rounding / 4.0, "centre_of_mass": rounding / 16.0, "distance_of_twins": rounding / 4.0},
-        "mls": {"mean_square_velocity": 0.01, "mean_square_strain": 0.01, "mean_volume_change": 1e-5,
-                "centre_of_mass": 1e-6, "distance_of_twins": 1e-5},
+        "same": {
+            "mean_square_velocity": 2.0 * rounding,
+            "mean_square_strain": 4.0 * rounding,
+            "mean_volume_change": rounding / 4.0,
+            "centre_of_mass": rounding / 16.0,
+            "distance_of_twins": rounding / 4.0,
+        },
+        "mls": {
+            "mean_square_velocity": 0.01,
+            "mean_square_strain": 0.01,
+            "mean_volume_change": 1e-5,
+            "centre_of_mass": 1e-6,
+            "distance_of_twins": 1e-5,
+        },
     }[form]
 
 
@@ -50,8 +60,14 @@ def compare(ours: State, peer: State, steps: int, form: str) -> dict[str, Any]:
         with np.errstate(invalid="ignore", divide="ignore"):
             difference = np.abs(theirs[name] - mine[name])
             difference = float(np.max(difference / np.abs(mine[name]) if relative else difference))
-        rows[name] = {"ours": mine[name].tolist(), "peer": theirs[name].tolist(), "difference": difference,
-                      "relative": relative, "allowed": allowed, "agrees": bool(difference <= allowed)}  # NaN never agrees
+        rows[name] = {
+            "ours": mine[name].tolist(),
+            "peer": theirs[name].tolist(),
+            "difference": difference,
+            "relative": relative,
+            "allowed": allowed,
+            "agrees": bool(difference <= allowed),
+        }  # NaN never agrees
     return {"steps": steps, "figures": rows, "agree": all(row["agrees"] for row in rows.values())}
 
 

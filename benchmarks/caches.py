@@ -17,7 +17,6 @@ The exit code is 1 when results disagree; goals that are not met are printed and
 from __future__ import annotations
 
 import argparse
-import importlib.resources
 import json
 import os
 import shutil
@@ -79,8 +78,10 @@ def arguments_of(arguments: list[str] | None = None) -> argparse.Namespace:
 # ---------------------------------------------------------------- surface
 def surface(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Wrap two clouds in surfaces, ours and the peer's in turns."""
-    scripts = {"mpm_nodes": (sys.executable, "mpm_nodes_surface.py"),
-               "pysplashsurf": (environment(PYSPLASHSURF), "pysplashsurf_surface.py")}
+    scripts = {
+        "mpm_nodes": (sys.executable, "mpm_nodes_surface.py"),
+        "pysplashsurf": (environment(PYSPLASHSURF), "pysplashsurf_surface.py"),
+    }
     return [_surface_of(name, cloud, scripts, args) for name, cloud in (("ball", clouds.ball), ("splash", clouds.splash))]
 
 
@@ -96,8 +97,11 @@ def _surface_of(name: str, cloud: Callable[[int], np.ndarray], scripts: dict[str
                 run_script(python, script, options, args.threads, ours=program == "mpm_nodes")
                 facts = json.loads(result.read_text())
                 found[program].append(facts)
-                print(f"surface of the {name}, round {number} of {args.rounds}: {program}, {facts['seconds']:.2f} s, "
-                      f"{facts['triangles']:,} triangles, {facts['volume']:.4f} m^3", flush=True)
+                print(
+                    f"surface of the {name}, round {number} of {args.rounds}: {program}, {facts['seconds']:.2f} s, "
+                    f"{facts['triangles']:,} triangles, {facts['volume']:.4f} m^3",
+                    flush=True,
+                )
     return surface_record(name, args.particles, found["mpm_nodes"], found["pysplashsurf"])
 
 
@@ -107,12 +111,26 @@ def surface_record(name: str, particles: int, ours: list[dict], peers: list[dict
     agree = bool(apart <= VOLUMES_DIFFER[name])
     mine, theirs = ([one["seconds"] for one in all_rounds] for all_rounds in (ours, peers))
     return _record(
-        f"surface of the {name}", mine, SURFACE_SECONDS, "s", particles=particles, peer="pysplashsurf",
-        version=peers[-1]["version"], peer_seconds=statistics.median(theirs), peer_every_round=theirs,
-        ratio=statistics.median(theirs) / statistics.median(mine) if agree else None, agree=agree,
-        agreement={"ours_volume": ours[-1]["volume"], "peer_volume": peers[-1]["volume"], "difference": apart,
-                   "allowed": VOLUMES_DIFFER[name]},
-        triangles=ours[-1]["triangles"], peer_triangles=peers[-1]["triangles"])
+        f"surface of the {name}",
+        mine,
+        SURFACE_SECONDS,
+        "s",
+        particles=particles,
+        peer="pysplashsurf",
+        version=peers[-1]["version"],
+        peer_seconds=statistics.median(theirs),
+        peer_every_round=theirs,
+        ratio=statistics.median(theirs) / statistics.median(mine) if agree else None,
+        agree=agree,
+        agreement={
+            "ours_volume": ours[-1]["volume"],
+            "peer_volume": peers[-1]["volume"],
+            "difference": apart,
+            "allowed": VOLUMES_DIFFER[name],
+        },
+        triangles=ours[-1]["triangles"],
+        peer_triangles=peers[-1]["triangles"],
+    )
 
 
 # ---------------------------------------------------------------- points as USD
@@ -121,7 +139,7 @@ def usd(args: argparse.Namespace) -> list[dict[str, Any]]:
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, frame_layer, read_points
+    from usd_io.stage import CacheNames, FrameContent, frame_layer, read_points
 
     particles, names = points_with_attributes(args.particles), CacheNames("points")
     written, raw = [], []
@@ -131,7 +149,7 @@ def usd(args: argparse.Namespace) -> list[dict[str, Any]]:
             file.unlink(missing_ok=True)
             plain.unlink(missing_ok=True)
             begin = time.perf_counter()
-            layer = frame_layer(names, 1, 24.0, particles=particles, attributes=ATTRIBUTES)
+            layer = frame_layer(names, 1, 24.0, FrameContent(particles=particles, attributes=ATTRIBUTES))
             layer.Export(str(file))
             middle = time.perf_counter()
             content = file.read_bytes()
@@ -140,22 +158,42 @@ def usd(args: argparse.Namespace) -> list[dict[str, Any]]:
             if number >= 0:
                 written.append(middle - begin)
                 raw.append(time.perf_counter() - start)
-                print(f"usd, round {number + 1} of {args.rounds}: {written[-1]:.3f} s for {len(content) / 1e6:.1f} MB "
-                      f"(the same bytes written raw: {raw[-1]:.3f} s)", flush=True)
+                print(
+                    f"usd, round {number + 1} of {args.rounds}: {written[-1]:.3f} s for {len(content) / 1e6:.1f} MB "
+                    f"(the same bytes written raw: {raw[-1]:.3f} s)",
+                    flush=True,
+                )
         back = read_points(file, 1)
-    agree = all(np.array_equal(back[name], np.asarray(particles[name], np.float32 if name == "position" else None))
-                for name in ("position", *ATTRIBUTES))
-    return [_record(f"USD points, {len(ATTRIBUTES)} attributes", written, USD_SECONDS, "s", particles=args.particles,
-                    bytes=len(content), raw_seconds=statistics.median(raw), agree=agree)]
+    agree = all(
+        np.array_equal(back[name], np.asarray(particles[name], np.float32 if name == "position" else None))
+        for name in ("position", *ATTRIBUTES)
+    )
+    return [
+        _record(
+            f"USD points, {len(ATTRIBUTES)} attributes",
+            written,
+            USD_SECONDS,
+            "s",
+            particles=args.particles,
+            bytes=len(content),
+            raw_seconds=statistics.median(raw),
+            agree=agree,
+        )
+    ]
 
 
 def points_with_attributes(count: int) -> Particles:
     """Return the splash with the five attributes that `write_cache` writes by default."""
     position = clouds.splash(count)
     share = np.random.default_rng(4).uniform(0.9, 1.1, count).astype(np.float32)  # constants would be stored as one number
-    columns = {"position": position, "velocity": np.ascontiguousarray(position[:, ::-1], np.float32),
-               "id": np.arange(count, dtype=np.int64), "material": np.zeros(count, np.int32),
-               "mass": share * np.float32(1000.0 * clouds.SPACING**3), "volume": share * np.float32(clouds.SPACING**3)}
+    columns = {
+        "position": position,
+        "velocity": np.ascontiguousarray(position[:, ::-1], np.float32),
+        "id": np.arange(count, dtype=np.int64),
+        "material": np.zeros(count, np.int32),
+        "mass": share * np.float32(1000.0 * clouds.SPACING**3),
+        "volume": share * np.float32(clouds.SPACING**3),
+    }
     return Particles(columns, (Material("liquid", {"bulk_modulus": 1e5}, 1000.0),), clouds.SPACING)
 
 
@@ -168,12 +206,23 @@ def cook(args: argparse.Namespace) -> list[dict[str, Any]]:
             took, particles = cook_once(way, 2 if number == 0 else FRAMES, args.threads)
             if number:
                 times.append(took)
-                print(f"cook, round {number} of {args.rounds}: {way}, {took:.2f} s for {FRAMES} frames of {particles:,} "
-                      "particles", flush=True)
+                print(
+                    f"cook, round {number} of {args.rounds}: {way}, {took:.2f} s for {FRAMES} frames of {particles:,} particles",
+                    flush=True,
+                )
     goals = {"nothing written": COOK_PERCENT, "solve alone": None}
-    return [_record(f"all caches against {way}", [100.0 * (a / b - 1.0) for a, b in zip(
-                seconds["all caches"], seconds[way], strict=True)], goal, "%", particles=particles, frames=FRAMES,
-                seconds={"all caches": seconds["all caches"], way: seconds[way]}) for way, goal in goals.items()]
+    return [
+        _record(
+            f"all caches against {way}",
+            [100.0 * (a / b - 1.0) for a, b in zip(seconds["all caches"], seconds[way], strict=True)],
+            goal,
+            "%",
+            particles=particles,
+            frames=FRAMES,
+            seconds={"all caches": seconds["all caches"], way: seconds[way]},
+        )
+        for way, goal in goals.items()
+    ]
 
 
 def cook_once(way: str, frames: int, threads: int) -> tuple[float, int]:
@@ -199,10 +248,10 @@ def cook_once(way: str, frames: int, threads: int) -> tuple[float, int]:
 
 def demo(way: str) -> Any:
     """Return the packaged demo's graph at this benchmark's resolution, without the nodes that this way leaves out."""
+    from mpm_nodes.commands.packaged_samples import sample_graph
     from mpm_nodes.graph.document import load_graph
 
-    with importlib.resources.as_file(importlib.resources.files("mpm_nodes") / "samples") as samples:
-        graph = load_graph(samples / "demo.json")
+    graph = load_graph(sample_graph("demo"))
     graph.set("settings.cell_size", CELL_SIZE)
     graph.set("skin.voxel_size", VOXEL_SIZE)
     for name in {"solve alone": ("cache", "skin"), "nothing written": ("cache",), "all caches": ()}[way]:
@@ -217,8 +266,16 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {"surfa
 def _record(what: str, every_round: list[float], goal: float | None, unit: str, **facts: Any) -> dict[str, Any]:
     """Return a record: its figure is the median of all rounds."""
     middle = statistics.median(every_round)
-    return {"what": what, "figure": middle, "unit": unit, "goal": goal, "met": None if goal is None else middle <= goal,
-            "rounds": len(every_round), "every_round": every_round, **facts}
+    return {
+        "what": what,
+        "figure": middle,
+        "unit": unit,
+        "goal": goal,
+        "met": None if goal is None else middle <= goal,
+        "rounds": len(every_round),
+        "every_round": every_round,
+        **facts,
+    }
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
@@ -236,9 +293,11 @@ def remark(record: dict[str, Any]) -> str:
     if not record.get("agree", True):
         return "  RESULTS DISAGREE"
     if "peer" in record:
-        return (f"  {record['peer']} {record['version']}: {record['peer_seconds']:.2f} s, {record['peer_triangles']:,} triangles "
-                f"to our {record['triangles']:,}, volumes {record['agreement']['difference']:.1%} apart; ours is "
-                f"{record['ratio']:.2f} times as fast")
+        return (
+            f"  {record['peer']} {record['version']}: {record['peer_seconds']:.2f} s, {record['peer_triangles']:,} triangles "
+            f"to our {record['triangles']:,}, volumes {record['agreement']['difference']:.1%} apart; ours is "
+            f"{record['ratio']:.2f} times as fast"
+        )
     if "raw_seconds" in record:
         return f"  {record['bytes'] / 1e6:.1f} MB, written raw in {record['raw_seconds']:.3f} s; read back unchanged"
     return ""

@@ -21,7 +21,7 @@ LONGEST_SECONDS = 1800.0
 
 def peers_folder() -> Path:
     """Return where environments and compiled kernels of the peers are kept: `peers` in the cache folder of mpm_nodes."""
-    from mpm_nodes.kernels.jit import cache_root
+    from mpm_nodes.kernels.compile.jit import cache_root
 
     return cache_root() / "peers"
 
@@ -43,8 +43,10 @@ def environment(requirements: Sequence[str]) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         venv.create(folder, with_pip=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise MpmNodesError(f"environment {folder}: cannot be made ({error}); it needs a writable folder "
-                            "(MPM_NODES_CACHE sets it) and Python's modules venv and ensurepip") from error
+        raise MpmNodesError(
+            f"environment {folder}: cannot be made ({error}); it needs a writable folder "
+            "(MPM_NODES_CACHE sets it) and Python's modules venv and ensurepip"
+        ) from error
     for requirement in requirements:
         _install(python, requirement)
     marker.write_text(json.dumps(list(requirements)))
@@ -57,9 +59,11 @@ def _install(python: Path, requirement: str) -> None:
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
         reason = errors[-1] if errors else f"exit code {done.returncode}"
-        raise MpmNodesError(f"pip could not install {requirement} for Python {sys.version_info[0]}.{sys.version_info[1]} "
-                            f"({reason}); check the network or pip's index, or run it by hand and start again: "
-                            f"{' '.join(command)}")
+        raise MpmNodesError(
+            f"pip could not install {requirement} for Python {sys.version_info[0]}.{sys.version_info[1]} "
+            f"({reason}); check the network or pip's index, or run it by hand and start again: "
+            f"{' '.join(command)}"
+        )
 
 
 def run_script(python: Path | str, script: str, arguments: Sequence[object], threads: int, ours: bool = False) -> None:
@@ -69,18 +73,24 @@ def run_script(python: Path | str, script: str, arguments: Sequence[object], thr
         MpmNodesError: it failed; the message ends with the end of what it wrote.
     """
     count = str(threads)
-    surroundings = {**(_with_this_package() if ours else _clean()), "OMP_NUM_THREADS": count, "NUMBA_NUM_THREADS": count,
-                    "RAYON_NUM_THREADS": count}
+    surroundings = {
+        **(_with_this_package() if ours else _clean()),
+        "OMP_NUM_THREADS": count,
+        "NUMBA_NUM_THREADS": count,
+        "RAYON_NUM_THREADS": count,
+    }
     command = [str(python), str(PEERS / script), *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=surroundings, timeout=LONGEST_SECONDS)
     except subprocess.TimeoutExpired as error:
-        raise MpmNodesError(f"{script}: still running after {LONGEST_SECONDS:g} s; stop other programs or give fewer "
-                            "particles") from error
+        raise MpmNodesError(
+            f"{script}: still running after {LONGEST_SECONDS:g} s; stop other programs or give fewer particles"
+        ) from error
     if done.returncode:
         said = "\n".join((done.stderr or done.stdout).strip().splitlines()[-12:])
-        raise MpmNodesError(f"{script}: ended with exit code {done.returncode}; run it by hand to look into it: "
-                            f"{' '.join(command)}\n{said}")
+        raise MpmNodesError(
+            f"{script}: ended with exit code {done.returncode}; run it by hand to look into it: {' '.join(command)}\n{said}"
+        )
 
 
 def _clean() -> dict[str, str]:

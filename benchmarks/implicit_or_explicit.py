@@ -74,8 +74,9 @@ def lattice(material: Material, low: Any, size: Any, spacing: float, velocity: A
     """Return a box of particles."""
     axes = [lowest + spacing * (np.arange(max(1, round(length / spacing))) + 0.5) for lowest, length in zip(low, size, strict=True)]
     position = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
-    return Particles({"position": position, "velocity": np.broadcast_to(np.asarray(velocity, float), position.shape)},
-                     (material,), spacing)
+    return Particles(
+        {"position": position, "velocity": np.broadcast_to(np.asarray(velocity, float), position.shape)}, (material,), spacing
+    )
 
 
 def rubber(young: float) -> Material:
@@ -99,8 +100,13 @@ def impact(particles: int) -> Particles:
     spacing = SIZE / round(particles ** (1 / 3))
     soft = Material("neo_hookean", {"youngs_modulus": 1e4, "poisson_ratio": 0.2}, 200.0)
     sponge = lattice(soft, (0.0, 0.0, 0.0), (SIZE,) * 3, spacing)
-    bullet = lattice(Material("neo_hookean", {"youngs_modulus": 1e8, "poisson_ratio": 0.3}, 5000.0),
-                     (SIZE + spacing, 0.35 * SIZE, 0.35 * SIZE), (0.3 * SIZE,) * 3, spacing, (-IMPACT, 0.0, 0.0))
+    bullet = lattice(
+        Material("neo_hookean", {"youngs_modulus": 1e8, "poisson_ratio": 0.3}, 5000.0),
+        (SIZE + spacing, 0.35 * SIZE, 0.35 * SIZE),
+        (0.3 * SIZE,) * 3,
+        spacing,
+        (-IMPACT, 0.0, 0.0),
+    )
     return concatenate([sponge, bullet])
 
 
@@ -125,7 +131,7 @@ def compare(what: str, value: float, material: Material, args: argparse.Namespac
         reached[mode] = float(solver.snapshot(["position"])["position"][:, 0].mean() - start["position"][:, 0].mean())
         if mode == "implicit":
             tally = solver.step_context.report["implicit"]
-            row["newton"], row["krylov"], row["halved"] = tally.newton / tally.substeps, tally.krylov / tally.substeps, tally.halved
+            row |= {name: tally[name] / tally["substeps"] for name in ("newton", "krylov")} | {"halved": tally["halved"]}
     row["apart"] = abs(reached["explicit"] - reached["implicit"]) / (SPEED * duration)
     row["agree"] = bool(row["apart"] <= APART)
     row["ratio"] = row["explicit_seconds"] / row["implicit_seconds"] if row["agree"] else None
@@ -138,16 +144,28 @@ def preconditioner_rows(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Run the same substeps of the impact with each preconditioner, solved a thousand times sharper than by default."""
     start, rows = impact(args.particles), []
     for preconditioner in (PRECONDITIONERS[0], *PRECONDITIONERS):  # the first run compiles
-        settings = {"minimise_energy.preconditioner": preconditioner, "tolerance": 1e-4, "minimise_energy.krylov_tolerance": 1e-3,
-                    "minimise_energy.krylov_iterations": 20_000}
+        settings = {
+            "minimise_energy.preconditioner": preconditioner,
+            "tolerance": 1e-4,
+            "minimise_energy.krylov_tolerance": 1e-3,
+            "minimise_energy.krylov_iterations": 20_000,
+        }
         substeps = {"preset": "implicit_apic", "set": settings}
         solver = SubstepSolver(start, substeps, walls=None, gravity=(0.0, 0.0, 0.0), dtype=np.float64)
         begin = time.perf_counter()
         for _ in range(3):
             solver.step(0.5 * solver.cell_size / IMPACT)
         tally = solver.step_context.report["implicit"]
-        rows.append({"preconditioner": preconditioner, "particles": len(start), "seconds": time.perf_counter() - begin,
-                     "newton": tally.newton / 3, "krylov": tally.krylov / 3, "halved": tally.halved})
+        rows.append(
+            {
+                "preconditioner": preconditioner,
+                "particles": len(start),
+                "seconds": time.perf_counter() - begin,
+                "newton": tally["newton"] / 3,
+                "krylov": tally["krylov"] / 3,
+                "halved": tally["halved"],
+            }
+        )
     rows = rows[1:]
     for row in rows:
         row["saving"] = rows[0]["krylov"] / row["krylov"]
@@ -157,20 +175,26 @@ def preconditioner_rows(args: argparse.Namespace) -> list[dict[str, Any]]:
 def print_tables(rows: list[dict[str, Any]], saving: list[dict[str, Any]]) -> None:
     """Print what was measured."""
     print(f"\n{rows[0]['particles']:,} particles, one frame; per substep: Newton and Krylov iterations")
-    print(f"{'':>16} {'explicit':>10} {'substeps':>9} {'implicit':>10} {'substeps':>9} {'Newton':>7} {'Krylov':>7} "
-          f"{'apart':>7}  faster")
+    print(
+        f"{'':>16} {'explicit':>10} {'substeps':>9} {'implicit':>10} {'substeps':>9} {'Newton':>7} {'Krylov':>7} "
+        f"{'apart':>7}  faster"
+    )
     for row in rows:
         if not row["agree"]:
             faster = "they disagree"
         else:
             faster = f"implicit, {row['ratio']:.1f} x" if row["ratio"] > 1 else f"explicit, {1 / row['ratio']:.1f} x"
-        print(f"{row['what']:>9} {row['value']:.0e} {row['explicit_seconds']:8.2f} s {row['explicit_substeps']:9} "
-              f"{row['implicit_seconds']:8.2f} s {row['implicit_substeps']:9} {row['newton']:7.1f} {row['krylov']:7.0f} "
-              f"{100 * row['apart']:5.2f} %  {faster}")
+        print(
+            f"{row['what']:>9} {row['value']:.0e} {row['explicit_seconds']:8.2f} s {row['explicit_substeps']:9} "
+            f"{row['implicit_seconds']:8.2f} s {row['implicit_substeps']:9} {row['newton']:7.1f} {row['krylov']:7.0f} "
+            f"{100 * row['apart']:5.2f} %  {faster}"
+        )
     print(f"\nstiff block into a soft sponge, {saving[0]['particles']:,} particles, per substep")
     for row in saving:
-        print(f"{row['preconditioner']:>13}: {row['krylov']:7.0f} Krylov iterations, {row['newton']:.1f} Newton, "
-              f"{row['seconds']:6.2f} s, {row['saving']:.1f} times fewer than with masses")
+        print(
+            f"{row['preconditioner']:>13}: {row['krylov']:7.0f} Krylov iterations, {row['newton']:.1f} Newton, "
+            f"{row['seconds']:6.2f} s, {row['saving']:.1f} times fewer than with masses"
+        )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,11 @@
 The public names below load on first use; importing the package loads neither numba nor pxr.
 """
 
+from mpm_nodes import search_path
+
+if search_path.PROGRAM:  # before the next import can be answered by a file beside somebody's graph
+    search_path.forget_working_folder()
+
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +16,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Graph": "mpm_nodes.graph.document",
     "load_graph": "mpm_nodes.graph.document",
+    "SubstepRecipe": "mpm_nodes.graph.recipe",
+    "CookOptions": "mpm_nodes.graph.executor",
     "execute": "mpm_nodes.graph.executor",
     "node": "mpm_nodes.graph.declare",
     "stage": "mpm_nodes.graph.declare",

@@ -1,4 +1,4 @@
-"""The command line, `mpm-nodes COMMAND`: demo sample cook validate upgrade nodes verify bench render clean kernels host.
+"""The command line, `mpm-nodes COMMAND`: demo sample cook validate upgrade nodes verify bench render check clean kernels host.
 
 Exit codes: 0 ok, 1 a defect (of this program or of a node) or a failed check, 2 invalid graph or arguments,
 3 cancelled, 4 diverged, 5 input or output.
@@ -7,16 +7,38 @@ Exit codes: 0 ok, 1 a defect (of this program or of a node) or a failed check, 2
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 import mpm_nodes
-from mpm_nodes.data import Cancelled, MpmNodesError
+from mpm_nodes import orphans, supervisor
+from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
+from mpm_nodes.terminal import plain, plain_lines
 
-COMMANDS = ("demo", "sample", "cook", "validate", "upgrade", "nodes", "verify", "bench", "render", "clean", "kernels", "host")
+COMMANDS = (
+    "demo",
+    "sample",
+    "cook",
+    "validate",
+    "upgrade",
+    "nodes",
+    "verify",
+    "bench",
+    "render",
+    "check",
+    "clean",
+    "kernels",
+    "host",
+)
 EPILOG = "exit codes: 0 ok, 1 defect, 2 invalid graph or arguments, 3 cancelled, 4 diverged, 5 input or output"
 CANCELLED = 3
+LIGHT = ("validate", "upgrade", "nodes", "check", "clean", "kernels", "host")
+"""Commands that load neither LLVM nor OpenUSD."""
+LIGHT_BYTES, HEAVY_BYTES, THREAD_BYTES = 520_000_000, 1_600_000_000, 150_000_000
+MORE_MEMORY = "raise the limit (ulimit -v unlimited), and limit what is used by a container or a cgroup instead"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -46,11 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
     try:
-        return args.run(args)
+        check_address_space(args.command)
+        if argv is None and supervisor.wanted(args):
+            return supervisor.supervise(sys.argv[1:], args)
+        code = args.run(args)
+        sys.stdout.flush()  # a full disk behind it is met here, not while the interpreter ends
+        return code
     except MpmNodesError as error:
         if args.debug:
             raise
-        for line in str(error).splitlines():
+        for line in plain_lines(str(error)):
             print(f"mpm-nodes: {'' if isinstance(error, Cancelled) else 'error: '}{line}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
@@ -59,13 +86,62 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away (`mpm-nodes nodes | head`)
         sys.stderr.close()
         return 0
+    except OSError as error:
+        if args.debug:
+            raise
+        where = f"{error.filename}: " if error.filename else "standard output or a file: "
+        print(
+            plain(f"mpm-nodes: error: {where}{error.strerror or error}; check the path, permissions and free space"),
+            file=sys.stderr,
+        )
+        _leave_output()
+        return OutputError.exit_code
+    except MemoryError:
+        if args.debug:
+            raise
+        print(f"mpm-nodes: error: {args.command}: ran out of memory; {MORE_MEMORY}", file=sys.stderr)
+        return OutputError.exit_code
     except Exception as error:
         if args.debug:
             raise
-        print(
-            f"mpm-nodes: defect: {type(error).__name__}: {error}; run again with --debug and report it", file=sys.stderr
-        )
+        text = plain(f"{type(error).__name__}: {error}")
+        print(f"mpm-nodes: defect: {text}; run again with --debug and report it", file=sys.stderr)
         return 1
+
+
+def _leave_output() -> None:
+    """Give up what standard output still holds where it cannot be written: the interpreter would complain of it at its end."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def work(*argv: str) -> None:
+    """Run one command for the process that supervises it, and leave with its exit code."""
+    orphans.end_with_input()
+    sys.exit(main(argv))
+
+
+def check_address_space(command: str) -> None:
+    """Refuse a limit of the address space (`ulimit -v`) in which the libraries of a command end in a segmentation fault.
+
+    Raises:
+        OutputError: The limit is too low; it says which would do.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    # LLVM, OpenUSD and OpenVDB reserve 1.7 GB on two cores, and every further thread its stack and its heap
+    need = LIGHT_BYTES if command in LIGHT else HEAVY_BYTES + THREAD_BYTES * (os.cpu_count() or 1)
+    if limit != resource.RLIM_INFINITY and limit < need:
+        raise OutputError(
+            f"{command}: the address space is limited to {limit / 1e9:.2g} GB (ulimit -v), and the libraries that it loads "
+            f"reserve {need / 1e9:.2g} GB, most of which is never used; {MORE_MEMORY}"
+        )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 from pxr import Gf, Usd, UsdGeom, Vt
 
 from mpm_nodes.data import LevelSet
-from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
+from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 from usd_io.volumes import write_volumes
 
 HERE = Path(__file__).parent
@@ -225,4 +225,4 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "mpm_nodes" / "samples")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

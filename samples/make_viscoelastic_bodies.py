@@ -141,4 +141,4 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "mpm_nodes" / "samples")
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)

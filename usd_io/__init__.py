@@ -8,14 +8,26 @@ estimate        bytes before a run       check    what validators miss in a fini
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 
 from mpm_nodes.data import InputError
 
-__all__ = ["require_usd"]
+__all__ = ["require_usd", "usd_reason"]
 
 
 def require_usd() -> None:
     """Raise `InputError` with the cure when the USD libraries are not installed."""
     if importlib.util.find_spec("pxr") is None:
         raise InputError(f'USD: no module pxr in {sys.executable}; USD files need it: pip install "mpm-nodes[usd]"')
+
+
+def usd_reason(error: Exception) -> str:
+    """Return what OpenUSD says of a failure in one line, without the places in its sources that it names."""
+    try:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    except UnicodeDecodeError:  # the text quotes the file
+        return "it holds text that is not UTF-8"
+    if not lines:
+        return "not a USD file"
+    return re.sub(r"^Error in '[^']*' at line \d+ in file \S+ : '(.*)'$", r"\1", lines[-1])

@@ -11,6 +11,7 @@ import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
+from usd_io.speeds import check_velocities
 from usd_io.stage import open_stage
 from usd_io.vdb_file import grid_table, verify_digest
 
@@ -25,7 +26,8 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     """Return every problem of a cache as one line each, none when it is sound.
 
     Looks for: missing or damaged files, frames without samples, sub-frame samples, array lengths, NaN, indices out of
-    range, wrong extents, fields that are not in their .vdb, .vdb names that Blender cannot count up.
+    range, wrong extents, fields that are not in their .vdb, .vdb names that Blender cannot count up, velocities that are
+    not those of the positions.
 
     Args:
         path: Root stage.
@@ -47,7 +49,8 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
         for prim in prims:
             check = _check_field if prim.IsA(UsdVol.OpenVDBAsset) else _check_geometry
             problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in check(prim, frame)]
-    return problems
+    rate = stage.GetTimeCodesPerSecond()
+    return problems + [problem for prim in prims for problem in check_velocities(prim, first, last, rate)]
 
 
 def _check_metadata(stage: Usd.Stage) -> Iterator[str]:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import InputError
+from mpm_nodes.regular_files import check_regular
+from usd_io import usd_reason
 from usd_io.units import stage_to_si
 
 Placement = Callable[[float], list[np.ndarray]]
@@ -64,20 +66,20 @@ class StageMeshes:
         from pxr import Tf, Usd
 
         path = Path(path)
-        if not path.is_file():
-            raise InputError(f"{path}: no such file; give the path of a USD file")
+        check_regular(path, "give the path of a USD file")
         try:
             self.stage = Usd.Stage.Open(str(path))
         except Tf.ErrorException as error:
-            detail = str(error).strip().splitlines()[-1].strip() if str(error).strip() else "not a USD file"
-            raise InputError(f"{path}: cannot be opened as USD ({detail}); export it again") from None
+            raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from None
         root = self._root(path, prim)
         self.name = f"{path.name}:{root.GetPath()}"
         self.to_si = stage_to_si(self.stage)
         self.sources = tuple(self._sources(root))
         if not self.sources:
-            raise InputError(f"{self.name}: there is no mesh at or below this prim; give a prim that holds one "
-                             f"({_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])})")
+            raise InputError(
+                f"{self.name}: there is no mesh at or below this prim; give a prim that holds one "
+                f"({_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])})"
+            )
 
     def _root(self, path: Path, prim: str) -> Any:
         from pxr import Sdf
@@ -91,8 +93,10 @@ class StageMeshes:
         same = [p for p in self.stage.Traverse() if p.GetName() == prim]
         if len(same) != 1:
             what = "is not in this stage" if not same else f"is the name of {len(same)} prims"
-            raise InputError(f"{path}: prim '{prim}' {what}; meshes there: "
-                             f"{_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])}")
+            raise InputError(
+                f"{path}: prim '{prim}' {what}; meshes there: "
+                f"{_some([str(p.GetPath()) for p in self._meshes(self.stage.GetPseudoRoot())])}"
+            )
         return same[0]
 
     def _meshes(self, root: Any) -> list[Any]:
@@ -111,7 +115,7 @@ class StageMeshes:
                 walk.PruneChildren()
             elif prim.IsA(UsdGeom.Mesh) and _counts(prim):
                 mesh = UsdGeom.Mesh(prim)
-                found.append(_Source(mesh, lambda code, mesh=mesh: [_local_to_world(mesh, code)], False))
+                found.append(_Source(mesh, _own_placement(mesh), False))
         return found
 
     def _instances(self, instancer: Any) -> list[_Source]:
@@ -139,9 +143,9 @@ class StageMeshes:
                 counts.append(here)
                 indices.append((_reversed(here, there) if turned else there) + base)
                 base += points
-        joined = [np.concatenate([*part, np.zeros(0)]).astype(np.int32) for part in (counts, indices)]
-        digest = hashlib.sha256(b"".join(part.tobytes() for part in joined) + str(base).encode()).hexdigest()
-        return Topology(*joined, digest)
+        faces, corners = (np.concatenate([*part, np.zeros(0)]).astype(np.int32) for part in (counts, indices))
+        digest = hashlib.sha256(faces.tobytes() + corners.tobytes() + str(base).encode()).hexdigest()
+        return Topology(faces, corners, digest)
 
     def _polygons(self, mesh: Any, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices of one mesh, without its hole faces."""
@@ -176,10 +180,18 @@ class StageMeshes:
     # ---------------------------------------------------------------- motion
     def deforms(self) -> bool:
         """Whether points or topology are animated, or anything is instanced by points (its count may change)."""
-        attributes = [attribute for source in self.sources for attribute in (
-            source.mesh.GetPointsAttr(), source.mesh.GetFaceVertexCountsAttr(), source.mesh.GetFaceVertexIndicesAttr())]
+        attributes = [
+            attribute
+            for source in self.sources
+            for attribute in (
+                source.mesh.GetPointsAttr(),
+                source.mesh.GetFaceVertexCountsAttr(),
+                source.mesh.GetFaceVertexIndicesAttr(),
+            )
+        ]
         return any(attribute.ValueMightBeTimeVarying() for attribute in attributes) or any(
-            source.instanced for source in self.sources)
+            source.instanced for source in self.sources
+        )
 
     def rigid_motion(self, reference: float, codes: Sequence[float]) -> list[np.ndarray] | None:
         """Return the rigid motions (4, 4) [m] that carry the points at code `reference` to each code, or None.
@@ -192,8 +204,9 @@ class StageMeshes:
         motions = []
         rest = [np.linalg.inv(source.placement(reference)[0]) for source in self.sources]
         for code in codes:
-            moved = [self.to_si @ source.placement(code)[0] @ inverse @ back
-                     for source, inverse in zip(self.sources, rest, strict=True)]
+            moved = [
+                self.to_si @ source.placement(code)[0] @ inverse @ back for source, inverse in zip(self.sources, rest, strict=True)
+            ]
             first = moved[0]
             size = 1.0 + float(np.abs(first[:3, 3]).max())
             same = all(np.allclose(other, first, rtol=0.0, atol=1e-7 * size) for other in moved)
@@ -236,6 +249,10 @@ def _left_handed(mesh: Any, code: float) -> bool:
     return mesh.GetOrientationAttr().Get(code) == UsdGeom.Tokens.leftHanded
 
 
+def _own_placement(mesh: Any) -> Callable[[float], list[np.ndarray]]:
+    return lambda code: [_local_to_world(mesh, code)]
+
+
 def _local_to_world(mesh: Any, code: float) -> np.ndarray:
     """Return the matrix (4, 4), for column vectors, from a prim's space to the stage's."""
     return np.array(mesh.ComputeLocalToWorldTransform(code)).T
@@ -248,7 +265,8 @@ def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) 
     def placement(code: float) -> list[np.ndarray]:
         which = np.array(instancer.GetProtoIndicesAttr().Get(code) or (), np.int64)
         moves = instancer.ComputeInstanceTransformsAtTime(
-            code, code, UsdGeom.PointInstancer.IncludeProtoXform, UsdGeom.PointInstancer.IgnoreMask)
+            code, code, UsdGeom.PointInstancer.IncludeProtoXform, UsdGeom.PointInstancer.IgnoreMask
+        )
         world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
         top = UsdGeom.Xformable(prototype)
         above = np.array(top.ComputeLocalToWorldTransform(code)).T if top else np.eye(4)

@@ -38,8 +38,10 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> Vt.Vec3fArr
     set_sample(prim, "faceVertexIndices", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(indices), frame)
     extent = extent_of(points)
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, frame)
-    vectors = (("normals", Sdf.ValueTypeNames.Normal3fArray, mesh.normals, "vertex"),
-               ("velocities", Sdf.ValueTypeNames.Vector3fArray, mesh.velocities, ""))
+    vectors = (
+        ("normals", Sdf.ValueTypeNames.Normal3fArray, mesh.normals, "vertex"),
+        ("velocities", Sdf.ValueTypeNames.Vector3fArray, mesh.velocities, ""),
+    )
     for name, usd_type, values, interpolation in vectors:
         if values is not None:
             values = _one_a_point(path, name, np.asarray(values, np.float32), points)
@@ -53,17 +55,23 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> Vt.Vec3fArr
 
 def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> None:
     if counts.sum() != len(indices) or (counts < 3).any():
-        raise OutputError(f"{path}: face counts add up to {counts.sum()} for {len(indices)} indices, least count "
-                          f"{counts.min(initial=3)}; every face needs three or more points: find the node that made it")
+        raise OutputError(
+            f"{path}: face counts add up to {counts.sum()} for {len(indices)} indices, least count "
+            f"{counts.min(initial=3)}; every face needs three or more points: find the node that made it"
+        )
     if len(indices) and not (indices.min() >= 0 and indices.max() < len(points)):
-        raise OutputError(f"{path}: point indices from {indices.min()} to {indices.max()} for {len(points)} points; "
-                          "find the node that made the mesh")
+        raise OutputError(
+            f"{path}: point indices from {indices.min()} to {indices.max()} for {len(points)} points; "
+            "find the node that made the mesh"
+        )
     if not np.isfinite(points).all():
         raise OutputError(f"{path}: points hold NaN or infinite values; find the node that made the mesh")
 
 
 def _one_a_point(path: str, name: str, values: np.ndarray, points: np.ndarray) -> np.ndarray:
     if len(values) != len(points) or (values.dtype.kind == "f" and not np.isfinite(values).all()):
-        raise OutputError(f"{path}: {name} has {len(values)} values for {len(points)} points, or some that are not "
-                          "finite; find the node that made the mesh")
+        raise OutputError(
+            f"{path}: {name} has {len(values)} values for {len(points)} points, or some that are not "
+            "finite; find the node that made the mesh"
+        )
     return np.ascontiguousarray(values)

@@ -59,6 +59,8 @@ def openvdb_in_bpy() -> Path | None:
 
 def _load(extension: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location("openvdb", extension)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{extension} is no extension module")
     module = importlib.util.module_from_spec(spec)
     sys.modules["openvdb"] = module  # its types name this module, and it is released in order at exit
     try:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
-from mpm_nodes.data import ATTRIBUTES, InputError, Material, OutputError, Particles
+from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, OutputError, Particles
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
 
@@ -68,15 +68,14 @@ def add_points(
     set_sample(prim, "mpm:time", Sdf.ValueTypeNames.Double, float(particles.time), frame, custom=True)
     for name in dict.fromkeys(names):
         if name != "position" and name in particles:
-            _add_column(prim, name, particles[name], frame)
+            _add_column(prim, name, particles[name], frame, particles.field(name))
     if particles.materials:
-        facts = [{"law": m.law, "params": dict(m.params), "density": m.density, "label": m.label}
-                 for m in particles.materials]
+        facts = [{"law": m.law, "params": dict(m.params), "density": m.density, "label": m.label} for m in particles.materials]
         prim.customData = {"mpm_materials": json.dumps(facts, sort_keys=True)}
     return extent_of(position, own_widths)
 
 
-def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int) -> None:
+def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, known: Field | None) -> None:
     if name == "velocity":
         velocity = np.asarray(column, np.float32)
         _finite(str(prim.path), name, velocity)
@@ -86,19 +85,18 @@ def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int) -
         if len(ids) and not (ids.min() >= 0 and ids.max() < 2**31):
             raise OutputError(f"{prim.path}: ids from {ids.min()} to {ids.max()}; readers keep 32 bits: number from 0")
         set_sample(prim, "ids", Sdf.ValueTypeNames.Int64Array, Vt.Int64Array.FromNumpy(ids), frame)
-        set_sample(prim, "primvars:id", Sdf.ValueTypeNames.IntArray,
-                   Vt.IntArray.FromNumpy(ids.astype(np.int32)), frame, "vertex")
+        set_sample(prim, "primvars:id", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(ids.astype(np.int32)), frame, "vertex")
     else:
-        add_primvars(prim, name, column, frame)
+        add_primvars(prim, name, column, frame, known)
 
 
-def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int) -> None:
+def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, known: Field | None = None) -> None:
     """Store a column under its USD name: one primvar, several triples (`F_0`, `F_1`, ...), or a plain attribute.
 
     Raises:
         OutputError: A shape or type that has no place.
     """
-    known = ATTRIBUTES.get(name)
+    known = known or ATTRIBUTES.get(name)
     usd_name = Tf.MakeValidIdentifier(known.usd.removeprefix("primvars:") if known else name)
     column = np.asarray(column)
     if (known and known.kind == "real") or column.dtype == np.float16:
@@ -120,8 +118,10 @@ def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int) -> 
     kind = kind or ("i" if array.dtype.kind in "iu" and array.dtype.itemsize <= 4 else "?")
     key = (kind, array.shape[1:])
     if key not in PRIMVAR_TYPES and key not in PLAIN_TYPES:
-        raise OutputError(f"{prim.path}: column {name!r} of {array.dtype}, shape {array.shape[1:]}, has no place; "
-                          "leave it out of `attributes`, or store numbers, 2- or 3-vectors or 3x3 matrices")
+        raise OutputError(
+            f"{prim.path}: column {name!r} of {array.dtype}, shape {array.shape[1:]}, has no place; "
+            "leave it out of `attributes`, or store numbers, 2- or 3-vectors or 3x3 matrices"
+        )
     primvar = key in PRIMVAR_TYPES
     usd_type, vt_type, dtype = (PRIMVAR_TYPES if primvar else PLAIN_TYPES)[key]
     if name in COLOURS and key == ("f", (3,)):
@@ -168,8 +168,10 @@ def _finite(path: str, name: str, values: np.ndarray) -> None:
     if np.isfinite(values).all():
         return
     bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
-    raise OutputError(f"{path}: {name} of particle {bad[0]} is {values[bad[0]].tolist()} ({len(bad)} of them); "
-                      "the solve diverged: take a smaller time step")
+    raise OutputError(
+        f"{path}: {name} of particle {bad[0]} is {values[bad[0]].tolist()} ({len(bad)} of them); "
+        "the solve diverged: take a smaller time step"
+    )
 
 
 # ---------------------------------------------------------------- reading
@@ -264,8 +266,10 @@ def _per_particle(prim: Any, attribute: Any, column: np.ndarray, count: int, fra
     if len(column) == 1 and count != 1:
         column = np.repeat(column, count, axis=0)
     if len(column) != count:
-        raise InputError(f"{prim.GetPath()}: {attribute.GetName()} has {len(column)} values for {count} points at "
-                         f"frame {frame:g}; export it with one value a point")
+        raise InputError(
+            f"{prim.GetPath()}: {attribute.GetName()} has {len(column)} values for {count} points at "
+            f"frame {frame:g}; export it with one value a point"
+        )
     return column
 
 
@@ -275,8 +279,9 @@ def _to_table_types(prim: Any, columns: dict[str, np.ndarray]) -> None:
         if known is None:
             continue
         if column[:1].size != known.rows * len(column[:1]):
-            raise InputError(f"{prim.GetPath()}: {known.usd} has shape {column.shape[1:]} a point; {name} needs "
-                             f"{known.shape}: export it so")
+            raise InputError(
+                f"{prim.GetPath()}: {known.usd} has shape {column.shape[1:]} a point; {name} needs {known.shape}: export it so"
+            )
         column = column.reshape(len(column), *known.shape)
         if known.kind != "real":
             column = column.astype(known.kind)
@@ -284,8 +289,10 @@ def _to_table_types(prim: Any, columns: dict[str, np.ndarray]) -> None:
             column = column.astype(np.float32)
         bad = np.flatnonzero(~np.isfinite(column.reshape(len(column), -1)).all(axis=1))
         if len(bad):
-            raise InputError(f"{prim.GetPath()}: {known.usd} of point {bad[0]} is not finite ({len(bad)} such points); "
-                             "remove them before the export")
+            raise InputError(
+                f"{prim.GetPath()}: {known.usd} of point {bad[0]} is not finite ({len(bad)} such points); "
+                "remove them before the export"
+            )
         columns[name] = column
 
 

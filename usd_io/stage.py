@@ -11,24 +11,32 @@ memory, so that the caller decides where and when a file appears.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
+from usd_io import usd_reason
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, set_sample
 from usd_io.units import stage_to_si
 
 __all__ = [
-    "CacheNames", "frame_layer", "open_stage", "read_points", "root_layers", "root_so_far", "world_matrix",
+    "CacheNames",
+    "frame_layer",
+    "open_stage",
+    "read_points",
+    "root_layers",
+    "root_so_far",
+    "world_matrix",
 ]
 
 PROVENANCE = "mpm_nodes"
@@ -47,8 +55,7 @@ class CacheNames:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.name):
-            raise OutputError(f"cache name {self.name!r}: it names a USD prim; use letters, digits, _, beginning with "
-                              "a letter")
+            raise OutputError(f"cache name {self.name!r}: it names a USD prim; use letters, digits, _, beginning with a letter")
 
     @property
     def stage(self) -> str:
@@ -70,17 +77,31 @@ class CacheNames:
 
 
 # ---------------------------------------------------------------- one frame
+class FrameContent(NamedTuple):
+    """What a frame of a cache shows.
+
+    Attributes:
+        particles: Written as Points `particles`.
+        mesh: Written as Mesh `mesh`.
+        volumes: Fields of Volume `volume`, to be found in `CacheNames.volumes(number)`.
+        colliders: Their meshes, as Mesh `collider_NAME`.
+        attributes: Columns of the particles to write besides the position.
+        width_scale: Drawn diameter over the diameter of a particle's own volume.
+    """
+
+    particles: Particles | None = None
+    mesh: Mesh | None = None
+    volumes: Sequence[LevelSet] = ()
+    colliders: Iterable[Collider] = ()
+    attributes: Iterable[str] = ()
+    width_scale: float = 1.0
+
+
 def frame_layer(
     names: CacheNames,
     number: int,
     fps: float,
-    *,
-    particles: Particles | None = None,
-    mesh: Mesh | None = None,
-    volumes: Sequence[LevelSet] = (),
-    colliders: Iterable[Collider] = (),
-    attributes: Iterable[str] = (),
-    width_scale: float = 1.0,
+    content: FrameContent,
 ) -> Sdf.Layer:
     """Return the layer of one frame in memory; export it under `names.layer(number)`.
 
@@ -88,13 +109,9 @@ def frame_layer(
         names: Names of the cache.
         number: Number of the frame, and time code of its samples.
         fps: Frames per second.
-        particles: Written as Points `particles`.
-        mesh: Written as Mesh `mesh`.
-        volumes: Fields of Volume `volume`, to be found in `names.volumes(number)`.
-        colliders: Their meshes, as Mesh `collider_NAME`.
-        attributes: Columns of the particles to write besides the position.
-        width_scale: Drawn diameter over the diameter of a particle's own volume.
+        content: What the frame shows.
     """
+    particles, mesh, volumes, colliders, attributes, width_scale = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
     _set_units(layer, names.name, fps, number, number)
     root = f"/{names.name}"
@@ -116,9 +133,7 @@ def frame_layer(
     return layer
 
 
-def _add_volume(
-    layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]
-) -> Any:
+def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]) -> Any:
     """Define a Volume with one field a grid; return its extent."""
     prim = Sdf.CreatePrimInLayer(layer, path)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Volume"
@@ -201,14 +216,15 @@ def root_so_far(
 ) -> Sdf.Layer | None:
     """Return the root stage as it was written with frame `last`, None when that is before the first frame.
 
-    Usually it is the one on disk. After a resume from an earlier frame that one tells of frames that are gone: then it
-    is built again from the layers of the frames that are left.
+    Usually it is the one on disk. Where that one is missing or damaged, or tells of frames that are gone (after a resume from an
+    earlier frame), it is built again from the layers of the frames.
     """
     if last < first:
         return None
-    root = _read_layer(folder / names.stage)
-    if root.endTimeCode == last:
-        return root
+    with contextlib.suppress(InputError):
+        root = _read_layer(folder / names.stage)
+        if root.endTimeCode == last:
+            return root
     root = None
     for number in range(first, last + 1):
         frame = _read_layer(folder / names.layer(number))
@@ -299,7 +315,9 @@ def _store_bounds(layer: Sdf.Layer, boxes: Sequence[Any]) -> None:
     if corners:
         low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
         layer.customLayerData = {
-            **layer.customLayerData, BOUNDS_LOW: Gf.Vec3d(*low.tolist()), BOUNDS_HIGH: Gf.Vec3d(*high.tolist()),
+            **layer.customLayerData,
+            BOUNDS_LOW: Gf.Vec3d(*low.tolist()),
+            BOUNDS_HIGH: Gf.Vec3d(*high.tolist()),
         }
 
 
@@ -324,8 +342,7 @@ def open_stage(path: str | Path) -> Usd.Stage:
             known.Reload()
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        reason = str(error).strip().splitlines()[-1].strip()
-        raise InputError(f"{path}: cannot be opened as USD ({reason}); export it again") from error
+        raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
 
 
 def world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
@@ -370,5 +387,6 @@ def _check_samples(path: str | Path, prim: Usd.Prim, frame: int) -> None:
     if gaps:
         raise InputError(f"{where}: has no sample at frame {gaps[0]}; export all from {times[0]:g} to {times[-1]:g}")
     if frame not in times:
-        raise InputError(f"{where}: has no sample at frame {frame}, only {times[0]:g} to {times[-1]:g}; set "
-                         "frame_offset so that the frames meet")
+        raise InputError(
+            f"{where}: has no sample at frame {frame}, only {times[0]:g} to {times[-1]:g}; set frame_offset so that the frames meet"
+        )

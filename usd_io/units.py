@@ -1,4 +1,4 @@
-"""Units and axes of USD stages: the one place where scene coordinates become SI, Y up, and frames become time codes."""
+"""Units and axes of USD stages: the one place where scene coordinates become SI, Y up."""
 
 from __future__ import annotations
 
@@ -19,9 +19,3 @@ def stage_to_si(stage: Any) -> np.ndarray:
     scale = float(UsdGeom.GetStageMetersPerUnit(stage))
     metres = np.diag([scale, scale, scale, 1.0])
     return Z_UP_TO_Y_UP @ metres if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z else metres
-
-
-def time_code(stage: Any, frame: float, fps: float) -> float:
-    """Return the time code of a frame number: the same instant, however many codes a second the stage counts."""
-    codes = float(stage.GetTimeCodesPerSecond())
-    return frame * codes / fps

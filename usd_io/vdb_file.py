@@ -10,12 +10,14 @@ Layout (OpenVDB io/Archive.cc, file versions 220 and later), little-endian:
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from mpm_nodes.data import InputError
+from mpm_nodes.regular_files import open_regular
 
 __all__ = ["GridEntry", "grid_table", "has_own_digest", "stamp_digest", "verify_digest"]
 
@@ -77,9 +79,8 @@ def grid_table(path: str | Path) -> tuple[GridEntry, ...]:
     """
     path = Path(path)
     try:
-        size = path.stat().st_size
-        with path.open("rb") as stream:
-            return _grid_table(_Cursor(stream, path, size))
+        with open_regular(path) as stream:
+            return _grid_table(_Cursor(stream, path, os.fstat(stream.fileno()).st_size))
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{path}: cannot be read: {reason}; check the path and its permissions") from error
@@ -93,8 +94,9 @@ def _grid_table(cursor: _Cursor) -> tuple[GridEntry, ...]:
         raise damaged(path, "does not begin with OpenVDB's magic number")
     version = cursor.number("I")
     if not OLDEST_VERSION <= version < 1000:
-        raise InputError(f"{path}: OpenVDB file version {version}; {OLDEST_VERSION} and later are read: save it again "
-                         "with a current program")
+        raise InputError(
+            f"{path}: OpenVDB file version {version}; {OLDEST_VERSION} and later are read: save it again with a current program"
+        )
     cursor.take(8)
     if cursor.number("B") != 1:
         raise InputError(f"{path}: an OpenVDB stream without a table of grids; save it as a file")
@@ -150,7 +152,7 @@ def verify_digest(path: str | Path) -> None:
 
 
 def _stored_uuid(path: Path) -> str:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(UUID_START)
         return stream.read(UUID_END - UUID_START).decode("ascii", "replace")
 

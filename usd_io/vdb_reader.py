@@ -9,19 +9,18 @@ import json
 import math
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mpm_nodes import children
 from mpm_nodes.data import InputError, LevelSet
 from usd_io.openvdb_module import find_openvdb
 from usd_io.vdb_file import damaged, grid_table, verify_digest
-from usd_io.volumes import VolumeInfo, index_to_world, level_set_from_grid
+from usd_io.vdb_grids import VolumeInfo, index_to_world, level_set_from_grid
 
 READABLE = ("float", "double", "vec3s", "vec3d")
-_START_CHILD = "import sys; sys.path[:0] = {roots!r}; from usd_io.vdb_reader import child; child(sys.argv[1])"
 
 
 # ---------------------------------------------------------------- parent
@@ -33,37 +32,44 @@ def read_in_child(path: Path, names: list[str] | None, timeout: float, largest: 
     if missing:
         raise InputError(f"{path}: no grid named {missing[0]!r}; it holds {', '.join(sorted(map(repr, held)))}")
     find_openvdb()  # a missing library is told here, not as a failure of the child
-    roots = [str(Path(__file__).resolve().parents[1]), *(p for p in sys.path if p)]
     request = json.dumps({"path": str(path.resolve()), "names": names, "largest": largest})
     try:
-        done = subprocess.run(
-            [sys.executable, "-c", _START_CHILD.format(roots=roots), request],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False,
-        )
+        done = children.run("usd_io.vdb_reader:child", [request], capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired as error:
-        raise InputError(f"{path}: not read after {timeout:g} s; the file is damaged or too large: copy it again from "
-                         "its source, or allow more time") from error
+        raise InputError(
+            f"{path}: not read after {timeout:g} s; the file is damaged or too large: copy it again from "
+            "its source, or allow more time"
+        ) from error
     return _answer(path, done)
+
+
+def _failed(path: Path, how: str, done: subprocess.CompletedProcess[bytes]) -> InputError:
+    """Return the error for a child that ended without an answer: it may be the file, or what the child was allowed."""
+    return InputError(
+        f"{path}: {how}: the process that reads it ended with {children.last_words(done.stderr, done.returncode)}; "
+        "the file may be damaged, or the memory too little (ulimit -v, a container's limit): copy it again, or allow more"
+    )
 
 
 def _answer(path: Path, done: subprocess.CompletedProcess[bytes]) -> dict[str, VolumeInfo]:
     line, _, rest = done.stdout.partition(b"\n") if done.stdout[:1] == b"{" else (b"", b"", b"")
     if not line:
-        raise damaged(path, f"made the OpenVDB library fail (exit status {done.returncode})")
+        raise _failed(path, "could not be read", done)
     head = json.loads(line)
     if "error" in head:
         raise InputError(head["error"])
     if len(rest) != head["bytes"]:
-        raise damaged(path, f"made the OpenVDB library stop half way (exit status {done.returncode})")
+        raise _failed(path, "was read only half way", done)
     volumes, at = {}, 0
     for grid in head["grids"]:
-        arrays = []
+        arrays: list[np.ndarray] = []
         for dtype, shape in (("int32", grid.pop("origins")), ("float32", grid.pop("values"))):
             count = math.prod(shape)
             arrays.append(np.frombuffer(rest, dtype, count, at).reshape(shape))
             at += 4 * count
         info = grid.pop("info")
-        volume = LevelSet(*arrays, **{**grid, "origin": tuple(grid["origin"])})
+        origins, values = arrays
+        volume = LevelSet(origins, values, **{**grid, "origin": tuple(grid["origin"])})
         volumes[volume.name] = VolumeInfo(volume, np.array(info.pop("transform")), **info)
     return volumes
 
@@ -85,7 +91,7 @@ def child(request: str) -> None:
         head, arrays = {"error": str(damaged(Path(ask["path"]), f"is refused by OpenVDB ({error})"))}, []
     answer.write(json.dumps(head).encode() + b"\n")
     for array in arrays:
-        answer.write(memoryview(array).cast("B") if array.size else b"")
+        answer.write(memoryview(array.data).cast("B") if array.size else b"")
     answer.flush()
     os._exit(0)
 
@@ -96,8 +102,10 @@ def _limit_memory() -> None:
         import resource
     except ImportError:  # not on Windows
         return
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    resource.setrlimit(resource.RLIMIT_AS, (int(total * 0.8), resource.RLIM_INFINITY))
+    cap = int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or soft > cap:  # never above what was set for us
+        resource.setrlimit(resource.RLIMIT_AS, (cap, hard))
 
 
 def _read(path: str, names: list[str] | None, largest: int) -> tuple[dict[str, Any], list[np.ndarray]]:
@@ -109,8 +117,10 @@ def _read(path: str, names: list[str] | None, largest: int) -> tuple[dict[str, A
     described, arrays = [], []
     for name in wanted:
         if held[name].valueTypeName not in READABLE:
-            raise InputError(f"{path}: grid {name!r} holds {held[name].valueTypeName} values; float and 3-vector grids "
-                             f"are read, give one of {_types(held)}")
+            raise InputError(
+                f"{path}: grid {name!r} holds {held[name].valueTypeName} values; float and 3-vector grids "
+                f"are read, give one of {_types(held)}"
+            )
         if not held[name].transform.isLinear:
             raise InputError(f"{path}: grid {name!r} has a perspective transform; resample it to a linear one")
         grid = vdb.read(path, name)
@@ -118,12 +128,23 @@ def _read(path: str, names: list[str] | None, largest: int) -> tuple[dict[str, A
         matrix = index_to_world(grid)
         _check_values(path, volume, matrix)
         unknown = volume.kind == "fog" and str(grid.gridClass) != "fog volume"
-        described.append({
-            "origins": volume.origins.shape, "values": volume.values.shape, "voxel_size": volume.voxel_size,
-            "origin": volume.origin, "background": volume.background, "kind": volume.kind, "name": name,
-            "info": {"transform": matrix.tolist(), "uniform": _is_uniform(matrix), "value_type": grid.valueTypeName,
-                     "kind": "unknown" if unknown else volume.kind},
-        })
+        described.append(
+            {
+                "origins": volume.origins.shape,
+                "values": volume.values.shape,
+                "voxel_size": volume.voxel_size,
+                "origin": volume.origin,
+                "background": volume.background,
+                "kind": volume.kind,
+                "name": name,
+                "info": {
+                    "transform": matrix.tolist(),
+                    "uniform": _is_uniform(matrix),
+                    "value_type": grid.valueTypeName,
+                    "kind": "unknown" if unknown else volume.kind,
+                },
+            }
+        )
         arrays += [volume.origins, volume.values]
     return {"grids": described, "bytes": sum(array.nbytes for array in arrays)}, arrays
 
@@ -151,5 +172,7 @@ def _check_values(path: str, volume: LevelSet, matrix: np.ndarray) -> None:
     limit = 2.0 * float(np.linalg.norm(corners[1] - corners[0])) + abs(volume.background)
     worst = float(np.abs(volume.values).max())
     if worst > limit:
-        raise InputError(f"{path}: level set {volume.name!r} holds the distance {worst:g} m, {limit:g} m fit its box; "
-                         "the file is damaged, or the grid is no level set: write it again")
+        raise InputError(
+            f"{path}: level set {volume.name!r} holds the distance {worst:g} m, {limit:g} m fit its box; "
+            "the file is damaged, or the grid is no level set: write it again"
+        )

@@ -17,8 +17,12 @@ def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Runni
     law = {"youngs_modulus": scene.YOUNGS_MODULUS, "poisson_ratio": scene.POISSON_RATIO}
     columns = {"position": position.astype(np.float64), "velocity": velocity}
     solver = SubstepSolver(
-        Particles(columns, (Material("neo_hookean", law, scene.DENSITY),), scene.SPACING), {"preset": "explicit_apic"},
-        cell_size=scene.CELL, gravity=(0.0, scene.GRAVITY, 0.0), origin=(0.0, 0.0, 0.0))
+        Particles(columns, (Material("neo_hookean", law, scene.DENSITY),), scene.SPACING),
+        {"preset": "explicit_apic"},
+        cell_size=scene.CELL,
+        gravity=(0.0, scene.GRAVITY, 0.0),
+        origin=(0.0, 0.0, 0.0),
+    )
 
     def state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         held = solver.snapshot(("velocity", "deformation"))

@@ -19,9 +19,16 @@ CUBE_SIZE = 2.0
 def surface(position, velocity, spacing):
     """Wrap the points."""
     made, _ = pysplashsurf.reconstruction_pipeline(
-        np.ascontiguousarray(position, np.float32), attributes_to_interpolate={"velocity": velocity},
-        particle_radius=RADIUS * spacing, smoothing_length=SMOOTHING_LENGTH, cube_size=CUBE_SIZE,
-        iso_surface_threshold=0.6, mesh_smoothing_iters=3, mesh_smoothing_weights=False, compute_normals=True)
+        np.ascontiguousarray(position, np.float32),
+        attributes_to_interpolate={"velocity": velocity},
+        particle_radius=RADIUS * spacing,
+        smoothing_length=SMOOTHING_LENGTH,
+        cube_size=CUBE_SIZE,
+        iso_surface_threshold=0.6,
+        mesh_smoothing_iters=3,
+        mesh_smoothing_weights=False,
+        compute_normals=True,
+    )
     return lambda: (np.asarray(made.mesh.vertices), np.asarray(made.mesh.triangles))
 
 

@@ -16,8 +16,14 @@ DT = scene.TIME_STEP
 
 def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Running:
     """Allocate, compile and fill."""
-    ti.init(arch=ti.cpu, cpu_max_num_threads=threads, default_fp=ti.f32, log_level=ti.WARN, offline_cache=True,
-            offline_cache_file_path=str(cache))
+    ti.init(
+        arch=ti.cpu,
+        cpu_max_num_threads=threads,
+        default_fp=ti.f32,
+        log_level=ti.WARN,
+        offline_cache=True,
+        offline_cache_file_path=str(cache),
+    )
     vector, matrix = ti.types.vector(3, ti.f32), ti.types.matrix(3, 3, ti.f32)
     x, v = ti.Vector.field(3, ti.f32, cube.count), ti.Vector.field(3, ti.f32, cube.count)
     C, F = ti.Matrix.field(3, 3, ti.f32, cube.count), ti.Matrix.field(3, 3, ti.f32, cube.count)

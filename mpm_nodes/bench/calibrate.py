@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels.jit import kernel
-from mpm_nodes.kernels.lane_memory import load, store
-from mpm_nodes.kernels.lane_types import WIDTH
-from mpm_nodes.kernels.lanes import fma
+from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.lanes.arithmetic import fma
+from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 
 ELEMENTS = 16 << 20
 """Of each of the triad's three arrays: 64 MB in float32, more than the caches hold."""
@@ -34,8 +34,10 @@ def calibration(threads: int) -> dict[str, float]:
         array.fill(1.0)
     lanes = np.full(APART * threads, 0.5, np.float32)
     bandwidth = 12e-9 * ELEMENTS / _median(lambda: triad(a, b, c, np.float32(0.5)))
-    rates = [2e-9 * WIDTH * chains * ROUNDS * threads / _median(functools.partial(multiply_add, lanes, threads, ROUNDS))
-             for chains, multiply_add in ((6, few), (12, many))]
+    rates = [
+        2e-9 * WIDTH * chains * ROUNDS * threads / _median(functools.partial(multiply_add, lanes, threads, ROUNDS))
+        for chains, multiply_add in ((6, few), (12, many))
+    ]
     return {"triad_gigabytes_per_second": bandwidth, "fma_gigaflops": max(rates)}
 
 

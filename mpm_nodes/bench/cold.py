@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 
+from mpm_nodes import children
 from mpm_nodes.bench.rows import Row
+from mpm_nodes.bench.threads import set_threads
 from mpm_nodes.data import MpmNodesError
 
 PARTICLES = 1000
@@ -28,21 +28,23 @@ def compile_seconds(row: Row) -> float:
     """
     few = dataclasses.asdict(dataclasses.replace(row, particles=PARTICLES))
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-m", "mpm_nodes.bench.cold", json.dumps(few)], capture_output=True, text=True,
-                              env={**os.environ, "MPM_NODES_CACHE": folder}, check=False)
+        environment = {**os.environ, "MPM_NODES_CACHE": folder}
+        done = children.run("mpm_nodes.bench.cold:main", [json.dumps(few)], capture_output=True, text=True, env=environment)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise MpmNodesError(f"bench: --cold: the process that compiles {row.scene} of {row.law} ended with "
-                            f"{done.returncode}: {last}; run without --cold")
+        raise MpmNodesError(
+            f"bench: --cold: the process that compiles {row.scene} of {row.law} ended with "
+            f"{done.returncode}: {last}; run without --cold"
+        )
     return float(done.stdout)
 
 
 def main(argument: str) -> None:
     """Compile one row, given as JSON, and print the seconds that it took."""
-    from mpm_nodes.bench import measure, scenes
+    from mpm_nodes.bench import scenes
 
     row = Row(**json.loads(argument))
-    measure.set_threads(row.threads)
+    set_threads(row.threads)
     start = scenes.untouched(row.scene, row.law, row.particles)
     begin = time.perf_counter()
     solver = scenes.solver(start, row)
@@ -51,7 +53,3 @@ def main(argument: str) -> None:
     begin = time.perf_counter()
     solver.step()
     print(first - (time.perf_counter() - begin))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

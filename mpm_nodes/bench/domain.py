@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.bench.measure import available_threads, beside_bytes, set_threads
+from mpm_nodes.bench.measure import beside_bytes
 from mpm_nodes.bench.rows import Row
 from mpm_nodes.bench.scenes import Scene, lattice, matter, solver
 from mpm_nodes.bench.table import write
+from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.data import Particles, WallRule, Walls
-from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
 
 if TYPE_CHECKING:
@@ -28,12 +29,20 @@ SIZE_IN_RADII = 6.0
 
 def main(args: argparse.Namespace) -> int:
     """Measure and print; 1 when the larger domain costs more."""
-    row = Row(law="liquid", kernel=(args.kernel or ["quadratic"])[0], transfer=(args.transfer or ["apic"])[0],
-              particles=(args.particles or [100_000])[0], threads=(args.threads or [min(2, available_threads())])[0],
-              precision=args.precision, fuse=not args.no_fuse)
+    row = Row(
+        law="liquid",
+        kernel=(args.kernel or ["quadratic"])[0],
+        transfer=(args.transfer or ["apic"])[0],
+        particles=(args.particles or [100_000])[0],
+        threads=(args.threads or [min(2, available_threads())])[0],
+        precision=args.precision,
+        fuse=not args.no_fuse,
+    )
     figures = compare(row)
-    print(f"a drop of {row.particles:,} particles, domains of {figures['size'][0]:.2f} m and {figures['size'][1]:.0f} m, "
-          f"{PAIRS} interleaved pairs of {SORT_INTERVAL} substeps")
+    print(
+        f"a drop of {row.particles:,} particles, domains of {figures['size'][0]:.2f} m and {figures['size'][1]:.0f} m, "
+        f"{PAIRS} interleaved pairs of {SORT_INTERVAL} substeps"
+    )
     print(f"blocks:            {figures['blocks'][0]:>12,} {figures['blocks'][1]:>12,}")
     print(f"bytes:             {figures['bytes'][0]:>12,} {figures['bytes'][1]:>12,}")
     print(f"median time ratio: {figures['median_ratio']:12.3f}  (allowed: 1 +- {LARGEST_DIFFERENCE:g})")
@@ -44,8 +53,11 @@ def main(args: argparse.Namespace) -> int:
 
 def passed(figures: dict[str, Any]) -> bool:
     """Return whether blocks and bytes are equal and times nearly so."""
-    return (figures["blocks"][0] == figures["blocks"][1] and figures["bytes"][0] == figures["bytes"][1]
-            and abs(figures["median_ratio"] - 1.0) < LARGEST_DIFFERENCE)
+    return (
+        figures["blocks"][0] == figures["blocks"][1]
+        and figures["bytes"][0] == figures["bytes"][1]
+        and abs(figures["median_ratio"] - 1.0) < LARGEST_DIFFERENCE
+    )
 
 
 def compare(row: Row, pairs: int = PAIRS, substeps: int = SORT_INTERVAL) -> dict[str, Any]:
@@ -62,10 +74,17 @@ def compare(row: Row, pairs: int = PAIRS, substeps: int = SORT_INTERVAL) -> dict
         spent = {which: _seconds(solvers[which], substeps) for which in order}
         ratios.append(spent[1] / spent[0])
     set_threads(before)
-    return {"particles": row.particles, "threads": row.threads, "kernel": row.kernel, "transfer": row.transfer,
-            "size": [scene.walls.high[1] for scene in scenes], "blocks": [each.grid.count for each in solvers],
-            "bytes": [each.particles.nbytes + beside_bytes(each) for each in solvers],
-            "ratios": ratios, "median_ratio": statistics.median(ratios)}
+    return {
+        "particles": row.particles,
+        "threads": row.threads,
+        "kernel": row.kernel,
+        "transfer": row.transfer,
+        "size": [scene.walls.high[1] for scene in scenes],
+        "blocks": [each.grid.count for each in solvers],
+        "bytes": [each.particles.nbytes + beside_bytes(each) for each in solvers],
+        "ratios": ratios,
+        "median_ratio": statistics.median(ratios),
+    }
 
 
 def drop(count: int, times: int) -> Scene:

@@ -57,6 +57,7 @@ def results(records: Iterable[Record]) -> list[Result]:
 
 def rate(**wanted: Any) -> Callable[[Sequence[Record]], float | None]:
     """Return a figure: million particle-steps per second of the cube of a million particles that is `wanted`."""
+
     def figure(records: Sequence[Record]) -> float | None:
         found = _with(records, scene="cube", particles=MILLION, **wanted)
         return min((1e-6 * record["particle_steps_per_second"] for record in found), default=None)
@@ -66,6 +67,7 @@ def rate(**wanted: Any) -> Callable[[Sequence[Record]], float | None]:
 
 def share(small: Record, large: Record, case: Sequence[str] = CASE) -> Callable[[Sequence[Record]], float | None]:
     """Return a figure: the rate of `small` rows in percent of that of `large` ones that are the same `case` otherwise."""
+
     def figure(records: Sequence[Record]) -> float | None:
         base = {tuple(record[name] for name in case): record for record in _with(records, **large)}
         pairs = [(record, base.get(tuple(record[name] for name in case))) for record in _with(records, **small)]
@@ -82,6 +84,7 @@ def largest(name: str, scale: float) -> Callable[[Sequence[Record]], float | Non
 
 def of_step(stage: str, **wanted: Any) -> Callable[[Sequence[Record]], float | None]:
     """Return a figure: the share of a stage in the time of a substep, in percent."""
+
     def figure(records: Sequence[Record]) -> float | None:
         found = [(record["stage_seconds"], record["total_seconds"] / record["substeps"]) for record in _with(records, **wanted)]
         return max((100.0 * stages[stage] / substep for stages, substep in found if stage in stages), default=None)
@@ -105,8 +108,13 @@ GOALS = (
     Goal("dam break beside the cube of the same law", 50.0, "%", share({"scene": "dam_break", "particles": MILLION}, CUBE)),
     Goal("100 thousand particles beside a million", 70.0, "%", share({"scene": "cube", "particles": 100_000}, CUBE)),
     Goal("10 thousand particles beside a million", 40.0, "%", share({"scene": "cube", "particles": 10_000}, CUBE)),
-    Goal("avoid-a-void in a million particles of foam, every 50 substeps", 15.0, "% of a substep",
-         of_step("avoid_a_void", scene="foam", particles=MILLION), at_most=True),
+    Goal(
+        "avoid-a-void in a million particles of foam, every 50 substeps",
+        15.0,
+        "% of a substep",
+        of_step("avoid_a_void", scene="foam", particles=MILLION),
+        at_most=True,
+    ),
     Goal("memory of a particle", 320.0, "bytes", largest("bytes_per_particle", 1.0), at_most=True),
     Goal("memory beside a million particles", 450.0, "MB", largest("beside_bytes", 1e-6), at_most=True),
 )

@@ -13,8 +13,8 @@ import numpy as np
 import mpm_nodes
 from mpm_nodes.bench import calibrate, cold, scenes
 from mpm_nodes.bench.rows import Row
-from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph.events import EventStream
+from mpm_nodes.bench.threads import set_threads
+from mpm_nodes.graph.events import EventStream, Thinned
 from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
 
 INTERVALS = 2
@@ -23,28 +23,6 @@ WARM_UP = 3
 MOST_RUNS = 40
 
 Record = dict[str, Any]
-
-
-def available_threads() -> int:
-    """Return the most threads that numba was started with."""
-    import numba
-
-    return numba.config.NUMBA_NUM_THREADS
-
-
-def set_threads(threads: int) -> None:
-    """Set the number of threads of all kernels; to be done before a solver is built.
-
-    Raises:
-        MpmNodesError: There are not as many.
-    """
-    import numba
-
-    most = available_threads()
-    if threads > most:
-        raise MpmNodesError(f"bench: --threads {threads}: this machine offers {most}; give at most {most}, "
-                            "or set NUMBA_NUM_THREADS before the start")
-    numba.set_num_threads(threads)
 
 
 def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Record:
@@ -64,7 +42,7 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
     stages: dict[str, float] = {}
     first = 0.0
     for run in range(MOST_RUNS):
-        solver, events = scenes.solver(start, row), EventStream(lambda event: None)
+        solver, events = scenes.solver(start, row), EventStream(Thinned(lambda event: None))
         warm = [_substep(solver, events) for _ in range(WARM_UP)]
         first = warm[0] if run == 0 else first
         solver.stage_seconds = dict.fromkeys(solver.stage_seconds, 0.0)
@@ -75,7 +53,9 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
     total, substeps = sum(times), len(times)
     particles = solver.particles.count  # foam is resampled: not quite the number of the row
     facts = {
-        "particles": row.particles, "substeps": substeps, "total_seconds": total,
+        "particles": row.particles,
+        "substeps": substeps,
+        "total_seconds": total,
         "particle_steps_per_second": particles * substeps / total,
         "median_substep_seconds": statistics.median(times),
         "stage_seconds": {name: spent / substeps for name, spent in stages.items()},
@@ -86,15 +66,27 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
     }
     del solver  # the calibration's arrays shall not come on top
     compiling = cold.compile_seconds(row) if fresh_cache else first
-    return {"scene": row.scene, "law": row.law, "kernel": row.kernel, "transfer": row.transfer, "threads": row.threads,
-            "precision": row.precision, "fused": row.fuse, **facts, "compile_seconds": compiling, "cold": fresh_cache,
-            "calibration": calibrate.calibration(row.threads), "version": mpm_nodes.__version__, **processor()}
+    return {
+        "scene": row.scene,
+        "law": row.law,
+        "kernel": row.kernel,
+        "transfer": row.transfer,
+        "threads": row.threads,
+        "precision": row.precision,
+        "fused": row.fuse,
+        **facts,
+        "compile_seconds": compiling,
+        "cold": fresh_cache,
+        "calibration": calibrate.calibration(row.threads),
+        "version": mpm_nodes.__version__,
+        **processor(),
+    }
 
 
 def beside_bytes(solver: SubstepSolver) -> int:
     """Return the memory that a solve needs besides its particles: grid, scratch of the threads, tables of the blocks."""
-    held = {id(array): array.nbytes for array in _arrays([vars(solver.grid), vars(solver.particles)])}
-    return sum(held.values()) - solver.particles.nbytes
+    held = {id(array): array.nbytes for array in _arrays(vars(solver.particles))}
+    return solver.grid.nbytes + sum(held.values()) - solver.particles.nbytes
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
@@ -110,9 +102,7 @@ def _substep(solver: SubstepSolver, events: EventStream) -> float:
     """Run one substep with what the solve node does around it, cancel check and progress event, and return its time [s]."""
     begin = time.perf_counter()
     dt = solver.step(check_cancel=_never, keep=False)  # as a frame steps, but for its last substep
-    facts = solver.step_context.report
-    events.report("substep", dt=dt, limit=facts.get("limit"), limit_material=facts.get("limit_material"),
-                  particles=solver.particles.count)
+    events.report("substep", dt=dt, particles=solver.particles.count, **solver.step_context.report.of_substeps())
     return time.perf_counter() - begin
 
 

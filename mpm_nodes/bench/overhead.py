@@ -12,7 +12,7 @@ from mpm_nodes.bench.table import write
 from mpm_nodes.data import A, Material, Particles, Reads, Stage
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.events import EventStream, Thinned
 from mpm_nodes.graph.plan import plan_graph, plan_substeps
 from mpm_nodes.graph.registry import Registry
 
@@ -78,7 +78,7 @@ def empty_substep(plan: Any) -> Callable[[], None]:
     """Return a call that does all of a substep but the stages' work and the sorting: knobs, dispatch, progress."""
     solver = jelly(64, plan)
     solver._prepare = lambda: None  # type: ignore[method-assign]
-    events = EventStream(lambda event: None)
+    events = EventStream(Thinned(lambda event: None))
     graph = Graph()
     graph.add("solve", "sim")
     node = plan_graph(graph)["sim"]

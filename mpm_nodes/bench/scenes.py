@@ -124,8 +124,9 @@ def thrown_foam(count: int) -> Scene:
     position[:, 1] += FOAM_SPACING - position[:, 1].min()
     velocity = np.tile(np.float32([0.0, -FOAM_SPEED, 0.0]), (count, 1))
     ball = Particles({"position": position, "velocity": velocity}, (named_material("shaving_cream"),), FOAM_SPACING)
-    return Scene(ball, Walls((-1.0, 0.0, -1.0), (2.0, 2.0, 2.0), (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY,
-                                                                  *(WallRule.OPEN,) * 3)))
+    return Scene(
+        ball, Walls((-1.0, 0.0, -1.0), (2.0, 2.0, 2.0), (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY, *(WallRule.OPEN,) * 3))
+    )
 
 
 def flattened(start: Scene) -> Scene:

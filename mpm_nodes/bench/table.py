@@ -7,16 +7,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.bench import goals, rows
-from mpm_nodes.bench.measure import available_threads, measure, processor, set_threads
+from mpm_nodes.bench.measure import measure, processor
+from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.graph.transaction import writing
-from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.kernels.compile.jit import thread_count
 
 if TYPE_CHECKING:
     import argparse
 
 CANCELLED = 3
-HEADER = ("scene", "law", "kernel", "transfer", "particles", "threads", "Mp/s", "ms", "sort ms", "overhead us", "B/particle",
-          "MB beside", "compile s", "triad GB/s", "Gflop/s")
+HEADER = (
+    "scene",
+    "law",
+    "kernel",
+    "transfer",
+    "particles",
+    "threads",
+    "Mp/s",
+    "ms",
+    "sort ms",
+    "overhead us",
+    "B/particle",
+    "MB beside",
+    "compile s",
+    "triad GB/s",
+    "Gflop/s",
+)
 WIDTHS = (13, 16, 9, 8, 9, 7, 6, 8, 8, 11, 10, 9, 9, 10, 7)
 WORDS = 4
 """Columns of words, left-aligned; the others are numbers."""
@@ -29,8 +45,10 @@ def main(args: argparse.Namespace) -> int:
     for threads in {row.threads for row in chosen}:
         set_threads(threads)  # refuse before minutes are spent
     cpu = processor()
-    print(f"{cpu['cpu']}, {cpu['cpu_features']}, {chosen[0].precision}, {'fused' if chosen[0].fuse else 'not fused'}; "
-          "Mp/s = million particle-steps per second, sorts included; below each row milliseconds by stage")
+    print(
+        f"{cpu['cpu']}, {cpu['cpu_features']}, {chosen[0].precision}, {'fused' if chosen[0].fuse else 'not fused'}; "
+        "Mp/s = million particle-steps per second, sorts included; below each row milliseconds by stage"
+    )
     print(line(tuple("first s" if name == "compile s" and not args.cold else name for name in HEADER)), flush=True)
     try:
         for row in chosen:
@@ -57,19 +75,32 @@ def write(path: Path, figures: Any) -> None:
 
 def line(values: tuple[str, ...]) -> str:
     """Return the values in columns."""
-    return " ".join(value.ljust(width) if column < WORDS else value.rjust(width)
-                    for column, (value, width) in enumerate(zip(values, WIDTHS, strict=True)))
+    return " ".join(
+        value.ljust(width) if column < WORDS else value.rjust(width)
+        for column, (value, width) in enumerate(zip(values, WIDTHS, strict=True))
+    )
 
 
 def cells(record: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of a record, in the order of the header."""
     calibration, per_step = record["calibration"], record["total_seconds"] / record["substeps"]
-    return (record["scene"], record["law"].replace("neo_hookean+", "neo_hook.+"), record["kernel"], record["transfer"],
-            f"{record['particles']:,}", str(record["threads"]), f"{1e-6 * record['particle_steps_per_second']:.1f}",
-            f"{1e3 * per_step:.3f}", f"{1e3 * record['stage_seconds'].get('sort', 0.0):.3f}",
-            f"{1e6 * record['executor_overhead']:.1f}", f"{record['bytes_per_particle']:.0f}",
-            f"{1e-6 * record['beside_bytes']:.0f}", f"{record['compile_seconds']:.2f}",
-            f"{calibration['triad_gigabytes_per_second']:.0f}", f"{calibration['fma_gigaflops']:.0f}")
+    return (
+        record["scene"],
+        record["law"].replace("neo_hookean+", "neo_hook.+"),
+        record["kernel"],
+        record["transfer"],
+        f"{record['particles']:,}",
+        str(record["threads"]),
+        f"{1e-6 * record['particle_steps_per_second']:.1f}",
+        f"{1e3 * per_step:.3f}",
+        f"{1e3 * record['stage_seconds'].get('sort', 0.0):.3f}",
+        f"{1e6 * record['executor_overhead']:.1f}",
+        f"{record['bytes_per_particle']:.0f}",
+        f"{1e-6 * record['beside_bytes']:.0f}",
+        f"{record['compile_seconds']:.2f}",
+        f"{calibration['triad_gigabytes_per_second']:.0f}",
+        f"{calibration['fma_gigaflops']:.0f}",
+    )
 
 
 def stages(record: dict[str, Any]) -> str:

@@ -9,9 +9,7 @@ from pathlib import Path
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook")
-    command.add_argument(
-        "--yes", action="store_true", help="delete; without it, sizes are shown and nothing is touched"
-    )
+    command.add_argument("--yes", action="store_true", help="delete; without it, sizes are shown and nothing is touched")
     command.add_argument("--old-revisions", action="store_true", help="also every revision but the newest")
     command.add_argument(
         "--keep-every",

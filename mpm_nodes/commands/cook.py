@@ -20,9 +20,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("graph", type=Path, metavar="GRAPH", help="graph file (JSON)")
     add_graph_options(command)
     add_cook_options(command)
-    command.add_argument(
-        "--out", type=Path, metavar="DIR", help="output root (default: out/NAME); a cook gets a folder rNNN in it"
-    )
+    command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME); a cook gets a folder rNNN in it")
 
 
 def add_graph_options(command: argparse.ArgumentParser) -> None:
@@ -40,20 +38,22 @@ def add_graph_options(command: argparse.ArgumentParser) -> None:
 def add_cook_options(command: argparse.ArgumentParser) -> None:
     """Declare how a cook runs."""
     command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: the graph's)")
-    command.add_argument(
-        "--resume", action="store_true", help="continue the newest cook in DIR after its last good frame"
-    )
+    command.add_argument("--resume", action="store_true", help="continue the newest cook in DIR after its last good frame")
     command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
     command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
+    command.add_argument("--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks")
+    command.add_argument("--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)")
     command.add_argument(
-        "--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks"
-    )
-    command.add_argument(
-        "--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)"
-    )
-    command.add_argument(
-        "--no-fuse", dest="fuse", action="store_false",
+        "--no-fuse",
+        dest="fuse",
+        action="store_false",
         help="run the substeps stage by stage (slow); fused stages give the same numbers to rounding",
+    )
+    command.add_argument(
+        "--max-substeps",
+        type=positive,
+        metavar="N",
+        help="stop when a frame is expected to take more substeps (default: any number)",
     )
     command.add_argument(
         "--events",
@@ -61,6 +61,13 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         default="console",
         help="progress: lines, or JSON lines on stdout",
     )
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least one."""
+    if not re.fullmatch(r"[1-9]\d{0,17}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)
 
 
 def frame_span(text: str) -> tuple[int, int]:
@@ -119,7 +126,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
 
     `watch` is called with every event as well.
     """
-    from mpm_nodes.graph.events import ConsoleLines, JsonLines
+    from mpm_nodes.graph.events import ConsoleLines, JsonLines, Thinned
     from mpm_nodes.graph.executor import execute
     from mpm_nodes.graph.store import DiskStore
 
@@ -138,11 +145,12 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 frames=args.frames,
                 out=out,
                 resume=args.resume,
-                on_event=sink,
+                on_event=Thinned(sink),
                 cancel=cancel,
                 memory_limit=None if args.memory is None else int(args.memory * 1e9),
                 checked=args.checked,
                 fuse=args.fuse,
+                max_substeps=args.max_substeps,
                 threads=args.threads,
                 overrides=args.overrides,
                 disk=None if args.cache is None else DiskStore(args.cache),
@@ -182,9 +190,7 @@ def cancel_on_interrupt() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def print_written(
-    result: Any, args: argparse.Namespace, also: Sequence[Path] = (), after: Sequence[str] = ()
-) -> None:
+def print_written(result: Any, args: argparse.Namespace, also: Sequence[Path] = (), after: Sequence[str] = ()) -> None:
     """Print what a cook wrote (`also`: files made from it) and what to type next (`after`: more commands)."""
     if args.events == "jsonl":
         return

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.resources
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mpm_nodes.commands import cook
+from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import MpmNodesError
 
@@ -19,18 +19,15 @@ def add(command: argparse.ArgumentParser) -> None:
     cook.add_graph_options(command)
     cook.add_cook_options(command)
     command.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="output root (default: demo)")
-    command.add_argument(
-        "--engine", choices=("auto", "cycles", "splat"), default="splat", help="who renders the contact sheet"
-    )
+    command.add_argument("--engine", choices=("auto", "cycles", "splat"), default="splat", help="who renders the contact sheet")
 
 
 def run(args: argparse.Namespace) -> int:
     """Cook, render, and say what to type next."""
-    sample = importlib.resources.files("mpm_nodes") / "samples" / "demo.json"
-    with importlib.resources.as_file(sample) as path:
-        graph = cook.load(path, args.overrides)
-        resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
-        result = cook.cook(graph, args, args.out, resume)
+    path = sample_graph("demo")
+    graph = cook.load(path, args.overrides)
+    resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
+    result = cook.cook(graph, args, args.out, resume)
     sheet = contact_sheet(result.revision_folder, args)
     again = f"mpm-nodes cook {path} --out mine --set settings.cell_size=0.05"
     cook.print_written(result, args, also=[sheet] if sheet else [], after=[again])
@@ -41,7 +38,7 @@ def contact_sheet(
     folder: Path, args: argparse.Namespace, show: str | None = None, frames: Sequence[int] | None = None, **picture: Any
 ) -> Path | None:
     """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s)."""
-    from mpm_nodes.preview import render_cache
+    from mpm_nodes.preview.pictures import render_cache
 
     try:
         progress = show_progress if args.events == "console" else None

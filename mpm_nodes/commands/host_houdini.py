@@ -1,4 +1,4 @@
-"""Write the Houdini assets of every node and stage, or check expanded assets."""
+"""Build the Houdini assets of every node and stage, expanded and packed; write their specifications; or check assets."""
 
 from __future__ import annotations
 
@@ -8,25 +8,39 @@ from pathlib import Path
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("--out", type=Path, default=Path("hda_specs"), metavar="DIR", help="folder to write (default: hda_specs)")
-    command.add_argument("--check", type=Path, metavar="DIR", help="check every expanded asset in a folder; nothing is written")
+    command.add_argument(
+        "--out", type=Path, default=Path("houdini"), metavar="DIR",
+        help="folder to build into, which gets DIR/expanded and DIR/packed (default: houdini)",
+    )  # fmt: skip
+    source = command.add_mutually_exclusive_group()
+    source.add_argument("--from", dest="source", type=Path, metavar="DIR", help="build from specification files")
+    source.add_argument("--specs", type=Path, metavar="DIR", help="write the specification files of the registry; nothing is built")
+    source.add_argument("--check", type=Path, metavar="DIR", help="check every asset in a folder; nothing is written")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write or check the assets; 1 when a check fails."""
+    """Build, write or check; 1 when a check fails."""
     if args.check is not None:
         return check(args.check)
-    from mpm_nodes.hosts.houdini.assets import write
+    from mpm_nodes.hosts.houdini import package, specifications
     from mpm_nodes.hosts.spec import host_spec
 
-    folders = write(host_spec(), args.out)
-    print(f"{len(folders)} assets and the package file are in {args.out}")
-    print(f"next: copy what is in {args.out} into the folder packages of Houdini's user preferences; docs/houdini.md has the steps")
+    spec = host_spec()
+    if args.specs is not None:
+        print(f"{len(specifications.write(spec, args.specs))} specification files are in {args.specs}")
+        return 0
+    if args.source is not None:
+        spec = specifications.read(args.source, spec["presets"])
+    for form in package.FORMS:
+        libraries = package.write(spec, args.out / form, form)
+        print(f"{len(libraries)} assets, {form}, and their package file are in {args.out / form}")
+    print(f"next: copy what is in {args.out / package.FORMS[0]} into the folder packages of Houdini's user preferences; "
+          "docs/houdini.md has the steps")  # fmt: skip
     return 0
 
 
 def check(folder: Path) -> int:
-    """Print what is wrong with the expanded assets below a folder."""
+    """Print what is wrong with the assets below a folder."""
     from mpm_nodes.hosts.houdini.check import check_folder
 
     assets, findings = check_folder(folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.resources
 import shutil
 import tempfile
 import time
@@ -21,7 +20,7 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it."""
     from mpm_nodes.graph.preflight import in_words
-    from mpm_nodes.kernels import jit
+    from mpm_nodes.kernels.compile import jit
 
     if args.action == "warm":
         started = time.perf_counter()
@@ -45,14 +44,14 @@ def warm(path: Path | None) -> None:
 
     Without a graph these are the demo and a tiny solve of every built-in law; each solve compiles in two processes.
     """
+    from mpm_nodes.commands.packaged_samples import sample_graph
     from mpm_nodes.graph.document import load_graph
     from mpm_nodes.graph.executor import execute
     from mpm_nodes.materials.contract import law_ids
-    from mpm_nodes.solver.cold_start import warm_law
+    from mpm_nodes.solver.compile_helper import warm_law
 
     for law_id in law_ids() if path is None else ():
         warm_law(law_id)
-    with importlib.resources.as_file(importlib.resources.files("mpm_nodes") / "samples" / "demo.json") as demo:
-        graph = load_graph(path or demo)
-        with tempfile.TemporaryDirectory() as folder:
-            execute(graph, frames=(graph.settings.start, graph.settings.start + 1), out=folder)
+    graph = load_graph(path or sample_graph("demo"))
+    with tempfile.TemporaryDirectory() as folder:
+        execute(graph, frames=(graph.settings.start, graph.settings.start + 1), out=folder)

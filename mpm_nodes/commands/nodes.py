@@ -1,11 +1,14 @@
-"""List the nodes, stages, substep presets and materials that graphs may use, or describe one."""
+"""List the nodes, stages, substep presets and materials that graphs may use, describe one, or explain what a graph fuses."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
+
+from mpm_nodes.commands.cook import add_graph_options, load
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -13,12 +16,29 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="NAME", help="node or stage to describe")
     command.add_argument("--json", action="store_true", help="print declarations as JSON")
     command.add_argument("--markdown", action="store_true", help="print the list as a Markdown table")
+    command.add_argument(
+        "--explain-fusion",
+        type=Path,
+        metavar="GRAPH",
+        help="print for every substep graph of a graph file which stages run as one loop, and why others do not",
+    )
+    command.add_argument(
+        "--source",
+        nargs="?",
+        const="neo_hookean",
+        metavar="LAW",
+        help="with --explain-fusion: print the source of the loops too, for one constitutive law (default: neo_hookean)",
+    )
+    add_graph_options(command)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the registry, or one declaration."""
     from mpm_nodes.graph import registry
 
+    if args.explain_fusion:
+        print(_explained(args))
+        return 0
     if args.name:
         record = registry.get(args.name).to_json()
         print(json.dumps(record, indent=1, ensure_ascii=False) if args.json else describe(record))
@@ -43,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     lines = {title: {record["id"]: summary(record) for record in records} for title, records in groups.items()}
     lines["Presets of the knob solve.substeps"] = {each["name"]: each["doc"] for each in _presets()}
     lines["Materials of material_library"] = {
-        each["name"]: f"{each['label']}: {each['law']}, {each['density']:g} kg/m^3 ({each['source']})" for each in _materials()}
+        each["name"]: f"{each['label']}: {each['law']}, {each['density']:g} kg/m^3 ({each['source']})" for each in _materials()
+    }
     width = max(len(name) for group in lines.values() for name in group)
     for title, group in lines.items():
         print(f"\n{title}")
@@ -51,6 +72,21 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {name:{width}}  {text}")
     print("\nmpm-nodes nodes NAME describes one, with its ports and knobs")
     return 0
+
+
+def _explained(args: argparse.Namespace) -> str:
+    """Return what is fused in the substep graphs of a graph file."""
+    from mpm_nodes.solver.fusion_report import explained
+
+    graph = load(args.explain_fusion, args.overrides)
+    found = [
+        f"{name}.{knob.name}: {explained(entry.knobs[knob.name], args.source)}"
+        for name, entry in graph.nodes.items()
+        if (declaration := graph.declaration(name)) is not None
+        for knob in declaration.knobs
+        if knob.kind == "substeps" and entry.knobs.get(knob.name) is not None
+    ]
+    return "\n\n".join(found) or f"{args.explain_fusion}: has no substep graph"
 
 
 def _presets() -> list[dict[str, Any]]:

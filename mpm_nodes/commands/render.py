@@ -30,13 +30,11 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
     from mpm_nodes.graph.revision import latest_revision
-    from mpm_nodes.preview import render_cache
+    from mpm_nodes.preview.pictures import render_cache
 
     frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
     folder = latest_revision(args.cache)
-    result = render_cache(
-        folder, frames=frames, out=args.out, engine=args.engine, show=args.show, progress=show_progress
-    )
+    result = render_cache(folder, frames=frames, out=args.out, engine=args.engine, show=args.show, progress=show_progress)
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
     for image in result.images:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 FIELDS = ("name", "source", "expected", "measured", "tolerance", "passed", "seconds")
+"""Columns of the table; a record in the JSON list also has "advice", a text that is empty where nothing is advised."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -34,30 +35,29 @@ def run(args: argparse.Namespace) -> int:
         found = verification.run(args.names, fast=args.fast or None, all=args.all)
     records = [_as_dict(record) for record in found]
     print(table(records))
+    for record in records:
+        if record["advice"]:
+            print(f"{record['name']}: {record['advice']}")
     if args.json:
         from mpm_nodes.graph.transaction import writing
 
         with writing(str(args.json)):
             args.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     failed = [record["name"] for record in records if not record["passed"]]
-    print(
-        f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else "")
-    )
+    print(f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
 
 
 def _as_dict(record: Any) -> dict[str, Any]:
     facts = dataclasses.asdict(record) if dataclasses.is_dataclass(record) else dict(record)
-    return {name: facts[name].item() if hasattr(facts[name], "item") else facts[name] for name in FIELDS}
+    return {name: facts[name].item() if hasattr(facts[name], "item") else facts[name] for name in (*FIELDS, "advice")}
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
     """Return the records as columns of text."""
     rows = [FIELDS, *(tuple(_cell(record[name]) for name in FIELDS) for record in records)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(FIELDS))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def _cell(value: Any) -> str:

@@ -21,7 +21,7 @@ import mmap
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class _HashedFile:
     """
 
     def __init__(self, path: Path, cached: bool) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._direct = 0 if cached else getattr(os, "O_DIRECT", 0)
         try:
             self._handle = os.open(path, flags | self._direct, 0o666)
@@ -89,12 +89,12 @@ class _HashedFile:
 
     def _flush(self) -> None:
         held, self._held = self._view[: self._held], 0
-        self.digest.update(held)
+        self.digest.update(held.data)
         if len(held) % mmap.PAGESIZE:
             self._leave_direct()
         while len(held):
             try:
-                held = held[os.write(self._handle, held) :]
+                held = held[os.write(self._handle, held.data) :]
             except OSError as error:
                 if not self._direct or error.errno != errno.EINVAL:
                     raise
@@ -146,17 +146,17 @@ def _contiguous_parts(array: np.ndarray) -> list[np.ndarray]:
     return list(array) if rows_are_long else [np.ascontiguousarray(array)]
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the facts and the arrays (fresh, writable) of `path`.
+def read_archive(path: Path, stream: BinaryIO | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the facts and the arrays (fresh, writable) of `path`, from `stream` where the file is open already.
 
     Raises:
         InputError: The file is missing, damaged, cut short, or no such archive.
     """
     try:
-        data = np.fromfile(path, np.uint8)
+        data = np.fromfile(path if stream is None else stream, np.uint8)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    body = memoryview(data)[:-_DIGEST_BYTES] if len(data) > _DIGEST_BYTES else memoryview(b"")
+    body = memoryview(data.data)[:-_DIGEST_BYTES] if len(data) > _DIGEST_BYTES else memoryview(b"")
     start = len(MAGIC) + 8
     if bytes(body[: len(MAGIC)]) != MAGIC:
         raise InputError(f"{path}: is no archive of arrays that this version can read")

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.lock import FolderLock
+from mpm_nodes.graph.records import read_manifest
 from mpm_nodes.graph.revision import (
     KEEP_EVERY,
     Revision,
     latest_revision,
     list_revisions,
-    read_manifest,
     temporary_files,
 )
 from mpm_nodes.graph.transaction import writing
@@ -24,19 +25,25 @@ __all__ = ["Removable", "removable"]
 
 @dataclass(frozen=True)
 class Removable:
-    """Something that `clean` may remove: where, how many bytes, why."""
+    """Something that `clean` may remove: a file below `folder`, or the folder itself where `name` is empty; bytes, and why."""
 
-    path: Path
+    folder: Path
+    name: str
     bytes: int
     why: str
 
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return self.folder / self.name
+
     def remove(self) -> None:
-        """Remove it from disk."""
+        """Remove it from disk; links are removed themselves, never followed."""
         with writing(str(self.path)):
-            if self.path.is_dir():
-                shutil.rmtree(self.path)
+            if self.name:
+                Folder(self.folder).unlink(self.name)
             else:
-                self.path.unlink(missing_ok=True)
+                shutil.rmtree(self.folder)
 
 
 def removable(root: Path, old_revisions: bool = False, keep_every: int = KEEP_EVERY) -> Iterator[list[Removable]]:
@@ -51,21 +58,20 @@ def removable(root: Path, old_revisions: bool = False, keep_every: int = KEEP_EV
     newest = latest_revision(root)
     folders = [root] if newest == root else list_revisions(root)
     for folder in folders:
-        manifest = read_manifest(folder)
+        files = Folder(folder)
+        manifest = read_manifest(files)
         if manifest is None:
             continue
         lock = FolderLock(folder)
         try:
             if old_revisions and folder != newest:
-                yield [Removable(folder, _folder_bytes(folder), "older revision")]
+                yield [Removable(folder, "", _folder_bytes(folder), "older revision")]
                 continue
             surplus = Revision(folder, manifest, lock).surplus_checkpoints(every=keep_every)
+            left = [path.relative_to(folder).as_posix() for path in temporary_files(folder)]
             yield [
-                *(
-                    Removable(path, path.lstat().st_size, "temporary file of a dead cook")
-                    for path in temporary_files(folder)
-                ),
-                *(Removable(path, path.stat().st_size, "checkpoint beyond retention") for path in surplus),
+                *(Removable(folder, name, files.size(name) or 0, "temporary file of a dead cook") for name in left),
+                *(Removable(folder, name, files.size(name) or 0, "checkpoint beyond retention") for name in surplus),
             ]
         finally:
             lock.release()

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import Attribute
+from mpm_nodes.data import Facts, Field, GraphSettings, Limit
+from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.knobs import Knob
 
 UpgradeFunction = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
@@ -27,6 +28,7 @@ class Port:
         optional: Whether it may stay without a wire.
         many: Whether it takes any number of wires.
         doc: Help text.
+        at_start: Whether it counts at one frame only (`keys.TakenAtStart`).
     """
 
     name: str
@@ -34,6 +36,7 @@ class Port:
     optional: bool
     many: bool
     doc: str
+    at_start: bool = False
 
     def accepts(self, given: Any) -> bool:
         """Return whether every value of type `given` may be wired here."""
@@ -49,17 +52,41 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Domain:
-    """A stage's port: the domain, the names read and written there, and the user attributes that come with it.
+class DomainPort:
+    """A stage's port.
 
-    `conditions` holds (name, knob, value) for names that are read only where the knob has that value.
+    Attributes:
+        name: Name of the domain.
+        reads: Names of the fields that are read there.
+        writes: Names of the fields that are written there.
+        own: Fields that the stage describes itself.
+        conditions: (name, knob, value) of fields that are read only where the knob has that value.
+        on_request: Names among `reads` that are read only in substeps that were asked to keep them.
     """
 
     name: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    attributes: tuple[Attribute, ...] = ()
+    own: tuple[Field, ...] = ()
     conditions: tuple[tuple[str, str, Any], ...] = ()
+    on_request: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OfferedLimit:
+    """A limit of the time step that a stage offers.
+
+    Attributes:
+        limit: What it is.
+        domains: What its function reads.
+        arguments: Its positional arguments in order: names of domains, and "step".
+        knobs: Names of the stage's knobs that it takes.
+    """
+
+    limit: Limit
+    domains: tuple[DomainPort, ...] = ()
+    arguments: tuple[str, ...] = ()
+    knobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,11 +140,7 @@ class Declaration:
             return ""
         path = Path(self.file)
         code = getattr(self.function, "__code__", None)
-        source = (
-            path.read_bytes()
-            if path.is_file()
-            else repr(code and (code.co_code, code.co_consts, code.co_names)).encode()
-        )
+        source = path.read_bytes() if path.is_file() else repr(code and (code.co_code, code.co_consts, code.co_names)).encode()
         return hashlib.sha256(source).hexdigest()
 
     def _common_json(self) -> dict[str, Any]:
@@ -132,6 +155,32 @@ class Declaration:
 
 
 @dataclass(frozen=True)
+class PreflightContext:
+    """What a node's preflight is told, before anything is cooked.
+
+    Attributes:
+        knobs: Python values of the knobs, keyed ones at the first frame.
+        settings: Settings of the graph.
+        inputs: By port, what the preflights of the wired nodes said.
+        kept: Where the node keeps what its cook will need as well.
+    """
+
+    knobs: Mapping[str, Any]
+    settings: GraphSettings = field(default_factory=GraphSettings)
+    inputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    kept: Kept = NOTHING_KEPT
+
+    def total(self, port: str, fact: str) -> int:
+        """Return the sum of a fact over the nodes that are wired into a port."""
+        return int(sum(each.get(fact, 0) for each in self.inputs.get(port, ())))
+
+
+Preflight = Callable[[PreflightContext], Mapping[str, Any]]
+"""Says what a node will need: {"memory": bytes at its peak, "disk": bytes written per frame, "particles": count, ...}. Whatever
+else it says is for the nodes downstream. It may raise: the cook does not begin then."""
+
+
+@dataclass(frozen=True)
 class NodeDeclaration(Declaration):
     """Declaration of a node of the outer graph.
 
@@ -142,7 +191,8 @@ class NodeDeclaration(Declaration):
         wants_ctx: Time-dependent: takes `ctx: FrameContext`.
         wants_settings: Takes `settings: GraphSettings`.
         previous_type: Sequential: type of `previous: Previous[T]`, else None.
-        special: Parameter name of each special argument: {"ctx": ..., "settings": ..., "previous": ...}.
+        special: Parameter name of each special argument: {"ctx": ..., "settings": ..., "previous": ..., "kept": ...}.
+        preflight: Says what the node will need, None when it says nothing.
     """
 
     category: str = ""
@@ -152,6 +202,7 @@ class NodeDeclaration(Declaration):
     wants_settings: bool = False
     previous_type: Any = None
     special: Mapping[str, str] = field(default_factory=dict)
+    preflight: Preflight | None = field(default=None, compare=False, repr=False)
 
     def port(self, name: str) -> Port | None:
         """Return an input port by name, or None."""
@@ -197,15 +248,29 @@ class StageDeclaration(Declaration):
 
     Attributes:
         domains: Its ports, in order of the signature.
-        arguments: Its positional arguments in order: names of domains, and "step".
+        arguments: Its positional arguments in order: names of domains, "step" and "memory".
         outputs: Names of the domains that leave it.
         sets: Fields of the step that it sets: ("dt",) or ().
+        facts: What it tells.
+        limits: What it may limit the time step by.
+        removes: Domains of which it may remove elements.
+        memory: Type of what it remembers between substeps, or None.
+        fragments: What it brings for shared loops, or a function of its knobs that returns it.
     """
 
-    domains: tuple[Domain, ...] = ()
+    domains: tuple[DomainPort, ...] = ()
     arguments: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
+    facts: tuple[Facts, ...] = ()
+    limits: tuple[OfferedLimit, ...] = ()
+    removes: tuple[str, ...] = ()
+    memory: type | None = None
+    fragments: Any = field(default=(), compare=False, repr=False)
+
+    def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return its fragments with these knobs."""
+        return tuple(self.fragments(**knobs) if callable(self.fragments) else self.fragments)
 
     @property
     def wants_step(self) -> bool:
@@ -215,9 +280,9 @@ class StageDeclaration(Declaration):
     @property
     def is_transparent(self) -> bool:
         """Whether it touches nothing at all, so that only its place in the order counts."""
-        return not self.wants_step and not any(domain.reads or domain.writes for domain in self.domains)
+        return not self.wants_step and self.memory is None and not any(domain.reads or domain.writes for domain in self.domains)
 
-    def domain(self, name: str) -> Domain | None:
+    def domain(self, name: str) -> DomainPort | None:
         """Return a port by name, or None."""
         return next((domain for domain in self.domains if domain.name == name), None)
 

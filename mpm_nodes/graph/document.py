@@ -24,10 +24,12 @@ from typing import Any
 from mpm_nodes.data import GraphSettings, OutputError, Range
 from mpm_nodes.graph import keys, strict_json
 from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declare import NodeDeclaration, parse_docstring
-from mpm_nodes.graph.entries import FORMAT_VERSION, ID, Entry, check_format, pretty, read_entries, upgrade_entries
+from mpm_nodes.graph.declare import parse_docstring
+from mpm_nodes.graph.editing import Editable
+from mpm_nodes.graph.entries import FORMAT_VERSION, Entry, check_format, pretty, read_entries, upgrade_entries
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.recipe import SubstepRecipe
 from mpm_nodes.graph.registry import Registry, nearest
 from mpm_nodes.graph.strict_json import refuse
 
@@ -68,13 +70,33 @@ class Handle:
         """The node in its graph."""
         return self.graph.nodes[self.id]
 
+    @property
+    def substeps(self) -> SubstepRecipe:
+        """The substep graph of a solve; its edits are written into the node's knob.
 
-class Graph:
+        Raises:
+            GraphError: The node has no substeps.
+        """
+        declaration = self.graph.declaration(self.id)
+        knob = next((each for each in declaration.knobs if each.kind == "substeps"), None) if declaration else None
+        if knob is None:
+            refuse(self.id, "has no substeps", "name a solve node")
+        name = knob.name
+
+        def changed(value: Any, registry: Registry) -> None:
+            self.graph.nodes[self.id].knobs[name] = value
+            self.graph._registry = registry
+
+        given = self.entry.knobs.get(name, knob.json_default())
+        return SubstepRecipe(given, registry=self.graph.registry, changed=changed)
+
+
+class Graph(Editable):
     """A graph of nodes with its settings.
 
     Args:
         settings: Settings of the whole graph; the keyword arguments below replace single ones.
-        registry: Nodes that may be used; None takes the shared registry, when first needed.
+        registry: Nodes that may be used; None takes the shared registry.
         base: Folder that relative input paths are resolved against; the graph file's, else the current one.
         cell_size: Edge of a background grid cell [m].
         fps: Frames per second.
@@ -94,19 +116,14 @@ class Graph:
         self.nodes: dict[str, Entry] = {}
         self.editor: dict[str, Any] | None = None
         self.base = Path(base) if base else Path.cwd()
-        self._registry = registry
+        self._registry = registry or registries.default()
         for name, value in changes.items():
             self.set(f"settings.{name}", value)
 
     @property
     def registry(self) -> Registry:
         """The nodes that this graph may use."""
-        return self._registry or registries.default()
-
-    def declaration(self, name: str) -> NodeDeclaration | None:
-        """Return the declaration of a node of this graph, or None when its type is unknown."""
-        found = self.registry.find(self.nodes[name].type) if name in self.nodes else None
-        return found if isinstance(found, NodeDeclaration) else None
+        return self._registry
 
     def __getitem__(self, name: str) -> Handle:
         if name not in self.nodes:
@@ -117,38 +134,17 @@ class Graph:
         return iter(self.nodes)
 
     # ------------------------------------------------------------ building
-    def add(self, type: str, id: str | None = None, /, **values: Any) -> Handle:
+    def add(self, type: Any, id: str | None = None, /, **values: Any) -> Handle:
         """Add a node; keyword arguments are its input ports (handles, or lists of them) and its knobs.
 
         Args:
-            type: Id of the node's declaration.
+            type: Id of the node's declaration, or a function declared with `@node`.
             id: Its name in this graph; made from the type when left out.
 
         Raises:
             GraphError: When the type, a port or a knob is unknown, or the name is taken.
         """
-        declaration = self.registry.find(type)
-        if not isinstance(declaration, NodeDeclaration):
-            refuse(id or type, f"is of type {type}, which is unknown", nearest(type, self.registry.nodes()))
-        name = id or self._free_name(type)
-        if name in self.nodes or not ID.fullmatch(name):
-            refuse(
-                name,
-                "is taken" if name in self.nodes else "is no name for a node",
-                "choose another name: letters, digits, _ and -, not starting with a digit",
-            )
-        entry = Entry(type, declaration.version, declaration.defaults())
-        for key, value in values.items():
-            if declaration.port(key):
-                if value is not None:
-                    entry.connect(key, value)
-            elif declaration.knob(key):
-                entry.knobs[key] = to_json(value)
-            else:
-                known = [item.name for item in (*declaration.ports, *declaration.knobs)]
-                refuse(f"{name}.{key}", "is neither a port nor a knob", nearest(key, known))
-        self.nodes[name] = entry
-        return Handle(self, name)
+        return Handle(self, self._add(type, id, values))
 
     def set(self, place: str, value: Any) -> None:
         """Set "node.knob", "node.substeps.name" (a parameter, or "stage.knob") or "settings.name".
@@ -196,12 +192,6 @@ class Graph:
         entry.knobs[knob_name] = value
         return value["set"], inner
 
-    def _free_name(self, type: str) -> str:
-        number = 1
-        while f"{type}_{number}" in self.nodes:
-            number += 1
-        return f"{type}_{number}"
-
     # ------------------------------------------------------------ files
     def to_json(self) -> dict[str, Any]:
         """Return the graph as it stands in a file: every knob written out, keys in a fixed order."""
@@ -222,19 +212,17 @@ class Graph:
         path = Path(path)
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_text(pretty(self.to_json()) + "\n", encoding="utf-8")
+            part.unlink(missing_ok=True)  # a link of that name is not followed
+            with open(part, "x", encoding="utf-8") as stream:
+                stream.write(pretty(self.to_json()) + "\n")
             os.replace(part, path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise OutputError(
-                f"{path}: cannot be written ({error.strerror or error}); choose another folder"
-            ) from error
+            raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
         return path
 
 
-def load_graph(
-    source: str | Path | Mapping[str, Any], *, registry: Registry | None = None, base: Path | None = None
-) -> Graph:
+def load_graph(source: str | Path | Mapping[str, Any], *, registry: Registry | None = None, base: Path | None = None) -> Graph:
     """Load a graph from a file or from the same content as a dict; nodes of older versions are upgraded.
 
     The nodes' types, knobs and wires are checked by `validate`, not here.

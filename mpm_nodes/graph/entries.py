@@ -94,9 +94,7 @@ def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], probl
     """Check format name, version and field names of a file's content; raise at once when it is another kind of file."""
     if not isinstance(raw, dict) or raw.get("format") != name:
         given = raw.get("format") if isinstance(raw, dict) else None
-        refuse(
-            place, f"is not a file of format {name}", f'start it with {{"format": "{name}", "version": 1, ...}}', given
-        )
+        refuse(place, f"is not a file of format {name}", f'start it with {{"format": "{name}", "version": 1, ...}}', given)
     version = raw.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
         refuse(
@@ -122,9 +120,7 @@ def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], probl
 def read_entries(raw: Any, problems: list[Problem]) -> dict[str, Entry]:
     """Return the entries of a file's "nodes"; what is malformed is added to `problems` and left out."""
     if not isinstance(raw, dict) or len(raw) > MOST_NODES:
-        problems.append(
-            Problem("nodes", "is not an object of at most 10,000 nodes", None, '{"name": {...}}', "mend it")
-        )
+        problems.append(Problem("nodes", "is not an object of at most 10,000 nodes", None, '{"name": {...}}', "mend it"))
         return {}
     entries = {}
     for name, record in raw.items():
@@ -212,8 +208,5 @@ def pretty(value: Any, indent: int = 0, width: int = 110) -> str:
     if isinstance(value, list):
         lines = [inner + pretty(item, indent + 1, width) for item in value]
         return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
-    lines = [
-        f"{inner}{json.dumps(key, ensure_ascii=False)}: {pretty(item, indent + 1, width)}"
-        for key, item in value.items()
-    ]
+    lines = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {pretty(item, indent + 1, width)}" for key, item in value.items()]
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"

@@ -8,7 +8,6 @@ import functools
 import re
 import threading
 import time
-import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, O
 from mpm_nodes.graph.declare import type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.node_warnings import caught_warnings
 from mpm_nodes.graph.plan import Plan, PlannedNode, plan_graph
 from mpm_nodes.graph.preflight import free_memory, free_space
 from mpm_nodes.graph.problems import GraphError, Problem
@@ -67,6 +68,7 @@ class Evaluator:
         cancel: When set, evaluation stops with `Cancelled`.
         checked: Run stages in checked mode.
         fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
+        max_substeps: Substeps that a frame of a solve may take; None for any number.
     """
 
     def __init__(
@@ -79,15 +81,17 @@ class Evaluator:
         cancel: threading.Event | None = None,
         checked: bool = False,
         fuse: bool = True,
+        max_substeps: int | None = None,
     ) -> None:
         self.plan = plan_graph(graph)
         self.graph = graph
         self._nodes = {node.id: node for node in self.plan.nodes}
         self.store = MemoryStore(default_memory_limit()) if store is None else store
+        self.kept = Kept(self.store)
         self.disk = disk
         self.events = events or EventStream()
         self.cancel = cancel or threading.Event()
-        self.checked, self.fuse = checked, fuse
+        self.checked, self.fuse, self.max_substeps = checked, fuse, max_substeps
         self.files: FrameTransaction | None = None
         self._states: dict[str, _State] = {}
         wires = {wire for node in self.plan.nodes for sources in node.inputs.values() for wire in sources}
@@ -162,6 +166,16 @@ class Evaluator:
         """Return the states after `frame` of the sequential nodes that were cooked up to it."""
         return {name: state.value for name, state in self._states.items() if state.frame == frame}
 
+    def held(self, name: str) -> int | None:
+        """Return the frame that the state at hand of a sequential node is after, None when there is none."""
+        state = self._states.get(name)
+        return None if state is None else state.frame
+
+    def forget(self) -> None:
+        """Drop every value and state at hand: what is asked for next is cooked."""
+        self.store.clear()
+        self._states.clear()
+
     def restore(self, name: str, frame: int, value: Any) -> None:
         """Give a sequential node the state that it had after `frame`."""
         self._states[name] = _State(frame, self.plan.key(name, frame), value)
@@ -170,9 +184,7 @@ class Evaluator:
         """Return the state of a sequential node after `frame - 1`, cooking the frames that are missing."""
         start = self.graph.settings.start
         if frame < start:
-            raise GraphError(
-                [Problem(node.id, f"has no frame {frame}: it begins at frame {start}", cure="ask for a later frame")]
-            )
+            raise GraphError([Problem(node.id, f"has no frame {frame}: it begins at frame {start}", cure="ask for a later frame")])
         state = self._states.get(node.id)
         usable = state is not None and state.frame < frame and state.key == self.plan.key(node.id, state.frame)
         for each in range(state.frame + 1 if state is not None and usable else start, frame):
@@ -228,14 +240,17 @@ class Evaluator:
         started = time.perf_counter()
         written = self._files_written()
         try:
-            with warnings.catch_warnings(record=True) as caught:  # a node without a context warns as any function does
-                warnings.simplefilter("always", UserWarning)
+            with caught_warnings() as caught:  # a node without a context warns as any function does
                 result = node.call(
-                    lambda wire: values[wire[0]][wire[1]], frame, self.graph.settings, self._context(node, frame), previous
+                    lambda wire: values[wire[0]][wire[1]],
+                    frame,
+                    self.graph.settings,
+                    self._context(node, frame),
+                    previous,
+                    self.kept,
                 )
-            for warning in caught:
-                if warning.category is UserWarning:
-                    self.events.report("warning", node=node.id, where=node.id, message=str(warning.message))
+            for message in caught:
+                self.events.report("warning", node=node.id, where=node.id, message=message)
             self._check_types(node, result)
         except (Cancelled, KeyboardInterrupt):
             raise
@@ -259,9 +274,9 @@ class Evaluator:
             check_cancel=self.check_cancel,
             sample=node.sample,
             files=self.files if self.files is not None and self.files.frame == frame else None,
-            base=self.graph.base,
             checked=self.checked,
             fuse=self.fuse,
+            max_substeps=self.max_substeps,
         )
 
     @staticmethod
@@ -269,39 +284,25 @@ class Evaluator:
         for output in node.declaration.outputs:
             value = values[output.name]
             if isinstance(output.type, type) and not isinstance(value, output.type) and value is not None:
-                raise TypeError(
-                    f"returned a {type(value).__name__} for {output.name}, declared is {type_name(output.type)}"
-                )
+                raise TypeError(f"returned a {type(value).__name__} for {output.name}, declared is {type_name(output.type)}")
 
     def _located(self, error: Exception, name: str, frame: int) -> MpmNodesError:
         """Return `error` as one that says at which node and frame it happened; exit codes stay."""
         place = f"{name}, frame {frame}"
         if isinstance(error, GraphError):
-            return GraphError(
-                [problem if problem.place.startswith(name) else problem.inside(name) for problem in error.problems]
-            )
+            return GraphError([problem if problem.place.startswith(name) else problem.inside(name) for problem in error.problems])
         if isinstance(error, MpmNodesError):
             if not re.match(re.escape(name) + r"[.,:]", str(error)):
                 error.args = (f"{place}: {error}", *error.args[1:])
             return error
         if isinstance(error, MemoryError):
-            return MpmNodesError(
-                f"{place}: ran out of memory; raise settings.cell_size (now {self.graph.settings.cell_size:g} m)"
-            )
+            return MpmNodesError(f"{place}: ran out of memory; raise settings.cell_size (now {self.graph.settings.cell_size:g} m)")
         if isinstance(error, OSError) and error.errno is not None:
-            kind = (
-                output_error(place, error)
-                if error.errno in _WRITE_ERRORS or self.files is not None
-                else InputError(str(error))
-            )
+            kind = output_error(place, error) if error.errno in _WRITE_ERRORS or self.files is not None else InputError(str(error))
             return type(kind)(f"{place}: {kind}")
         if self.files is not None and free_space(Path(self.files.folder)) < 1 << 16:
-            return OutputError(
-                f"{place}: the disk of {self.files.folder} is full; free some space, then continue with --resume"
-            )
-        return NodeFailed(
-            f"{place}: {type(error).__name__}: {error}; this is a defect of the node, --debug shows where"
-        )
+            return OutputError(f"{place}: the disk of {self.files.folder} is full; free some space, then continue with --resume")
+        return NodeFailed(f"{place}: {type(error).__name__}: {error}; this is a defect of the node, --debug shows where")
 
 
 def state_output(node: PlannedNode) -> str | None:
@@ -321,5 +322,5 @@ def _static_nodes(plan: Plan) -> set[str]:
 
 def moves(value: Any) -> bool:
     """Return whether a state is handed on and changed in place: whatever is no plain data and no frozen dataclass."""
-    frozen = dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    frozen = dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen  # noqa: B009
     return not frozen and hasattr(value, "to_arrays")

@@ -1,12 +1,13 @@
 """Progress of a cook as flat JSON-able dictionaries, shown as lines for people or JSON lines for programs.
 
-Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk), "frame_start" (frame, last), "node" (node, frame,
-seconds), "substep" (frame, substep, dt, limit, limit_material, particles; at most ten a second), "stages" (frame, seconds of
-a frame of a solve, stages: seconds of each stage), "removed" (particles, mass, momentum) and "resampling" (calls, inserted,
-merged, discarded, centre_shift) of a frame, "implicit" (substeps, newton, krylov, halved, shortened, residual, decrease,
-reason) of a frame, "choice" (chosen, dt, cost by candidate) where `substeps="auto"` has chosen, "inside_collider" (collider,
-particles, depth), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material, seconds_left), "wrote"
-(path), "warning" (message, where), "note" (message), "done", "cancelled", "error" (message, exit_code). Every event has
+Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk), "frame_start" (frame, last), "node" (node, frame, seconds),
+"substep" (frame, substep, dt, limit, limit_material, particles; on the command line at most ten a second), "pace" (frame,
+substeps_expected, share, seconds_left: how far a frame has come that takes more than five seconds), "stages" (frame,
+seconds of a frame of a solve, stages: seconds of each stage), "removed" (particles, mass, momentum) and "resampling" (calls,
+inserted, merged, discarded, centre_shift) of a frame, "implicit" (substeps, newton, krylov, halved, shortened, residual,
+decrease, reason) of a frame, "choice" (chosen, dt, cost by candidate) where `substeps="auto"` has chosen, "inside_collider"
+(collider, particles, depth), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material, seconds_left),
+"wrote" (path), "warning" (message, where), "note" (message), "done", "cancelled", "error" (message, exit_code). Every event has
 "time", Unix seconds.
 """
 
@@ -19,62 +20,75 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-__all__ = ["ConsoleLines", "Event", "EventStream", "JsonLines"]
+from mpm_nodes.graph.figures import FrameTally
+from mpm_nodes.terminal import plain
+
+__all__ = ["ConsoleLines", "Event", "EventStream", "JsonLines", "Thinned"]
 
 Event = dict[str, Any]
 Sink = Callable[[Event], None]
 
 SUBSTEP_INTERVAL = 0.1
-_SUBSTEP_FACTS = ("particles", "limit", "limit_material")
 
 
 class EventStream:
-    """Pass events to the sinks; count and throttle those of substeps.
+    """Pass every event to the sinks, and count what a frame took. Sinks for people and pipes are thinned with `Thinned`."""
 
-    A substep event between two published ones costs one look at the clock and a comparison (under a microsecond).
-    """
-
-    def __init__(self, *sinks: Sink, interval: float = SUBSTEP_INTERVAL) -> None:
-        self.sinks = [sink for sink in sinks if sink is not None]
-        self.interval = interval
+    def __init__(self, *sinks: Sink) -> None:
+        self.sinks = list(sinks)
         self.start_frame(0)
 
     def start_frame(self, frame: int) -> None:
-        """Forget the figures of the frame before; `frame` is added to every substep event from now on."""
+        """Forget the figures of the frame before; `frame` is added to every event that nodes report from now on."""
         self.frame = frame
-        self._next = 0.0
-        self.substeps = 0
-        self.dt_min = math.inf
-        self.facts: Event = {}
+        self.tally = FrameTally(frame)
+
+    @property
+    def substeps(self) -> int:
+        """Substeps of the frame so far."""
+        return self.tally.substeps
 
     def emit(self, event: str, **facts: Any) -> None:
         """Publish an event now."""
+        if event == "node":
+            seconds = self.tally.nodes.get(facts["node"], 0.0)
+            self.tally.nodes[facts["node"]] = seconds + facts["seconds"]
         if self.sinks:
             message = {"event": event, "time": time.time(), **facts}
             for sink in self.sinks:
                 sink(message)
 
     def report(self, event: str, **facts: Any) -> None:
-        """Publish what a node reports (`FrameContext.report`): substeps are counted and thinned out."""
-        if event != "substep":
-            self.emit(event, **{"frame": self.frame, **facts})
-            return
-        self.substeps += 1
-        dt = facts.get("dt", math.inf)
-        if dt < self.dt_min or not self.facts:
-            self.dt_min = dt
-            self.facts = facts
-        now = time.perf_counter()
-        if now >= self._next:
-            self._next = now + self.interval
-            self.emit(event, **{"frame": self.frame, "substep": self.substeps, **facts})
+        """Publish what a node reports (`FrameContext.report`), and count it among the figures of the frame."""
+        facts = {"frame": self.frame, **facts}
+        if event == "substep":
+            self.tally.substep(facts)
+            facts["substep"] = self.tally.substeps
+        elif event not in ("warning", "note"):
+            self.tally.facts.setdefault(event, []).append(facts)
+        self.emit(event, **facts)
 
     def frame_figures(self) -> Event:
-        """Return the figures of the frame so far: substeps, shortest dt [s] and what limited it, particles."""
-        if not self.substeps:
-            return {"substeps": 0}
-        shortest = {"dt_min": self.dt_min} if math.isfinite(self.dt_min) else {}
-        return {"substeps": self.substeps, **shortest, **{k: self.facts[k] for k in _SUBSTEP_FACTS if k in self.facts}}
+        """Return a summary of the frame so far: substeps, shortest dt [s] and what limited it, particles."""
+        return self.tally.summary()
+
+
+class Thinned:
+    """A sink that passes on all events but those of substeps, and of these one in `interval` seconds."""
+
+    def __init__(self, sink: Sink, interval: float = SUBSTEP_INTERVAL) -> None:
+        self.sink, self.interval = sink, interval
+        self._next = 0.0
+        self._frame: Any = None
+
+    def __call__(self, event: Event) -> None:
+        """Pass an event on, or not; a frame's first substep always."""
+        if event["event"] == "substep":
+            now = time.perf_counter()
+            if now < self._next and event.get("frame") == self._frame:
+                return
+            self._next, self._frame = now + self.interval, event.get("frame")
+        self.sink(event)
 
 
 # ---------------------------------------------------------------- for programs
@@ -120,6 +134,7 @@ class ConsoleLines:
         self._last_frame: int | None = None
         self._seconds: float | None = None
         self._left: float | None = None
+        self._share = ""
 
     def __call__(self, event: Event) -> None:
         """Show one event; kinds that it does not know are passed over."""
@@ -129,6 +144,7 @@ class ConsoleLines:
 
     def _line(self, text: str, stay: bool = True) -> None:
         self._last_print = time.monotonic()
+        text = plain(text)
         if self.tty:
             self.stream.write("\r" + text + "\x1b[K" + ("\n" if stay else ""))
             self._open = not stay
@@ -147,18 +163,21 @@ class ConsoleLines:
         first, last = event["frames"]
         self._last_frame = last
         self._line(
-            f"cooking frames {first} to {last}, {event['nodes']} nodes"
-            + (f", into {event['out']}" if event.get("out") else "")
+            f"cooking frames {first} to {last}, {event['nodes']} nodes" + (f", into {event['out']}" if event.get("out") else "")
         )
 
     def _on_substep(self, event: Event) -> None:
         if self.tty or time.monotonic() - self._last_print > self.quiet_seconds:
             self._line(
-                self._frame_text(event) + f"  substep {event['substep']}" + self._facts(event) + self._pace(),
+                self._frame_text(event) + f"  substep {event['substep']}" + self._share + self._facts(event) + self._pace(),
                 stay=False,
             )
 
+    def _on_pace(self, event: Event) -> None:
+        self._share = f" of about {event['substeps_expected']:.3g}, {100.0 * event['share']:.0f} % of the frame"
+
     def _on_frame_done(self, event: Event) -> None:
+        self._share = ""
         self._seconds, self._left = event.get("seconds"), event.get("seconds_left")
         substeps = f"  {event['substeps']} substeps" if event.get("substeps") else ""
         dt = {"dt": event["dt_min"]} if "dt_min" in event else {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import importlib
 import statistics
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,17 @@ from mpm_nodes.graph import preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
+from mpm_nodes.graph.figures import FrameFigures
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.resume import continue_from, manifest_of
 from mpm_nodes.graph.revision import KEEP_EVERY, Revision, check_writable
 from mpm_nodes.graph.store import DiskStore, MemoryStore
 
-__all__ = ["CookResult", "Evaluator", "NodeFailed", "execute"]
+__all__ = ["CookOptions", "CookResult", "Evaluator", "FrameFigures", "NodeFailed", "execute"]
+
+
+KERNEL_SETUP = "mpm_nodes.kernels.compile.jit"
+"""Sets what the threads of kernels need before they start; imported only where a number of threads is asked for."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +37,12 @@ class CookResult:
     Attributes:
         revision_folder: Where the files lie, None when nothing was written to disk.
         frames: Frames that are there now, ascending.
-        cooked: The ones of them that this cook made.
+        cooked: The ones of them that this cook made, or mended.
         files: Names of the files that this cook wrote, relative to the revision folder.
         outputs: Values of the last frame by node and output, for the nodes whose outputs nobody reads.
         warnings: What the nodes warned of, each once.
         seconds: Wall-clock time of the cook [s].
+        figures: What each of the frames that this cook made took, and what its nodes reported.
     """
 
     revision_folder: Path | None
@@ -46,6 +52,38 @@ class CookResult:
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    figures: tuple[FrameFigures, ...] = ()
+
+
+@dataclass(frozen=True)
+class CookOptions:
+    """How a cook runs; none of it changes what the graph means.
+
+    Attributes:
+        memory_limit: Bytes that cached values, and what nodes keep, may take; None takes a quarter of what is free.
+        checked: Run stages in checked mode (slow; finds declarations that lie).
+        threads: Threads of the kernels; None takes all cores.
+        fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
+        max_substeps: Substeps that a frame of a solve may take; a frame that is expected to need more stops the cook.
+        keep_every: Checkpoints of every such frame stay, besides the last two.
+        overrides: What was changed on the command line, for the record only.
+        store: Cached values to share with other cooks; replaces `memory_limit`.
+        disk: Cached values between processes.
+        deep: With `resume`, read every file that is there to find damage; damaged frames are cooked again, the others stay.
+        crash: Called with a label between the steps of each commit; for tests.
+    """
+
+    memory_limit: int | None = None
+    checked: bool = False
+    threads: int | None = None
+    fuse: bool = True
+    max_substeps: int | None = None
+    keep_every: int = KEEP_EVERY
+    overrides: Sequence[str] = ()
+    store: MemoryStore | None = None
+    disk: DiskStore | None = None
+    deep: bool = False
+    crash: Callable[[str], None] | None = None
 
 
 def execute(
@@ -55,16 +93,8 @@ def execute(
     resume: bool = False,
     on_event: Callable[[Event], None] | None = None,
     cancel: threading.Event | None = None,
-    memory_limit: int | None = None,
-    checked: bool = False,
-    threads: int | None = None,
-    *,
-    overrides: Sequence[str] = (),
-    store: MemoryStore | None = None,
-    disk: DiskStore | None = None,
-    fuse: bool = True,
-    keep_every: int = KEEP_EVERY,
-    crash: Callable[[str], None] | None = None,
+    options: CookOptions | None = None,
+    **changes: Any,
 ) -> CookResult:
     """Cook the nodes of a graph whose outputs nobody reads, frame by frame.
 
@@ -73,17 +103,10 @@ def execute(
         frames: First and last frame; None takes those of the settings (of the cook that is resumed).
         out: Output root; every cook writes a new revision folder in it. None writes nothing.
         resume: Continue the newest revision after its last good frame instead; where there is none, a new one begins.
-        on_event: Called with every progress event (see `graph.events`).
+        on_event: Called with every progress event, each substep's too (see `graph.events`; `Thinned` makes them fewer).
         cancel: Set it from anywhere to stop at the next node or substep.
-        memory_limit: Bytes that cached values may take.
-        checked: Run stages in checked mode (slow; finds declarations that lie).
-        threads: Threads of the kernels; None takes all cores.
-        overrides: What was changed on the command line, for the record only.
-        store: Cached values to share with other cooks; replaces `memory_limit`.
-        disk: Cached values between processes.
-        fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
-        keep_every: Checkpoints of every such frame stay, besides the last two.
-        crash: Called with a label between the steps of each commit; for tests.
+        options: How the cook runs.
+        changes: Single options by name, in place of those in `options`: `memory_limit`, `threads`, `store`, ...
 
     Raises:
         GraphError: The graph is not valid (all problems at once), or needs more memory than is free.
@@ -91,24 +114,25 @@ def execute(
         OutputError: The output cannot be written; the last good frame stays.
         MpmNodesError: A node failed; the message says which, and at which frame.
     """
+    options = replace(options or CookOptions(), **changes)
     warnings: dict[str, None] = {}
     stream = EventStream(*([on_event] if on_event else []), lambda event: _note_warning(event, warnings))
     started = time.perf_counter()
     revision: Revision | None = None
     try:
-        if store is None:
-            store = MemoryStore(default_memory_limit() if memory_limit is None else memory_limit)
-        evaluator = Evaluator(graph, store=store, disk=disk, events=stream, cancel=cancel, checked=checked, fuse=fuse)
+        evaluator = _evaluator(graph, options, stream, cancel)
         span = _span(graph, frames)
-        _set_threads(threads)
-        _preflight(evaluator, span, out)
-        done: list[int] = []
-        if out is not None:
-            revision, span, done = continue_from(
-                Path(out), evaluator, manifest_of(graph, span, overrides), span if frames else None, resume, stream
-            )
-        cook = _Cook(evaluator, revision, stream, keep_every, crash or (lambda label: None))
-        cook.run(span, done)
+        with _threads(options.threads):
+            _preflight(evaluator, span, out)
+            done: list[int] = []
+            mended: list[int] = []
+            if out is not None:
+                manifest = manifest_of(graph, span, options.overrides)
+                revision, span, done, mended = continue_from(
+                    Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
+                )
+            cook = _Cook(evaluator, revision, stream, options.keep_every, options.crash or (lambda label: None))
+            cook.run(span, done)
     except BaseException as error:
         _say_failure(stream, error)
         raise
@@ -120,11 +144,28 @@ def execute(
     return CookResult(
         revision.folder if revision else None,
         (*done, *cook.cooked),
-        tuple(cook.cooked),
+        (*mended, *cook.cooked),
         tuple(cook.files),
         cook.outputs,
         tuple(warnings),
         seconds,
+        tuple(cook.figures),
+    )
+
+
+def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: threading.Event | None) -> Evaluator:
+    store = options.store
+    if store is None:
+        store = MemoryStore(default_memory_limit() if options.memory_limit is None else options.memory_limit)
+    return Evaluator(
+        graph,
+        store=store,
+        disk=options.disk,
+        events=stream,
+        cancel=cancel,
+        checked=options.checked,
+        fuse=options.fuse,
+        max_substeps=options.max_substeps,
     )
 
 
@@ -144,7 +185,7 @@ class _Cook:
         self.cooked: list[int] = []
         self.files: dict[str, None] = {}
         self.outputs: Mapping[str, Mapping[str, Any]] = {}
-        self._seconds: list[float] = []
+        self.figures: list[FrameFigures] = []
 
     def run(self, span: tuple[int, int], done: Sequence[int]) -> None:
         """Cook the frames of `span` that are not in `done`."""
@@ -165,11 +206,10 @@ class _Cook:
         else:
             self._written_frame(self.revision, frame, sinks)
         self.cooked.append(frame)
-        self._seconds.append(time.perf_counter() - started)
-        left = statistics.median(self._seconds[-5:]) * (last - frame)
-        self.stream.emit(
-            "frame_done", frame=frame, seconds=self._seconds[-1], seconds_left=left, **self.stream.frame_figures()
-        )
+        seconds = time.perf_counter() - started
+        self.figures.append(self.stream.tally.figures(seconds))
+        left = statistics.median(each.seconds for each in self.figures[-5:]) * (last - frame)
+        self.stream.emit("frame_done", frame=frame, seconds=seconds, seconds_left=left, **self.stream.frame_figures())
 
     def _written_frame(self, revision: Revision, frame: int, sinks: Sequence[str]) -> None:
         transaction = revision.begin(frame, self.crash)
@@ -205,7 +245,7 @@ def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | None) -> None:
-    estimates = preflight.estimate(evaluator.plan, span[0])
+    estimates = preflight.estimate(evaluator.plan, span[0], evaluator.kept)
     preflight.check_memory(estimates, evaluator.graph.settings)
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = 0
@@ -216,17 +256,24 @@ def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | No
         evaluator.events.emit("estimate", memory=memory, disk=disk)
 
 
-def _set_threads(threads: int | None) -> None:
+@contextlib.contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    """Run the kernels that this thread calls with so many threads; nobody else's number changes."""
     if threads is None:
+        yield
         return
     if not 1 <= threads <= 4096:
         raise GraphError([Problem("threads", "is out of range", threads, "1 to 4096", "give the number of cores")])
-    if "numba" not in sys.modules:
-        os.environ["NUMBA_NUM_THREADS"] = str(threads)
-        return
+    importlib.import_module(KERNEL_SETUP)
     import numba
 
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    most: int = getattr(numba.config, "NUMBA_NUM_THREADS")  # noqa: B009 (made when it is read)
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, most))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 # ---------------------------------------------------------------- endings

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from mpm_nodes.data import LAW_STATE, Attribute
+from mpm_nodes.data import LAW_STATE, Field, all_domains, domain_names
 from mpm_nodes.graph import order
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.problems import Problem
-from mpm_nodes.graph.substep_document import OUTSIDE, Substeps, raw_fact
-
-ALWAYS_KNOWN = {("grid", "position")}
+from mpm_nodes.graph.substep_document import Substeps, raw_fact
 
 Array = tuple[str, str]
 """A domain's array: ("grid", "momentum")."""
@@ -20,15 +18,20 @@ Array = tuple[str, str]
 def touched(declaration: StageDeclaration, law_states: Sequence[str]) -> tuple[frozenset[Array], frozenset[Array]]:
     """Return the arrays that a stage reads and writes, with the law state spelled out."""
 
-    def spelled(domain: str, names: Sequence[str]) -> Iterator[Array]:
-        for name in names:
-            yield from (
-                ((domain, state) for state in law_states) if name == LAW_STATE and law_states else [(domain, name)]
-            )
-
-    reads = frozenset(array for domain in declaration.domains for array in spelled(domain.name, domain.reads))
-    writes = frozenset(array for domain in declaration.domains for array in spelled(domain.name, domain.writes))
+    reads = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.reads, law_states))
+    writes = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.writes, law_states))
     return reads, writes
+
+
+def limit_reads(declaration: StageDeclaration, law_states: Sequence[str]) -> frozenset[Array]:
+    """Return the arrays that are read when the time step is chosen, for the limits that a stage offers."""
+    ports = [port for offered in declaration.limits for port in offered.domains]
+    return frozenset(array for port in ports for array in _spelled(port.name, port.reads, law_states))
+
+
+def _spelled(place: str, names: Sequence[str], law_states: Sequence[str]) -> Iterator[Array]:
+    for name in names:
+        yield from (((place, state) for state in law_states) if name == LAW_STATE and law_states else [(place, name)])
 
 
 def order_problems(substeps: Substeps, law_states: Sequence[str] = ()) -> list[Problem]:
@@ -39,7 +42,7 @@ def order_problems(substeps: Substeps, law_states: Sequence[str] = ()) -> list[P
         *proof.unwritten(),
         *proof.late_steps(),
         *proof.ends(),
-        *proof.attribute_clashes(),
+        *proof.field_clashes(),
     ]
 
 
@@ -52,6 +55,11 @@ class _Proof:
         self._before = order.ancestors(self.wires, self.names)
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
         self.arrays = {name: touched(self.stages[name], law_states) for name in self.names}
+        offered = frozenset().union(*(limit_reads(stage, law_states) for stage in self.stages.values()))
+        for name in self.names:
+            if "dt" in self.stages[name].sets:  # it asks for the limits of all others
+                reads, writes = self.arrays[name]
+                self.arrays[name] = reads | offered, writes
 
     def is_before(self, first: str, second: str) -> bool:
         """Whether wires lead from one stage to the other."""
@@ -63,13 +71,13 @@ class _Proof:
             (reads, writes), (other_reads, other_writes) = self.arrays[first], self.arrays[second]
             shared = (writes & (other_reads | other_writes)) | (reads & other_writes)
             if shared and not self.is_before(first, second) and not self.is_before(second, first):
-                domain, array = min(shared)
-                early, late = (first, second) if domain in self.stages[first].outputs else (second, first)
+                place, array = min(shared)
+                early, late = (first, second) if place in self.stages[first].outputs else (second, first)
                 yield Problem(
-                    f"{late}.{domain}",
-                    f"is not ordered with {early}: {first} {self._verb(first, (domain, array))} {domain}.{array}, "
-                    f"{second} {self._verb(second, (domain, array))} it",
-                    cure=f'wire "{domain}": "{early}.{domain}" into {late}',
+                    f"{late}.{place}",
+                    f"is not ordered with {early}: {first} {self._verb(first, (place, array))} {place}.{array}, "
+                    f"{second} {self._verb(second, (place, array))} it",
+                    cure=f'wire "{place}": "{early}.{place}" into {late}',
                 )
 
     def _verb(self, name: str, array: Array) -> str:
@@ -77,15 +85,16 @@ class _Proof:
         return " and ".join(verb for verb, arrays in (("reads", reads), ("writes", writes)) if array in arrays)
 
     def unwritten(self) -> Iterator[Problem]:
-        """Yield each grid array that is read before a stage wrote it: the grid begins every substep empty."""
+        """Yield each field that is read before a stage wrote it, of domains that begin every substep empty."""
+        empty = {each.name: each.fields for each in all_domains() if each.begins_empty}
         for name in self.names:
-            for domain, array in sorted(self.arrays[name][0] - ALWAYS_KNOWN):
-                writers = [each for each in self.names if each != name and (domain, array) in self.arrays[each][1]]
-                if domain == "grid" and not any(self.is_before(writer, name) for writer in writers):
-                    cure = f"wire {name} after {writers[0]}" if writers else f"add a stage that writes {domain}.{array}"
-                    yield Problem(
-                        f"{name}.{domain}", f"reads {domain}.{array}, which nothing wrote before it", cure=cure
-                    )
+            for place, array in sorted(self.arrays[name][0]):
+                if place not in empty or (array in empty[place] and empty[place][array].always_known):
+                    continue
+                writers = [each for each in self.names if each != name and (place, array) in self.arrays[each][1]]
+                if not any(self.is_before(writer, name) for writer in writers):
+                    cure = f"wire {name} after {writers[0]}" if writers else f"add a stage that writes {place}.{array}"
+                    yield Problem(f"{name}.{place}", f"reads {place}.{array}, which nothing wrote before it", cure=cure)
 
     def late_steps(self) -> Iterator[Problem]:
         """Yield each stage that takes the step before the time step is chosen, and each further stage that chooses."""
@@ -100,7 +109,7 @@ class _Proof:
         for name in self.names if setters else ():
             if self.stages[name].wants_step and name not in setters and not self.is_before(setters[0], name):
                 carried = self.stages[setters[0]].outputs
-                shared = [domain.name for domain in self.stages[name].domains if domain.name in carried]
+                shared = [port.name for port in self.stages[name].domains if port.name in carried]
                 wire, goal = (shared[0], name) if shared else (carried[0], f"a stage before {name}")
                 yield Problem(
                     f"{name}.{wire if shared else self.stages[name].domains[0].name}",
@@ -110,24 +119,24 @@ class _Proof:
 
     def ends(self) -> Iterator[Problem]:
         """Yield each domain that ends in several places."""
-        for domain in OUTSIDE:
-            carriers = [name for name in self.names if domain in self.stages[name].outputs]
-            continued = {source for name in carriers for source, _ in self.wires[name][domain]}
+        for place in domain_names():
+            carriers = [name for name in self.names if place in self.stages[name].outputs]
+            continued = {source for name in carriers for source, _ in self.wires[name][place]}
             ends = [name for name in carriers if name not in continued]
             for end in ends[1:]:
                 yield Problem(
                     end,
-                    f"ends {domain}, and so does {ends[0]}",
-                    allowed=f"one end of {domain}",
-                    cure=f"wire one into the other, or both as a list into the {domain} of a last stage",
+                    f"ends {place}, and so does {ends[0]}",
+                    allowed=f"one end of {place}",
+                    cure=f"wire one into the other, or both as a list into the {place} of a last stage",
                 )
 
-    def attribute_clashes(self) -> Iterator[Problem]:
-        """Yield each user attribute that two stages describe in different ways."""
-        known: dict[str, tuple[str, Attribute]] = {}
+    def field_clashes(self) -> Iterator[Problem]:
+        """Yield each field of their own that two stages describe in different ways."""
+        known: dict[Array, tuple[str, Field]] = {}
         for name in self.names:
-            for attribute in (a for domain in self.stages[name].domains for a in domain.attributes):
-                first, description = known.setdefault(attribute.name, (name, attribute))
-                if description != attribute:
-                    message = f"describes attribute {attribute.name} otherwise than {first}"
+            for place, own in ((port.name, field) for port in self.stages[name].domains for field in port.own):
+                first, description = known.setdefault((place, own.name), (name, own))
+                if description != own:
+                    message = f"describes {place}.{own.name} otherwise than {first}"
                     yield Problem(name, message, cure="describe it once and import it")

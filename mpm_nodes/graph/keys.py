@@ -2,6 +2,9 @@
 
 A key's interpolation shapes the curve from that key to the next: "step" holds, "linear" is straight, "smooth" eases in
 and out (3 s^2 - 2 s^3). Before the first key and after the last one the value is constant.
+
+Every number may be keyed unless its declaration says `NotKeyable`. A node is called anew with the values of each frame;
+a knob that `KeysTravel` hands its keys on inside the value, for whoever uses it to sample at every substep.
 """
 
 from __future__ import annotations
@@ -9,13 +12,114 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 INTERPOLATIONS = ("step", "linear", "smooth")
 
-Value = float | int | tuple[float, ...]
-KeyList = Sequence[Sequence[Any]]
+Value = TypeVar("Value", float, tuple[float, ...])
+NumberKeys = Sequence[tuple[float, float, str]]
+VectorKeys = Sequence[tuple[float, tuple[float, ...], str]]
+
+
+# ---------------------------------------------------------------- what declarations say of a knob or port
+@dataclass(frozen=True)
+class NotKeyable:
+    """Marks a number that has one value for the whole shot.
+
+    Attributes:
+        reason: Why, as half a sentence: "cannot be keyframed: " stands before it.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class KeysTravel:
+    """Marks a number whose keys travel with the value: the node gets a `KeyedNumber` or `KeyedVector` where it is keyed."""
+
+
+@dataclass(frozen=True)
+class TakenAtStart:
+    """Marks an input port that counts at one frame only; keys of what is wired into it are refused, since they would do nothing."""
+
+
+# ---------------------------------------------------------------- keyed values
+class KeyedNumber(float):
+    """A number that carries its keys; as a plain float it is the value at its first key.
+
+    Args:
+        keys: Rows (frame, value, interpolation).
+    """
+
+    keys: NumberKeys
+
+    def __new__(cls, keys: NumberKeys) -> KeyedNumber:
+        made = super().__new__(cls, sample(keys, -math.inf))
+        made.keys = tuple((frame, value, mode) for frame, value, mode in keys)
+        return made
+
+    def at(self, frame: float) -> float:
+        """Return the value at a (fractional) frame."""
+        return float(sample(self.keys, frame))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyedNumber) and self.keys == other.keys
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.keys)
+
+    def __reduce__(self) -> tuple[type[KeyedNumber], tuple[NumberKeys]]:
+        return type(self), (self.keys,)
+
+
+class KeyedVector(tuple):
+    """A vector that carries its keys; as a plain tuple it is the value at its first key.
+
+    Args:
+        keys: Rows (frame, components, interpolation).
+    """
+
+    keys: VectorKeys
+
+    def __new__(cls, keys: VectorKeys) -> KeyedVector:
+        rows = tuple((frame, tuple(map(float, value)), mode) for frame, value, mode in keys)
+        made = super().__new__(cls, rows[0][1])
+        made.keys = rows
+        return made
+
+    def at(self, frame: float) -> tuple[float, ...]:
+        """Return the value at a (fractional) frame."""
+        return sample(self.keys, frame)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyedVector) and self.keys == other.keys
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.keys)
+
+    def __reduce__(self) -> tuple[type[KeyedVector], tuple[VectorKeys]]:
+        return type(self), (self.keys,)
+
+
+def carries_keys(value: Any) -> bool:
+    """Return whether a value is keyed and carries its keys."""
+    return isinstance(value, (KeyedNumber, KeyedVector))
+
+
+def at(value: Any, frame: float) -> Any:
+    """Return a value at a (fractional) frame: itself unless it carries keys."""
+    return value.at(frame) if carries_keys(value) else value
+
+
+# ---------------------------------------------------------------- key lists
 
 
 def is_keyed(raw: Any) -> bool:
@@ -44,7 +148,7 @@ def key_list_problem(raw: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def sample(keys: KeyList, frame: float) -> Value:
+def sample(keys: Sequence[tuple[float, Value, str]], frame: float) -> Value:
     """Return the value at a (fractional) frame; vectors are interpolated per component."""
     index = bisect_right([key[0] for key in keys], frame) - 1
     if index < 0:
@@ -61,11 +165,25 @@ def sample(keys: KeyList, frame: float) -> Value:
     return value + (target - value) * s
 
 
-def _plain(value: Any) -> Value:
+def integral(keys: NumberKeys, first: float, last: float) -> float:
+    """Return the integral over frames of a keyed number from `first` to `last` >= `first`, exact for every interpolation."""
+    places = [first, *(key[0] for key in keys if first < key[0] < last), last]
+    total = 0.0
+    for begin, end in pairwise(places):
+        middle = sample(keys, 0.5 * (begin + end))
+        held = bisect_right([key[0] for key in keys], begin) - 1
+        if held < 0 or held + 1 == len(keys) or keys[held][2] == "step":
+            total += (end - begin) * middle
+        else:  # Simpson's rule: exact up to cubics, as "smooth" is
+            total += (end - begin) / 6.0 * (sample(keys, begin) + 4.0 * middle + sample(keys, end))
+    return total
+
+
+def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def interval(keys: KeyList, first: float, last: float) -> list[Any]:
+def interval(keys: Sequence[tuple[float, Value, str]], first: float, last: float) -> list[Any]:
     """Return what decides the values on [first, last]: equal lists mean equal curves there."""
     inside = [list(key) for key in keys if first < key[0] < last]
     facts: list[Any] = [sample(keys, first), sample(keys, last), inside]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -14,13 +15,15 @@ from typing import Any
 from mpm_nodes.data import Range, SubstepGraph, Unit, WrittenPath
 from mpm_nodes.graph import keys
 
-MISSING: Any = type(
-    "Missing", (), {"__repr__": lambda self: "MISSING", "__doc__": "Default of a knob that must be given."}
-)()
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING", "__doc__": "Default of a knob that must be given."})()
 
 SCALARS = {bool: "bool", int: "int", float: "float", str: "str", Path: "path", SubstepGraph: "substeps"}
 NUMERIC = ("int", "float", "vector")
 LARGEST_INTEGER = 2**63 - 1
+LONGEST_PATH, LONGEST_PART = 3000, 255
+"""Letters of a path and bytes of a part of it: what the systems take, with room for the folder that it is relative to."""
+LONGEST_LENGTH = 1e12
+"""Metres; beyond it positions are no numbers of cells any more."""
 
 Fault = tuple[str, str, str]
 """What is wrong with a value: message, what is allowed, what to do."""
@@ -42,6 +45,8 @@ class Knob:
         size: Components of a vector, else 1.
         element: Type of a vector's components: float or int.
         optional: Whether None (JSON null) is allowed.
+        constant: Why a number cannot be keyed, "" where it can.
+        keys_travel: Whether a keyed value is handed on with its keys.
     """
 
     name: str
@@ -55,6 +60,8 @@ class Knob:
     size: int = 1
     element: type = float
     optional: bool = False
+    constant: str = ""
+    keys_travel: bool = False
 
     @property
     def required(self) -> bool:
@@ -64,7 +71,7 @@ class Knob:
     @property
     def animatable(self) -> bool:
         """Whether the knob may hold a key list."""
-        return self.kind in NUMERIC
+        return self.kind in NUMERIC and not self.constant
 
     def fault(self, raw: Any) -> Fault | None:
         """Return what is wrong with a raw (JSON) value, or None. Key lists are checked key by key."""
@@ -79,6 +86,7 @@ class Knob:
         if raw is None:
             return None
         if self.kind == "enum":
+            assert self.enum is not None
             return self.enum(raw.value if isinstance(raw, enum.Enum) else raw)
         if self.kind == "vector":
             return tuple(self.element(component) for component in raw)
@@ -93,9 +101,13 @@ class Knob:
         if self.kind == "substeps" or not keys.is_keyed(raw):
             return self.convert(raw)
         value = keys.sample(raw["keys"], frame)
-        if self.kind == "int":
-            return round(value)
-        return tuple(self.element(v) for v in value) if self.kind == "vector" else self.element(value)
+        if isinstance(value, tuple):
+            return tuple(self.element(component) for component in value)
+        return round(value) if self.kind == "int" else self.element(value)
+
+    def keyed_value(self, raw: Any) -> Any:
+        """Return a key list as the value that carries its keys."""
+        return keys.KeyedVector(raw["keys"]) if self.kind == "vector" else keys.KeyedNumber(raw["keys"])
 
     def json_default(self) -> Any:
         """Return the default as it stands in a graph file; None for a knob without one."""
@@ -113,7 +125,7 @@ class Knob:
             "strings": "a list of text",
             "vector": f"{self.size} numbers",
             "enum": " | ".join(str(choice) for choice in self.choices),
-            "substeps": 'a preset name, {"preset": name, "set": {...}} or a substeps document',
+            "substeps": 'a preset name, {"preset": name, "set": {...}, "edits": [...]} or a substeps document',
         }[self.kind]
         if self.range is not None and self.range.words():
             words += f" {self.range.words()}"
@@ -123,11 +135,7 @@ class Knob:
 
     def to_json(self) -> dict[str, Any]:
         """Return the knob as plain JSON values, for hosts, documentation and `mpm-nodes nodes --json`."""
-        limits = (
-            None
-            if self.range is None
-            else {k: v for k, v in vars(self.range).items() if v is not None and v is not False}
-        )
+        limits = None if self.range is None else {k: v for k, v in vars(self.range).items() if v is not None and v is not False}
         record = {
             "name": self.name,
             "kind": self.kind,
@@ -140,13 +148,15 @@ class Knob:
             "size": self.size,
             "optional": self.optional,
             "animatable": self.animatable,
+            "constant": self.constant,
         }
         return record | ({"element": self.element.__name__} if self.kind == "vector" else {})
 
     # ------------------------------------------------------------ one check per kind
     def _keyed_fault(self, raw: Mapping[str, Any]) -> Fault | None:
         if not self.animatable:
-            return "cannot be keyframed", f"{self.allowed()}, constant", "give one value"
+            reason = f": {self.constant}" if self.constant else ""
+            return f"cannot be keyframed{reason}", f"{self.allowed()}, constant", "give one value"
         shape = keys.key_list_problem(raw)
         if shape is not None:
             return shape[0], shape[1], "write the keys in order of frames"
@@ -167,7 +177,14 @@ class Knob:
     def _fault_str(self, raw: Any) -> Fault | None:
         if not isinstance(raw, str):
             return self._wrong_type(raw)
-        return ("holds a NUL character", self.allowed(), "remove it") if "\0" in raw else None
+        return self._text_fault(raw)
+
+    def _text_fault(self, text: str) -> Fault | None:
+        if "\0" in text:
+            return "holds a NUL character", self.allowed(), "remove it"
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            return "holds half a character", self.allowed(), "write it as UTF-8"
+        return None
 
     def _fault_int(self, raw: Any) -> Fault | None:
         return self._number_fault(raw, int)
@@ -177,11 +194,7 @@ class Knob:
 
     def _fault_vector(self, raw: Any) -> Fault | None:
         if not _is_list(raw) or len(raw) != self.size:
-            return (
-                self._wrong_type(raw)
-                if not _is_list(raw)
-                else (f"has {len(raw)} components", self.allowed(), "give each one")
-            )
+            return self._wrong_type(raw) if not _is_list(raw) else (f"has {len(raw)} components", self.allowed(), "give each one")
         for component in raw:
             fault = self._number_fault(component, self.element)
             if fault is not None:
@@ -190,7 +203,9 @@ class Knob:
 
     def _fault_strings(self, raw: Any) -> Fault | None:
         good = _is_list(raw) and all(isinstance(item, str) for item in raw)
-        return None if good else self._wrong_type(raw)
+        if not good:
+            return self._wrong_type(raw)
+        return next((fault for item in raw if (fault := self._text_fault(item))), None)
 
     def _fault_enum(self, raw: Any) -> Fault | None:
         value = raw.value if isinstance(raw, enum.Enum) else raw
@@ -201,7 +216,13 @@ class Knob:
     def _fault_path(self, raw: Any) -> Fault | None:
         if not isinstance(raw, (str, Path)):
             return self._wrong_type(raw)
-        return ("holds a NUL character", self.allowed(), "remove it") if "\0" in str(raw) else None
+        text = str(raw)
+        fault = self._text_fault(text)
+        if fault is None and (
+            len(text) > LONGEST_PATH or any(len(part.encode()) > LONGEST_PART for part in re.split(r"[/\\]", text))
+        ):
+            return "is too long", f"{self.allowed()} of at most {LONGEST_PATH} letters, {LONGEST_PART} bytes a part", "shorten it"
+        return fault
 
     def _fault_output_path(self, raw: Any) -> Fault | None:
         fault = self._fault_path(raw)
@@ -229,6 +250,8 @@ class Knob:
             return "is too large", self.allowed(), "give a smaller number"
         if element is int and raw != int(raw):
             return "is not a whole number", self.allowed(), f"try {round(raw)}"
+        if self.unit == "m" and abs(raw) > LONGEST_LENGTH:
+            return "is out of range", f"{self.allowed()} of at most {LONGEST_LENGTH:g}", "give it in metres"
         limits = self.range.problem(raw) if self.range is not None else None
         return None if limits is None else ("is out of range", self.allowed(), f"give a value {limits}")
 
@@ -254,6 +277,9 @@ def knob_from_hint(name: str, hint: Any, default: Any, doc: str) -> Knob | None:
         return None
     unit = next((item.symbol for item in metadata if isinstance(item, Unit)), "")
     limits = next((item for item in metadata if isinstance(item, Range)), None)
+    constant = next((item.reason for item in metadata if isinstance(item, keys.NotKeyable)), "")
+    travel = any(isinstance(item, keys.KeysTravel) for item in metadata)
+    shape |= {"constant": constant, "keys_travel": travel}
     return Knob(name=name, default=default, unit=unit, range=limits, doc=doc, optional=optional, **shape)
 
 

@@ -30,16 +30,17 @@ def settings_fact(settings: GraphSettings) -> list[float]:
 
 
 def knob_fact(knob: Knob, raw: Any, frame: int, whole_interval: bool) -> Any:
-    """Return what of a knob counts at a frame: its value, or the curve over the interval that the node may sample."""
+    """Return what of a knob counts at a frame: its value, or the curve over the interval that the node may sample.
+
+    Keys that travel with the value count as a whole.
+    """
     if not keys.is_keyed(raw):
         return to_json(knob.convert(raw))
+    if knob.keys_travel and not whole_interval:
+        return to_json(raw)
     if not whole_interval:
         return to_json(knob.sample(raw, frame))
-    curve = (
-        [[f, to_json(knob.convert(value)), mode] for f, value, mode in raw["keys"]]
-        if knob.kind != "int"
-        else raw["keys"]
-    )
+    curve = [(f, to_json(knob.convert(value)), mode) for f, value, mode in raw["keys"]] if knob.kind != "int" else raw["keys"]
     return keys.interval(curve, frame - 1, frame)
 
 
@@ -63,7 +64,10 @@ class FileFacts:
         """Return what counts of a file; `over_time` when a node may take it for one of a numbered sequence."""
         path = self.base / path
         if (path, over_time) not in self._known:
-            self._known[path, over_time] = self._look(path, over_time)
+            try:
+                self._known[path, over_time] = self._look(path, over_time)
+            except (OSError, ValueError):  # no name that the system takes: the node that reads it says so
+                self._known[path, over_time] = None
         return self._known[path, over_time]
 
     def _look(self, path: Path, over_time: bool) -> Any:

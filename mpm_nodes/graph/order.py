@@ -153,9 +153,7 @@ def _uses(
     return uses
 
 
-def _ranks(
-    wires: Mapping[str, Sources], names: Sequence[str], transparent: Collection[str]
-) -> dict[str, tuple[int, int]]:
+def _ranks(wires: Mapping[str, Sources], names: Sequence[str], transparent: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return each node's depth; transparent ones stay at the depth above them and count along their chain."""
     ranks: dict[str, tuple[int, int]] = {}
     for name in names:

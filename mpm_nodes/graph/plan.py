@@ -15,12 +15,13 @@ from mpm_nodes.data import FrameContext, GraphSettings
 from mpm_nodes.graph import keys, lineage, order
 from mpm_nodes.graph.declare import NodeDeclaration
 from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.knobs import to_json
+from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
+from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.substep_document import Substeps, load_substeps, raw_fact
+from mpm_nodes.graph.substep_document import Substeps, raw_fact
 from mpm_nodes.graph.substeps import Dispatch, PlannedStage, SubstepPlan, plan_substeps
-from mpm_nodes.graph.validate import Wire, Wiring, validate
+from mpm_nodes.graph.validate import Examination, Wire, examine
 
 __all__ = ["Dispatch", "Plan", "PlannedNode", "PlannedStage", "SubstepPlan", "plan_graph", "plan_substeps"]
 
@@ -56,7 +57,9 @@ class PlannedNode:
         return any(keys.is_keyed(value) for value in self.raw.values())
 
     def sample(self, name: str, frame: float) -> Any:
-        """Return the Python value of a knob at a fractional frame; paths to read start at the graph's folder."""
+        """Return the Python value of a knob at a fractional frame: paths to read from the graph's folder on, substeps resolved."""
+        if name in self.substeps:
+            return self.substeps[name]
         knob = self.declaration.knob(name)
         if knob is None:
             raise KeyError(name)
@@ -64,8 +67,12 @@ class PlannedNode:
         return self.base / value if knob.kind == "path" and value is not None else value
 
     def knobs(self, frame: float) -> dict[str, Any]:
-        """Return the Python values of all knobs at a frame."""
-        return {knob.name: self.sample(knob.name, frame) for knob in self.declaration.knobs}
+        """Return the Python values of all knobs at a frame; those whose keys travel carry them."""
+        travelling = {k.name for k in self.declaration.knobs if k.keys_travel and keys.is_keyed(self.raw[k.name])}
+        return {
+            knob.name: knob.keyed_value(self.raw[knob.name]) if knob.name in travelling else self.sample(knob.name, frame)
+            for knob in self.declaration.knobs
+        }
 
     def call(
         self,
@@ -74,6 +81,7 @@ class PlannedNode:
         settings: GraphSettings,
         ctx: FrameContext | None = None,
         previous: Any = None,
+        kept: Kept = NOTHING_KEPT,
     ) -> dict[str, Any]:
         """Run the node and return its values by output.
 
@@ -83,6 +91,7 @@ class PlannedNode:
             settings: Settings of the graph, for nodes that ask for them.
             ctx: For time-dependent nodes.
             previous: The node's own output of the frame before, for sequential nodes.
+            kept: For nodes that keep values between calls.
         """
         given: dict[str, Any] = self.knobs(frame)
         for port in self.declaration.ports:
@@ -91,7 +100,7 @@ class PlannedNode:
                 given[port.name] = values
             elif values:
                 given[port.name] = values[0]
-        special = {"ctx": ctx, "settings": settings, "previous": previous}
+        special = {"ctx": ctx, "settings": settings, "previous": previous, "kept": kept}
         given |= {name: special[role] for role, name in self.declaration.special.items()}
         return self.declaration.unpack(self.declaration.function(**given))
 
@@ -142,7 +151,7 @@ class Plan:
     def _add_keys(self, frame: int) -> None:
         for planned in self.nodes:
             declaration = planned.declaration
-            facts = {knob.name: self._fact(planned, knob.name, frame) for knob in declaration.knobs}
+            facts = {knob.name: self._fact(planned, knob, frame) for knob in declaration.knobs}
             inputs = [
                 [port, [[self._keys[source, frame], output] for source, output in wires]]
                 for port, wires in sorted(planned.inputs.items())
@@ -151,10 +160,10 @@ class Plan:
             before = self._keys[planned.id, frame - 1] if follows else None
             self._keys[planned.id, frame] = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
 
-    def _fact(self, planned: PlannedNode, name: str, frame: int) -> Any:
-        knob, raw = planned.declaration.knob(name), planned.raw[name]
-        if name in planned.substeps:
-            return lineage.substeps_fact(planned.substeps[name], frame)
+    def _fact(self, planned: PlannedNode, knob: Knob, frame: int) -> Any:
+        if knob.name in planned.substeps:
+            return lineage.substeps_fact(planned.substeps[knob.name], frame)
+        raw = planned.raw[knob.name]
         if knob.kind == "path" and raw is not None:
             return [to_json(knob.convert(raw)), self._files.fact(Path(raw), planned.declaration.wants_ctx)]
         return lineage.knob_fact(knob, raw, frame, planned.declaration.wants_ctx)
@@ -166,27 +175,19 @@ def plan_graph(graph: Graph, registry: Registry | None = None) -> Plan:
     Raises:
         GraphError: With everything that is wrong.
     """
-    registry = registry or graph.registry
-    problems = validate(graph, registry)
-    if problems:
-        raise GraphError(problems)
-    wiring = Wiring(graph, registry)
-    nodes = {name: _planned(name, wiring, graph, registry) for name in wiring.inputs}
-    ordered = order.canonical(wiring.inputs, {name: _identity(planned) for name, planned in nodes.items()})
+    found = examine(graph, registry)
+    if found.problems:
+        raise GraphError(found.problems)
+    nodes = {name: _planned(name, found, graph) for name in found.wiring.inputs}
+    ordered = order.canonical(found.wiring.inputs, {name: _identity(planned) for name, planned in nodes.items()})
     signature = order.digest(*sorted(ordered.hashes.values()), json.dumps(lineage.settings_fact(graph.settings)))
     return Plan(tuple(nodes[name] for name in ordered.names), graph.settings, signature, graph.base)
 
 
-def _planned(name: str, wiring: Wiring, graph: Graph, registry: Registry) -> PlannedNode:
-    declaration = wiring.declarations[name]
-    raw = graph.nodes[name].complete(declaration)
-    substeps = {
-        knob.name: load_substeps(raw[knob.name], registry)[0]
-        for knob in declaration.knobs
-        if knob.kind == "substeps" and raw[knob.name] is not None
-    }
-    inputs = {port: tuple(wires) for port, wires in wiring.inputs[name].items()}
-    return PlannedNode(name, declaration, inputs, raw, graph.base, substeps)
+def _planned(name: str, found: Examination, graph: Graph) -> PlannedNode:
+    declaration = found.wiring.declarations[name]
+    inputs = {port: tuple(wires) for port, wires in found.wiring.inputs[name].items()}
+    return PlannedNode(name, declaration, inputs, graph.nodes[name].complete(declaration), graph.base, found.substeps.get(name, {}))
 
 
 def _identity(planned: PlannedNode) -> str:

@@ -1,13 +1,6 @@
 """What a cook will need, compared with what the machine has, before anything is allocated or written.
 
-A node takes part by having an attribute `preflight` on its function::
-
-    def estimate(knobs, settings, inputs) -> dict:      # inputs: estimates of the wired nodes by port, as tuples
-        return {"memory": bytes_at_its_peak, "disk": bytes_written_per_frame, "particles": count, ...}
-    emit_box.preflight = estimate
-
-Whatever else the dictionary holds is for the nodes downstream. Knobs are Python values, keyed ones sampled at the
-first frame.
+A node takes part by the preflight that it declares, `@node(..., preflight=function)`; see `declarations.Preflight`.
 """
 
 from __future__ import annotations
@@ -19,7 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import GraphSettings, OutputError
+from mpm_nodes.data import GraphSettings, MpmNodesError, OutputError
+from mpm_nodes.graph.declarations import PreflightContext
+from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.plan import Plan
 from mpm_nodes.graph.problems import GraphError, Problem
 
@@ -32,13 +27,27 @@ _CGROUP = (
 """Folder, limit and use of memory of the container, in versions 2 and 1 of the kernel's interface."""
 
 
-def estimate(plan: Plan, frame: int) -> dict[str, dict[str, Any]]:
-    """Return every node's own estimate, {} for those that make none. Nothing is cooked."""
+def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT) -> dict[str, dict[str, Any]]:
+    """Return every node's own estimate, {} for those that make none. Nothing is cooked.
+
+    Raises:
+        MpmNodesError: A node's preflight refuses; the message names the node.
+    """
     found: dict[str, dict[str, Any]] = {}
     for node in plan.nodes:
-        function = getattr(node.declaration.function, "preflight", None)
         inputs = {port: tuple(found[source] for source, _ in wires) for port, wires in node.inputs.items()}
-        found[node.id] = {} if function is None else dict(function(node.knobs(frame), plan.settings, inputs))
+        preflight = node.declaration.preflight
+        try:
+            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), plan.settings, inputs, kept))
+        except OverflowError as error:
+            problem = Problem(
+                node.id, "is of a size that numbers do not hold", cure="give it a smaller size, or raise settings.cell_size"
+            )
+            raise GraphError([problem]) from error
+        except MpmNodesError as error:
+            error.args = (f"{node.id}: {error}", *error.args[1:])
+            raise
+        found[node.id] = dict(told)
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from mpm_nodes.data import MpmNodesError
 
 LONGEST_VALUE = 60
+MOST_LINES = 99
+"""Problems that the text of an error names; `problems` holds all."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,7 @@ class Problem:
 
     def inside(self, outer: str) -> Problem:
         """Return the same problem with its place inside another one."""
-        return Problem(
-            f"{outer}.{self.place}" if self.place else outer, self.message, self.value, self.allowed, self.cure
-        )
+        return Problem(f"{outer}.{self.place}" if self.place else outer, self.message, self.value, self.allowed, self.cure)
 
 
 class GraphError(MpmNodesError):
@@ -49,7 +49,10 @@ class GraphError(MpmNodesError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        lines = [str(problem) for problem in self.problems[:MOST_LINES]]
+        if len(self.problems) > MOST_LINES:
+            lines.append(f"and {len(self.problems) - MOST_LINES:,} more problems")
+        super().__init__("\n".join(lines))
 
 
 def _short(value: Any) -> str:

@@ -5,14 +5,15 @@ Nothing is imported before the first question. Graph files never name code to lo
 
 from __future__ import annotations
 
+import collections
 import difflib
-import functools
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclarati
 NODE_MODULES = (
     "mpm_nodes.nodes.materials",
     "mpm_nodes.nodes.emit",
+    "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.solve",
@@ -63,18 +65,21 @@ class Registry:
     ) -> None:
         self._declarations: dict[str, Declaration] = {}
         self._later = later
+        self._guard = threading.RLock()
         self.presets: dict[str, Path] = dict(presets or {})
-        for declaration in declarations:
-            self.add(declaration)
+        self.add_all(declarations)
 
     def add(self, declaration: Declaration) -> None:
         """Add a declaration; adding the same one again is no error (modules import from each other)."""
         known = self._declarations.get(declaration.id)
         if known is not None and known.function is not declaration.function:
-            raise RegistryError(
-                f"{declaration.id}: declared twice, in {known.place} and {declaration.place}; rename one"
-            )
+            raise RegistryError(f"{declaration.id}: declared twice, in {known.place} and {declaration.place}; rename one")
         self._declarations[declaration.id] = declaration
+
+    def add_all(self, declarations: Iterable[Declaration]) -> None:
+        """Add several declarations; see `add`."""
+        for declaration in declarations:
+            self.add(declaration)
 
     def add_module(self, module: ModuleType) -> None:
         """Add every node and stage that is a global of the module."""
@@ -108,6 +113,18 @@ class Registry:
             raise RegistryError(f"{name}: there is no such node or stage; {nearest(name, self._declarations)}")
         return declaration
 
+    def extended(self, *declarations: Declaration) -> Registry:
+        """Return a registry that holds `declarations` besides all of this one, which stays as it is.
+
+        Raises:
+            RegistryError: When an id is taken by another function.
+        """
+        wider = Registry(self._declarations.values(), self.presets, later=lambda new: new.add_all(self))
+        for declaration in declarations:
+            wider.find(declaration.id)  # so that a clash with what loads later is seen now
+            wider.add(declaration)
+        return wider
+
     def add_presets(self, folder: Path) -> None:
         """Add every preset of a folder: NAME.json.
 
@@ -120,9 +137,10 @@ class Registry:
             self.presets[file.stem] = file
 
     def _load_rest(self) -> None:
-        later, self._later = self._later, None
-        if later is not None:
-            later(self)
+        with self._guard:  # another thread waits until all is there; the loading itself asks again
+            later, self._later = self._later, None
+            if later is not None:
+                later(self)
 
     def __iter__(self) -> Iterator[Declaration]:
         self._load_rest()
@@ -132,15 +150,19 @@ class Registry:
         return self.find(name) is not None
 
 
+MOST_SUGGESTIONS = 1000
+"""Suggestions from one list of names: who misspells more does not wait for them."""
+_asked: collections.Counter[tuple[str, ...]] = collections.Counter()
+
+
 def nearest(name: Any, known: Iterable[str]) -> str:
     """Return a cure for an unknown name: the nearest known ones, or all of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    names = tuple(sorted(known))
+    _asked[names] += 1
+    near = [] if _asked[names] > MOST_SUGGESTIONS else difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return (
-        f"known are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
-    )
+    return f"known are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
 
 
 # ---------------------------------------------------------------- loading
@@ -239,10 +261,18 @@ def _fault_of(error: Exception) -> str:
 
 
 # ---------------------------------------------------------------- the registry that everyone shares
-@functools.cache
+_GUARD = threading.Lock()
+_LOADED: dict[str, Registry] = {}
+"""Shared registries by the value of MPM_NODES_PATH that they were loaded for; they are not changed after that."""
+
+
 def default() -> Registry:
-    """Return the registry of this process, loaded once."""
-    return load()
+    """Return the registry for today's MPM_NODES_PATH, loaded once."""
+    path = os.environ.get(PATH_VARIABLE, "")
+    with _GUARD:
+        if path not in _LOADED:
+            _LOADED[path] = load(path)
+        return _LOADED[path]
 
 
 def nodes() -> dict[str, NodeDeclaration]:

@@ -13,10 +13,12 @@ from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.events import EventStream
+from mpm_nodes.graph.records import STATE_FORMAT
+from mpm_nodes.graph.repair import find_faults, repair
 from mpm_nodes.graph.revision import Revision
-from mpm_nodes.graph.transaction import STATE_FORMAT, frame_offset
+from mpm_nodes.graph.transaction import frame_offset
 
-__all__ = ["ResumeRefused", "continue_from", "graph_digest", "manifest_of"]
+__all__ = ["ResumeRefused", "continue_from", "graph_digest", "is_whole", "manifest_of"]
 
 Span = tuple[int, int]
 
@@ -57,7 +59,8 @@ def continue_from(
     span: Span | None,
     resume: bool,
     events: EventStream,
-) -> tuple[Revision, Span, list[int]]:
+    deep: bool = False,
+) -> tuple[Revision, Span, list[int], list[int]]:
     """Open the revision to write to.
 
     Args:
@@ -67,9 +70,10 @@ def continue_from(
         span: First and last frame asked for, None when left to the settings.
         resume: Whether to continue the newest revision.
         events: Where notes and warnings go.
+        deep: Whether every file is read to find damage; else missing ones, changed sizes and damage of the last frame are found.
 
     Returns:
-        The revision, the frames to cook, and the frames that are there already.
+        The revision, the frames to cook, the frames that are there already, and those of them that were mended.
 
     Raises:
         ResumeRefused: The revision was cooked from another graph, input or state format.
@@ -77,10 +81,11 @@ def continue_from(
     """
     revision = Revision.resume(root, manifest) if resume else None
     if revision is None:
-        return Revision.create(root, manifest), (manifest["frames"][0], manifest["frames"][1]), []
+        return Revision.create(root, manifest), (manifest["frames"][0], manifest["frames"][1]), [], []
     try:
         _check_same(revision, manifest)
         first, end = revision.manifest["frames"]
+        mended = _mend(revision, evaluator, first, events, deep)
         last = revision.resume_frame(evaluator.sequential(), first)
         chosen = _span(revision, span, first, _end(revision.manifest, manifest), last)
         had = revision.committed()
@@ -88,11 +93,7 @@ def continue_from(
             _restore(revision, evaluator, last)
         removed = revision.roll_back(last)
         if removed:
-            why = (
-                "is damaged"
-                if last is not None and last >= first
-                else "cannot be continued (damaged, or no checkpoint)"
-            )
+            why = "is damaged" if last is not None and last >= first else "cannot be continued (damaged, or no checkpoint)"
             events.emit(
                 "warning",
                 where=str(revision.folder),
@@ -111,7 +112,25 @@ def continue_from(
     except BaseException:
         revision.close()
         raise
-    return revision, (first, chosen[1]), revision.committed()
+    return revision, (first, chosen[1]), revision.committed(), mended
+
+
+def _mend(revision: Revision, evaluator: Evaluator, first: int, events: EventStream, deep: bool) -> list[int]:
+    """Cook missing and damaged files again as far as the newest checkpoint holds up what follows; return the mended frames."""
+    last = revision.newest_state(evaluator.sequential())
+    if last is None or last < first or _changed_inputs(revision, evaluator, last):
+        return []
+    faults = find_faults(revision, first, last, digests=range(first, last + 1) if deep else [last])
+    frames = sorted({fault.frame for fault in faults if not fault.name.startswith("checkpoints/")})
+    if not frames:
+        return []
+    several = "frames " + ", ".join(map(str, frames[:20])) + (" ..." if len(frames) > 20 else "")
+    text = f"frame {frames[0]} is damaged; it is" if len(frames) == 1 else f"{several} are damaged; they are"
+    events.emit("warning", where=str(revision.folder), message=f"{text} cooked again, the others stay")
+    mended = repair(revision, evaluator, faults, first, events)
+    if mended != frames:  # what was cooked in vain must not be taken for a frame's own work
+        evaluator.forget()
+    return mended
 
 
 def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
@@ -134,7 +153,12 @@ def _span(revision: Revision, asked: Span | None, first: int, end: int, last: in
 
 def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
     stored = revision.manifest
-    if stored.get("state_format") != STATE_FORMAT:
+    if not is_whole(stored):
+        raise InputError(
+            f"{revision.folder / 'cook.json'}: is damaged or not a manifest of ours (frames or graph are no values that a cook "
+            "writes); cook without --resume"
+        )
+    if stored.get("state_format") != STATE_FORMAT or type(stored["state_format"]) is not int:
         raise ResumeRefused(
             f"{revision.folder}: was cooked by version {stored['package_version']} with state format "
             f"{stored.get('state_format')}, this version continues format {STATE_FORMAT}; cook again without --resume"
@@ -142,6 +166,18 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
     if stored["graph_digest"] != manifest["graph_digest"]:
         place = next(_differences(_essence(stored["graph"]), _essence(manifest["graph"])), "the graph differs")
         raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
+
+
+def is_whole(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a manifest from disk has the frames and the graph that this module reads."""
+    frames = manifest.get("frames")
+    if not (isinstance(frames, list) and len(frames) == 2 and all(type(frame) is int for frame in frames)):
+        return False
+    try:
+        _essence(manifest["graph"])
+        return type(manifest["graph"]["settings"]["end"]) is int and abs(max(frames, key=abs)) < 1 << 31
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def _differences(old: Any, new: Any, place: str = "") -> Iterator[str]:
@@ -161,15 +197,20 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:56] + " ..."
 
 
+def _changed_inputs(revision: Revision, evaluator: Evaluator, last: int) -> list[str]:
+    """Return the sequential nodes whose value at frame `last` would be another one today."""
+    keys = (revision.record(last) or {}).get("facts", {}).get("lineage", {})
+    return [node for node in evaluator.sequential() if keys.get(node) != evaluator.plan.key(node, last)]
+
+
 def _restore(revision: Revision, evaluator: Evaluator, last: int) -> None:
-    record = revision.record(last) or {}
-    keys = record.get("facts", {}).get("lineage", {})
+    changed = _changed_inputs(revision, evaluator, last)
+    if changed:
+        raise ResumeRefused(
+            f"{revision.folder}: an input file, or the code of a node, that {changed[0]} depends on was changed since; "
+            "cook again without --resume"
+        )
     for node, kind in evaluator.sequential().items():
-        if keys.get(node) != evaluator.plan.key(node, last):
-            raise ResumeRefused(
-                f"{revision.folder}: an input file, or the code of a node, that {node} depends on was changed since; "
-                "cook again without --resume"
-            )
         try:
             evaluator.restore(node, last, revision.load_checkpoint(last, node, kind))
         except InputError as error:

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph.archive import read_archive
+from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.lock import FolderLock
-from mpm_nodes.graph.transaction import (
-    STATE_FORMAT,
-    TEMPORARY,
-    FrameTransaction,
-    digest_file,
-    file_frame,
-    read_record,
-    replace_json,
-    sync,
-    writing,
-)
+from mpm_nodes.graph.names import TEMPORARY, temporary
+from mpm_nodes.graph.records import MANIFEST_FORMAT, STATE_FORMAT, read_manifest, read_record
+from mpm_nodes.graph.transaction import FrameTransaction, file_frame, writing
 
 __all__ = ["Revision", "latest_revision", "list_revisions"]
 
-MANIFEST_FORMAT = "mpm_nodes.cook"
 KEEP_LAST = 2
 KEEP_EVERY = 24
-_REVISION = re.compile(r"r(\d{3,})")
-_RECORD = re.compile(r"(\d+)\.commit\.json")
+_REVISION = re.compile(r"r(\d{3,9})")
+_RECORD = re.compile(r"(\d{4,10})\.commit\.json")
+_STATE = re.compile(r"(\d{4,10})\.[^/]+\.state")
+_OWN = {"cook.json", "cook.lock"}
 
 
 def list_revisions(root: Path) -> list[Path]:
@@ -50,29 +42,11 @@ def latest_revision(folder: Path) -> Path:
         InputError: There is none.
     """
     if (folder / "cook.json").is_file():
-        return folder
+        return folder.resolve() if folder.is_symlink() else folder  # the user's own link is no stranger's
     revisions = list_revisions(folder)
     if not revisions:
         raise InputError(f"{folder}: holds no cook (no rNNN folder with a cook.json); give the folder named with --out")
     return revisions[-1]
-
-
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a revision folder, None when it was never finished.
-
-    Raises:
-        InputError: It is there and cannot be read.
-    """
-    path = folder / "cook.json"
-    if not path.exists():
-        return None
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        if manifest["format"] != MANIFEST_FORMAT:
-            raise ValueError("another format")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: is damaged or not a manifest of ours ({error}); cook without --resume") from error
-    return manifest
 
 
 def check_writable(root: Path) -> None:
@@ -81,9 +55,10 @@ def check_writable(root: Path) -> None:
         if root.exists() and not root.is_dir():
             raise OutputError(f"{root}: is a file; give a folder with --out")
         root.mkdir(parents=True, exist_ok=True)
-        probe = root / f"{TEMPORARY}probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
+        files, probe = Folder(root.resolve()), f"{TEMPORARY}probe-{os.getpid()}"
+        files.unlink(probe)
+        os.close(files.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        files.unlink(probe)
 
 
 class Revision:
@@ -91,11 +66,13 @@ class Revision:
 
     Attributes:
         folder: The folder (`.../r001`).
+        files: The files in it, by names that are never followed out of it.
         manifest: What `cook.json` holds.
     """
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any], lock: FolderLock) -> None:
         self.folder = folder
+        self.files = Folder(folder)
         self.manifest = manifest
         self._lock = lock
 
@@ -120,8 +97,8 @@ class Revision:
         """Open the newest revision below `root`, finish or remove what a dead cook left; None when there is none.
 
         Raises:
-            OutputError: Another cook is writing it.
-            InputError: Its manifest is damaged.
+            OutputError: Another cook is writing it, it holds links, or it is no folder of ours.
+            InputError: Its manifest is damaged, or a record names files that are not its own.
         """
         revisions = list_revisions(root)
         if not revisions:
@@ -129,8 +106,9 @@ class Revision:
         folder = revisions[-1]
         lock = FolderLock(folder)
         try:
-            stored = read_manifest(folder)
+            stored = read_manifest(Folder(folder))
             if stored is None:
+                _refuse_foreign(folder)
                 return cls._begin(folder, manifest, lock)
             revision = cls(folder, stored, lock)
             revision.recover()
@@ -142,28 +120,40 @@ class Revision:
     @classmethod
     def _begin(cls, folder: Path, manifest: Mapping[str, Any], lock: FolderLock) -> Revision:
         with writing(str(folder)):
-            (folder / "frames").mkdir(exist_ok=True)
-            replace_json(folder / "cook.json", {"format": MANIFEST_FORMAT, "state_format": STATE_FORMAT, **manifest})
-            sync(folder.parent)
-        return cls(folder, read_manifest(folder) or {}, lock)
+            files = Folder(folder)
+            files.make("frames")
+            files.replace_json("cook.json", {"format": MANIFEST_FORMAT, "state_format": STATE_FORMAT, **manifest})
+            Folder(folder.parent.resolve()).sync()
+        return cls(folder, read_manifest(files) or {}, lock)
 
     def update(self, **facts: Any) -> None:
         """Change facts of the manifest."""
         if any(self.manifest.get(name) != value for name, value in facts.items()):
             self.manifest = {**self.manifest, **facts}
             with writing(str(self.folder)):
-                replace_json(self.folder / "cook.json", self.manifest)
+                self.files.replace_json("cook.json", self.manifest)
 
     def close(self) -> None:
         """Let other cooks write this revision."""
         self._lock.release()
 
     def discard_if_empty(self) -> bool:
-        """Remove a revision in which no frame was ever committed; say whether it was removed."""
+        """Remove a revision in which no frame was ever committed and that holds nothing else; say whether it was removed."""
         if self.committed():
             return False
+        with contextlib.suppress(OSError, OutputError):
+            for path in temporary_files(self.folder):
+                self.files.unlink(path.relative_to(self.folder).as_posix())
+        if _strangers(self.folder):
+            return False
         self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError, OutputError):
+            for name in _OWN:
+                self.files.unlink(name)
+            for base, folders, _ in os.walk(self.folder, topdown=False):
+                for name in folders:
+                    os.rmdir(os.path.join(base, name))
+            os.rmdir(self.folder)
         return True
 
     # ------------------------------------------------------------ frames
@@ -172,18 +162,22 @@ class Revision:
         """Added to frame numbers in file names."""
         return int(self.manifest["frame_offset"])
 
-    def record_path(self, frame: int) -> Path:
-        """Return where the commit record of `frame` lies."""
-        return self.folder / "frames" / f"{file_frame(frame, self.offset):04d}.commit.json"
+    def record_name(self, frame: int) -> str:
+        """Return the name of the commit record of `frame`, relative to the revision."""
+        return f"frames/{file_frame(frame, self.offset):04d}.commit.json"
 
     def committed(self) -> list[int]:
         """Return the frames that have a commit record, ascending."""
-        matches = (_RECORD.fullmatch(path.name) for path in (self.folder / "frames").glob("*.commit.json"))
-        return sorted(int(match[1]) - self.offset for match in matches if match)
+        numbers = (int(match[1]) for name in self.files.names("frames") if (match := _RECORD.fullmatch(name)))
+        return sorted({number - self.offset for number in numbers})
 
     def record(self, frame: int) -> dict[str, Any] | None:
-        """Return the commit record of `frame`, None when it is missing or altered."""
-        return read_record(self.record_path(frame))
+        """Return the commit record of `frame`, None when it is missing or altered.
+
+        Raises:
+            InputError: It names what no cook of ours would.
+        """
+        return read_record(self.files, self.record_name(frame), frame)
 
     def begin(self, frame: int, crash: Callable[[str], None] = lambda label: None) -> FrameTransaction:
         """Start the transaction of `frame`."""
@@ -191,37 +185,40 @@ class Revision:
 
     def finish(self, record: Mapping[str, Any], crash: Callable[[str], None] = lambda label: None) -> None:
         """Rename the files of a written record to their places, those that replace older ones last, then the record."""
-        names = sorted(record["files"], key=lambda name: ((self.folder / name).exists(), name))
-        folders = set()
+        names = sorted(record["files"], key=lambda name: (self.files.size(name) is not None, name))
         for name in names:
-            final = self.folder / name
-            temporary = final.with_name(TEMPORARY + final.name)
-            if temporary.exists():
-                os.replace(temporary, final)
+            if self.files.size(temporary(name)) is not None:
+                self.files.finish(name)
                 crash(f"renamed {name}")
-            folders.add(final.parent)
-        for folder in sorted(folders):
-            sync(folder)
-        final = self.record_path(record["frame"])
+        for folder in sorted({name.rpartition("/")[0] for name in names}):
+            self.files.sync(folder)
         crash("before record")
-        os.replace(final.with_name(TEMPORARY + final.name), final)
-        sync(final.parent)
+        self.files.finish(self.record_name(record["frame"]))
+        self.files.sync("frames")
         crash("committed")
 
     # ------------------------------------------------------------ after a death
     def recover(self) -> None:
         """Finish the commit that a cook died in, or remove its temporary files."""
         with writing(str(self.folder)):
-            for path in (self.folder / "frames").glob(f"{TEMPORARY}*.commit.json"):
-                record = read_record(path)
-                if record is not None and all(self._at_hand(name, facts) for name, facts in record["files"].items()):
+            for name in self.files.names("frames"):
+                match = _RECORD.fullmatch(name.removeprefix(TEMPORARY))
+                if match is None or not name.startswith(TEMPORARY):
+                    continue
+                record = read_record(self.files, f"frames/{name}", int(match[1]) - self.offset)
+                if record is not None and all(self._at_hand(*entry) for entry in record["files"].items()):
                     self.finish(record)
             for path in temporary_files(self.folder):
-                path.unlink()
+                self.files.unlink(path.relative_to(self.folder).as_posix())
 
     def _at_hand(self, name: str, facts: Mapping[str, Any]) -> bool:
-        final = self.folder / name
-        return any(_matches(path, facts) for path in (final.with_name(TEMPORARY + final.name), final))
+        return self._matches(temporary(name), facts) or self._matches(name, facts)
+
+    def _sized(self, name: str, facts: Mapping[str, Any]) -> bool:
+        return self.files.size(name) == facts["bytes"]
+
+    def _matches(self, name: str, facts: Mapping[str, Any]) -> bool:
+        return self._sized(name, facts) and self.files.facts(name)["sha256"] == facts["sha256"]
 
     def resume_frame(self, states: Collection[str], first: int) -> int | None:
         """Return the last frame that a resumed cook can build on, None to start over at `first`.
@@ -242,18 +239,27 @@ class Revision:
             newest.update(dict.fromkeys(record["files"], frame))
         replaced = shared if len(good) < len(committed) else set()  # by frames whose records cannot be read
 
-        def own(frame: int, record: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        def own(frame: int, record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
             for name, facts in record["files"].items():
                 if newest[name] == frame and name not in replaced and not name.startswith("checkpoints/"):
-                    yield self.folder / name, facts
+                    yield name, facts
 
-        sound = [all(_sized(path, facts) for path, facts in own(*entry)) for entry in good]
+        sound = [all(self._sized(*found) for found in own(*entry)) for entry in good]
         good = good[: sound.index(False)] if False in sound else good
         for frame, record in reversed(good):
             files = record["files"]
             checkpoints = [self.checkpoint_name(frame, node) for node in states]
-            held = all(name in files and _matches(self.folder / name, files[name]) for name in checkpoints)
-            if held and all(_matches(path, facts) for path, facts in own(frame, record)):
+            held = all(name in files and self._matches(name, files[name]) for name in checkpoints)
+            if held and all(self._matches(*found) for found in own(frame, record)):
+                return frame
+        return None
+
+    def newest_state(self, states: Collection[str]) -> int | None:
+        """Return the last frame with a record and a sound checkpoint of every node in `states`, whatever else is damaged."""
+        for frame in reversed(self.committed()):
+            files = (self.record(frame) or {"files": {}})["files"]
+            names = [self.checkpoint_name(frame, node) for node in states]
+            if files and all(name in files and self._matches(name, files[name]) for name in names):
                 return frame
         return None
 
@@ -270,8 +276,8 @@ class Revision:
             for number in reversed(gone):
                 for name in (self.record(number) or {"files": {}})["files"]:
                     if name not in kept:
-                        (self.folder / name).unlink(missing_ok=True)
-                self.record_path(number).unlink()
+                        self.files.unlink(name)
+                self.files.unlink(self.record_name(number))
         return gone
 
     # ------------------------------------------------------------ checkpoints
@@ -285,42 +291,56 @@ class Revision:
         Raises:
             InputError: The file is damaged, or holds a state of another format than `kind` reads.
         """
-        path = self.folder / self.checkpoint_name(frame, node)
-        header, arrays = read_archive(path)
+        name = self.checkpoint_name(frame, node)
+        path = self.folder / name
+        with self.files.stream(name) as stream:
+            header, arrays = read_archive(path, stream)
         expected = getattr(kind, "STATE_FORMAT", 1)
         if header["format"] != expected:
             raise InputError(
-                f"{path}: holds state format {header['format']}, this version reads {expected}; "
-                "cook again without --resume"
+                f"{path}: holds state format {header['format']}, this version reads {expected}; cook again without --resume"
             )
         return kind.from_arrays(header["facts"], arrays)
 
     def retain(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> None:
         """Delete checkpoints but those of the last `last` frames and of the frames whose number divides by `every`."""
         with contextlib.suppress(OSError):
-            for path in self.surplus_checkpoints(last, every):
-                path.unlink()
+            for name in self.surplus_checkpoints(last, every):
+                self.files.unlink(name)
 
-    def surplus_checkpoints(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> list[Path]:
-        """Return the checkpoints that `retain` would delete."""
+    def surplus_checkpoints(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> list[str]:
+        """Return the names, relative to the revision, of the checkpoints that `retain` would delete."""
         newest = {file_frame(frame, self.offset) for frame in self.committed()[-last:]}
 
-        def surplus(path: Path) -> bool:
-            number = int(path.name.split(".")[0])
-            return number not in newest and not (every and number % every == 0)
+        def surplus(name: str) -> bool:
+            match = _STATE.fullmatch(name)
+            return match is not None and int(match[1]) not in newest and not (every and int(match[1]) % every == 0)
 
-        return sorted(path for path in (self.folder / "checkpoints").glob("*.state") if surplus(path))
-
-
-def _sized(path: Path, facts: Mapping[str, Any]) -> bool:
-    return path.is_file() and path.stat().st_size == facts["bytes"]
-
-
-def _matches(path: Path, facts: Mapping[str, Any]) -> bool:
-    return _sized(path, facts) and digest_file(path) == facts["sha256"]
+        return [f"checkpoints/{name}" for name in self.files.names("checkpoints") if surplus(name)]
 
 
 def temporary_files(folder: Path) -> list[Path]:
     """Return the uncommitted files below a revision folder; links are not followed."""
     found = (Path(base) / name for base, _, names in os.walk(folder) for name in names if name.startswith(TEMPORARY))
     return sorted(found)
+
+
+def _strangers(folder: Path) -> list[str]:
+    """Return what a revision folder holds besides empty folders and what a cook has made when its first frame begins."""
+    found = []
+    for base, folders, names in os.walk(folder):
+        where = Path(base).relative_to(folder)
+        links = [name for name in folders if (Path(base) / name).is_symlink()]
+        ours = _OWN if where == Path() else set()
+        found += [(where / name).as_posix() for name in (*names, *links) if name not in ours and not name.startswith(TEMPORARY)]
+    return sorted(found)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder without a manifest that holds more than a cook that died at its very beginning leaves."""
+    found = _strangers(folder)
+    if found:
+        raise OutputError(
+            f"{folder}: holds {found[0]!r} but no cook.json, so it is no cook of ours and nothing in it was changed; "
+            "move it away, or cook without --resume"
+        )

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,7 @@ from mpm_nodes.graph.archive import read_archive, write_archive
 
 __all__ = ["ABSENT", "DiskStore", "MemoryStore", "freeze", "size_in_bytes"]
 
-ABSENT: Any = type(
-    "Absent", (), {"__repr__": lambda self: "ABSENT", "__doc__": "Answer of a store without the value."}
-)()
+ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__doc__": "Answer of a store without the value."})()
 _ENTRY_BYTES = 256
 
 
@@ -36,16 +34,34 @@ def freeze(value: Any) -> Any:
 
 
 def size_in_bytes(value: Any) -> int:
-    """Return the bytes that `value` holds: its own `nbytes`, else those of its arrays, each counted once."""
-    held = getattr(value, "nbytes", None)
-    if isinstance(held, (int, np.integer)):
-        return int(held) + _ENTRY_BYTES
-    if isinstance(value, (str, bytes)):
-        return sys.getsizeof(value)
-    return sum(array.nbytes for array in {id(array): array for array in _arrays(value)}.values()) + _ENTRY_BYTES
+    """Return the bytes that `value` holds: its own `nbytes`, else what its parts hold, each counted once.
+
+    A view counts with the whole array that it keeps alive.
+    """
+    held: dict[int, int] = {}
+    for part in _parts(value):
+        while isinstance(part, np.ndarray) and isinstance(part.base, np.ndarray):
+            part = part.base
+        held[id(part)] = sys.getsizeof(part) if isinstance(part, (str, bytes)) else int(part.nbytes)
+    return sum(held.values()) + _ENTRY_BYTES
 
 
-def _arrays(value: Any, depth: int = 16) -> Any:
+def _parts(value: Any, depth: int = 16) -> Iterator[Any]:
+    """Yield the arrays, texts, and objects that know their `nbytes`, in `value`."""
+    if isinstance(value, (str, bytes)) or isinstance(getattr(value, "nbytes", None), (int, np.integer)):
+        yield value
+    elif depth and isinstance(value, Mapping):
+        for item in value.values():
+            yield from _parts(item, depth - 1)
+    elif depth and isinstance(value, (tuple, list, set, frozenset)):
+        for item in value:
+            yield from _parts(item, depth - 1)
+    elif depth and dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for entry in dataclasses.fields(value):
+            yield from _parts(getattr(value, entry.name, None), depth - 1)
+
+
+def _arrays(value: Any, depth: int = 16) -> Iterator[np.ndarray]:
     if isinstance(value, np.ndarray):
         yield value
     elif depth and isinstance(value, Mapping):
@@ -65,10 +81,10 @@ class MemoryStore:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
-        self._entries: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._guard = threading.Lock()
 
-    def get(self, key: str) -> Any:
+    def get(self, key: Hashable) -> Any:
         """Return the value of `key`, or `ABSENT`."""
         with self._guard:
             if key not in self._entries:
@@ -76,9 +92,9 @@ class MemoryStore:
             self._entries.move_to_end(key)
             return self._entries[key][0]
 
-    def put(self, key: str, value: Any) -> None:
-        """Keep `value`; one larger than the whole limit is not kept."""
-        size = size_in_bytes(value)
+    def put(self, key: Hashable, value: Any, size: int | None = None) -> None:
+        """Keep `value`, of `size` bytes (counted when None); one larger than the whole limit is not kept."""
+        size = size_in_bytes(value) if size is None else size + _ENTRY_BYTES
         with self._guard:
             self.held -= self._entries.pop(key, (None, 0))[1]
             if size > self.limit:
@@ -142,6 +158,7 @@ class DiskStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             facts, arrays = value.to_arrays()
+            temporary.unlink(missing_ok=True)  # a link of that name is not followed
             write_archive(temporary, {"format": getattr(value, "STATE_FORMAT", 1), "facts": facts}, arrays)
             os.replace(temporary, path)
             self._trim()
@@ -152,9 +169,7 @@ class DiskStore:
         return True
 
     def _trim(self) -> None:
-        files = sorted(
-            (path.stat().st_mtime, path.stat().st_size, path) for path in self.folder.glob(f"*{self.SUFFIX}")
-        )
+        files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in self.folder.glob(f"*{self.SUFFIX}"))
         excess = sum(size for _, size, _ in files) - self.limit
         for _, size, path in files:
             if excess <= 0:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from mpm_nodes.data import InputError
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.regular_files import open_regular, shown
 
 LARGEST_FILE = 16 * 2**20
 DEEPEST = 32
@@ -26,10 +27,10 @@ def read(path: Path, largest: int = LARGEST_FILE) -> Any:
         GraphError: When its content is refused.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, "check the path") as file:
             content = file.read(largest + 1)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
+        raise InputError(f"{shown(path)}: cannot be read ({error.strerror or error}); check the path") from error
     if len(content) > largest:
         refuse(str(path), f"is larger than {largest:,} bytes", "keep data in caches, not in graph files")
     try:

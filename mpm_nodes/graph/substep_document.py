@@ -11,18 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes.data import domain_names
 from mpm_nodes.graph import entries as entry_files
 from mpm_nodes.graph import keys, order, strict_json
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import StageDeclaration
-from mpm_nodes.graph.declare import DOMAINS
 from mpm_nodes.graph.entries import Entry
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.stage_edits import Stages, apply_edits
 
 FORMAT = "mpm_nodes.substeps"
-OUTSIDE = tuple(DOMAINS.values())
+FIELDS = ("label", "doc", "parameters", "set", "nodes", "editor")
 
 
 @dataclass
@@ -34,12 +35,14 @@ class Substeps:
         knobs: Raw values of each stage's knobs.
         wires: By stage and port, the (stage, domain) of each source; stage "" is the state as the substep begins.
         others: Further candidates, which the solve chooses from.
+        recipe: What it was resolved from: a preset name, {"preset": ..., "set": ..., "edits": ...}, or a document.
     """
 
     declarations: dict[str, StageDeclaration] = field(default_factory=dict)
     knobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     wires: dict[str, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
     others: tuple[Substeps, ...] = ()
+    recipe: Any = None
 
     def identity(self, fact: Callable[[Knob, Any], Any]) -> dict[str, str]:
         """Return what each stage is, names left out; `fact` says what of a knob's raw value counts."""
@@ -68,108 +71,136 @@ def raw_fact(knob: Knob, raw: Any) -> Any:
     return to_json(knob.convert(raw))
 
 
-def candidates_of(value: Any, registry: Registry | None = None) -> tuple[Any, ...]:
-    """Return the substep graphs that a `substeps` value leaves to the solve to choose from: one, but for presets with candidates.
-
-    Settings beside such a preset go to every candidate that has a parameter or stage of that name.
-    """
-    name = value.get("preset") if isinstance(value, Mapping) else value
-    presets = (registry or registries.default()).presets
-    raw = strict_json.read(presets[name]) if isinstance(name, str) and name in presets else {}
-    if "candidates" not in raw:
-        return (value,)
-    settings = value.get("set", {}) if isinstance(value, Mapping) else {}
-    found = []
-    for candidate in raw["candidates"]:
-        file = strict_json.read(presets[candidate])
-        known = {*file.get("parameters", {}), *file["nodes"]}
-        found.append({"preset": candidate,
-                      "set": {key: setting for key, setting in settings.items() if key.split(".")[0] in known}})
-    return tuple(found)
-
-
 def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substeps, list[Problem]]:
-    """Resolve a substep graph: preset name, {"preset": name, "set": {...}}, a document, or the path of one.
+    """Resolve a substep graph: preset name, {"preset": name, "set": {...}, "edits": [...]}, a document, or the path of one.
 
     Returns:
         The resolved graph and everything that is wrong with it; places are relative to it ("rasterize.kernel").
     """
     registry = registry or registries.default()
     problems: list[Problem] = []
-    candidates = candidates_of(value, registry)
-    if len(candidates) > 1:
-        return _first_of(value, candidates, registry)
     try:
-        raw, settings = _document_of(value, registry, problems)
+        raw = document_of(value, registry, problems)
         if problems:
             return Substeps(), problems
-        entry_files.check_format(
-            raw, "", FORMAT, ("label", "doc", "parameters", "set", "nodes", "editor"), problems
-        )
+        if isinstance(raw, Mapping) and "candidates" in raw:
+            return _first_of(value, _candidates(value, raw, registry), registry)
+        written = read_stages(value, raw, registry, problems)
     except GraphError as error:
         return Substeps(), [*error.problems]
+    return _resolved(written, value, problems), problems
+
+
+def document_of(value: Any, registry: Registry, problems: list[Problem]) -> Any:
+    """Return the document that a `substeps` value means, without its settings and edits."""
+    if isinstance(value, Path):
+        return strict_json.read(value)
+    if isinstance(value, str):
+        value = {"preset": value}
+    if not isinstance(value, Mapping) or "preset" not in value:
+        return value
+    for key in value:
+        if key not in ("preset", "set", "edits"):
+            problems.append(Problem(key, "does not stand beside a preset", None, "preset, set, edits", "remove it"))
+    name = value["preset"]
+    if not isinstance(name, str) or name not in registry.presets:
+        problems.append(Problem("preset", "is no preset", name, "", nearest(name, registry.presets)))
+        return {}
+    return strict_json.read(registry.presets[name])
+
+
+def read_stages(value: Any, raw: Any, registry: Registry, problems: list[Problem]) -> Stages:
+    """Return the stages of a document with the edits and settings that stand beside its preset in `value`.
+
+    Raises:
+        GraphError: When it is another kind of file.
+    """
+    entry_files.check_format(raw, "", FORMAT, FIELDS, problems)
     entries = entry_files.read_entries(raw.get("nodes", {}), problems)
     entry_files.upgrade_entries(entries, registry, problems)
-    substeps = Substeps()
+    parameters = raw.get("parameters", {})
+    if not _are_parameters(parameters):
+        problems.append(Problem("parameters", "names no knobs", parameters, '{"name": ["stage.knob", ...]}', "mend it"))
+        parameters = {}
+    stages = Stages(entries, {name: list(places) for name, places in parameters.items()}, registry)
+    beside = value if isinstance(value, Mapping) and "preset" in value else {}
+    for settings in (raw.get("set", {}), beside.get("set", {})):
+        if not isinstance(settings, Mapping):
+            problems.append(Problem("set", "is not an object", settings, '{"name": value}', "mend it"))
+    stages.set(_object(raw.get("set", {})))
+    apply_edits(stages, beside.get("edits", []), problems)
+    stages.set(_object(beside.get("set", {})))
+    return stages
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _are_parameters(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(places, list) and places and all(isinstance(place, str) for place in places) for places in value.values()
+    )
+
+
+def _resolved(written: Stages, recipe: Any, problems: list[Problem]) -> Substeps:
+    """Return the substep graph that stages as they are written stand for."""
+    entries, substeps = written.entries, Substeps(recipe=recipe)
     for name, entry in entries.items():
-        declaration = registry.find(entry.type)
-        if name in OUTSIDE:
+        declaration = written.registry.find(entry.type)
+        if name in domain_names():
             problems.append(Problem(name, "is a reserved name", cure="rename the stage"))
         elif isinstance(declaration, StageDeclaration):
             substeps.declarations[name] = declaration
             substeps.knobs[name] = entry.complete(declaration)
             problems.extend(version_problems(name, entry, declaration))
         else:
-            message = "is of type {}, which is {}".format(
-                entry.type, "a node, not a stage" if declaration else "unknown"
-            )
-            problems.append(Problem(name, message, cure=nearest(entry.type, registry.stages())))
+            message = "is of type {}, which is {}".format(entry.type, "a node, not a stage" if declaration else "unknown")
+            problems.append(Problem(name, message, cure=nearest(entry.type, written.registry.stages())))
     if not entries and not problems:
         problems.append(Problem("nodes", "holds no stage", cure="add stages, or name a preset"))
-    _apply_settings(substeps, entries, raw.get("parameters", {}), settings, problems)
+    _apply_settings(substeps, written, problems)
     for name, declaration in substeps.declarations.items():
         problems.extend(knob_problems(name, declaration, substeps.knobs[name]))
     substeps.wires = _wires(substeps, entries, problems)
     if not problems:
         _bypass(substeps, [name for name, entry in entries.items() if entry.bypass])
-    return substeps, problems
+    return substeps
+
+
+# ---------------------------------------------------------------- presets that leave the choice to the solve
+def _candidates(value: Any, raw: Mapping[str, Any], registry: Registry) -> list[dict[str, Any]]:
+    """Return the substep graphs that a preset leaves to the solve to choose from.
+
+    Settings beside such a preset go to every candidate that has a parameter or stage of that name, edits to all of them.
+    """
+    beside = value if isinstance(value, Mapping) else {}
+    settings, edits = _object(beside.get("set", {})), beside.get("edits", [])
+    found = []
+    for name in raw["candidates"]:
+        candidate = {"preset": name, **({"edits": edits} if edits else {})}
+        stages = read_stages(candidate, strict_json.read(registry.presets[name]), registry, [])
+        known = {*stages.parameters, *stages.entries}
+        found.append({**candidate, "set": {key: each for key, each in settings.items() if key.split(".")[0] in known}})
+    return found
 
 
 def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tuple[Substeps, list[Problem]]:
     """Resolve every candidate of a preset; return the first, and everything that is wrong with any."""
     loaded = [load_substeps(candidate, registry) for candidate in candidates]
-    problems = [problem for _, found in loaded for problem in found]
+    problems: list[Problem] = []
+    for _, found in loaded:
+        problems += [problem for problem in found if problem not in problems]
     settings = value.get("set", {}) if isinstance(value, Mapping) else {}
     taken = {name for candidate in candidates for name in candidate["set"]}
-    problems += [Problem(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
-                 for name in settings if name not in taken]
+    problems += [
+        Problem(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
+        for name in settings
+        if name not in taken
+    ]
     first = loaded[0][0]
     first.others = tuple(other for other, _ in loaded[1:])
     return first, problems
-
-
-def _document_of(value: Any, registry: Registry, problems: list[Problem]) -> tuple[Any, dict[str, Any]]:
-    """Return the document that a `substeps` value means, and its settings."""
-    if isinstance(value, Path):
-        value = strict_json.read(value)
-    elif isinstance(value, str):
-        value = {"preset": value}
-    settings = value.get("set", {}) if isinstance(value, Mapping) else {}
-    if not isinstance(settings, Mapping):
-        problems.append(Problem("set", "is not an object", settings, '{"name": value}', "mend it"))
-    if not isinstance(value, Mapping) or "preset" not in value:
-        return value, dict(settings) if isinstance(settings, Mapping) else {}
-    for key in value:
-        if key not in ("preset", "set"):
-            problems.append(Problem(key, "does not stand beside a preset", None, "preset, set", "remove it"))
-    name = value["preset"]
-    if not isinstance(name, str) or name not in registry.presets:
-        problems.append(Problem("preset", "is no preset", name, "", nearest(name, registry.presets)))
-    if problems:
-        return {}, {}
-    raw = strict_json.read(registry.presets[name])
-    inner = raw.get("set", {}) if isinstance(raw, dict) else {}
-    return raw, {**inner, **settings}
 
 
 def version_problems(place: str, entry: Entry, declaration: Any) -> Iterator[Problem]:
@@ -197,42 +228,24 @@ def knob_problems(place: str, declaration: Any, values: Mapping[str, Any]) -> It
             yield Problem(f"{place}.{name}", "is no knob", cure=nearest(name, known))
 
 
-def _apply_settings(
-    substeps: Substeps,
-    entries: Mapping[str, Entry],
-    parameters: Any,
-    settings: Mapping[str, Any],
-    problems: list[Problem],
-) -> None:
+def _apply_settings(substeps: Substeps, written: Stages, problems: list[Problem]) -> None:
     """Write settings into the stages' knobs: promoted names first, so that "stage.knob" wins over them."""
     targets: dict[str, list[tuple[str, str]]] = {}
-    for name, places in parameters.items() if isinstance(parameters, dict) else [("", parameters)]:
-        split = [str(place).partition(".") for place in places] if isinstance(places, list) else []
+    for name, promoted in written.parameters.items():
+        split = [place.partition(".") for place in promoted]
         targets[name] = [(stage, knob) for stage, _, knob in split]
-        if not split:
-            problems.append(Problem(f"parameters.{name}", "names no knobs", places, '["stage.knob", ...]', "mend it"))
         for stage, knob in targets[name]:
             declaration = substeps.declarations.get(stage)
-            if stage not in entries:
-                problems.append(
-                    Problem(
-                        f"parameters.{name}",
-                        f"names stage {stage}, which does not exist",
-                        cure=nearest(stage, entries),
-                    )
-                )
+            if stage not in written.entries:
+                message, cure = f"names stage {stage}, which does not exist", nearest(stage, written.entries)
+                problems.append(Problem(f"parameters.{name}", message, cure=cure))
             elif declaration and declaration.knob(knob) is None:
-                problems.append(
-                    Problem(
-                        f"parameters.{name}",
-                        f"names {stage}.{knob}, which is no knob",
-                        cure=nearest(knob, [k.name for k in declaration.knobs]),
-                    )
-                )
-    for name, value in sorted(settings.items(), key=lambda item: "." in item[0]):
+                cure = nearest(knob, [k.name for k in declaration.knobs])
+                problems.append(Problem(f"parameters.{name}", f"names {stage}.{knob}, which is no knob", cure=cure))
+    for name, value in sorted(written.settings.items(), key=lambda item: "." in item[0]):
         stage, dot, knob = name.partition(".")
         places = targets.get(name) or ([(stage, knob)] if dot else [])
-        if not places or any(stage not in entries for stage, _ in places):
+        if not places or any(stage not in written.entries for stage, _ in places):
             choices = [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
             problems.append(Problem(name, "is no parameter of these substeps", cure=nearest(name, choices)))
             continue
@@ -262,9 +275,7 @@ def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: list[Prob
                     sources.append(found)
     cycle = order.find_cycle(wires)
     if cycle:
-        problems.append(
-            Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", cure="remove one wire of it")
-        )
+        problems.append(Problem(cycle[0], f"lies on a cycle: {' -> '.join([*cycle, cycle[0]])}", cure="remove one wire of it"))
     return wires
 
 
@@ -273,10 +284,10 @@ def _source_problem(
 ) -> Problem | tuple[str, str] | None:
     """Return the stage and domain that a wire comes from; a problem, or None when its stage has one already."""
     stage, dot, output = source.partition(".")
-    if stage in OUTSIDE and not dot:
+    if stage in domain_names() and not dot:
         output, stage = stage, ""
     elif stage not in entries:
-        return Problem(place, f"is wired from {stage}, which does not exist", cure=nearest(stage, [*entries, *OUTSIDE]))
+        return Problem(place, f"is wired from {stage}, which does not exist", cure=nearest(stage, [*entries, *domain_names()]))
     elif stage not in substeps.declarations:
         return None
     else:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mpm_nodes.data import LAW_STATE, Attribute
+from mpm_nodes.data import LAW_STATE, Field, Limit, StageMemory, domain_names
 from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import StageDeclaration
-from mpm_nodes.graph.hazards import Array, order_problems, touched
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.hazards import Array, limit_reads, order_problems, touched
+from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.recipe import SubstepRecipe
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substep_document import Substeps, load_substeps, raw_fact
 
@@ -24,11 +25,14 @@ class PlannedStage:
         id: Name in the substep graph.
         declaration: What it is.
         function: The plain function.
-        arguments: Positional arguments in order: names of domains, and "step".
+        arguments: Positional arguments in order: names of domains, "step" and "memory".
         knobs: Keyword arguments as Python values; keyed ones hold their first value until `sample`.
         keyed: Key lists of the keyed knobs.
         reads: Arrays read with these knobs, law state expanded.
         writes: Arrays written, law state expanded.
+        place: Its place in the order, which no name changes.
+        for_limits: Arrays among its reads that the limits offered by stages ask for.
+        by_itself: Arrays among its reads that it reads without them; None: all.
     """
 
     id: str
@@ -39,6 +43,24 @@ class PlannedStage:
     keyed: dict[str, Any]
     reads: frozenset[Array]
     writes: frozenset[Array]
+    place: int = 0
+    for_limits: frozenset[Array] = frozenset()
+    by_itself: frozenset[Array] | None = None
+
+    @property
+    def parts(self) -> tuple[PlannedStage, ...]:
+        """The stages that the call stands for."""
+        return (self,)
+
+    @property
+    def memory_key(self) -> str:
+        """Name of what it remembers, the same whatever the stages are called."""
+        return f"{self.place} {self.declaration.id}"
+
+    @property
+    def on_request(self) -> frozenset[Array]:
+        """Arrays among its reads that it reads only in substeps that were asked to keep them."""
+        return frozenset((port.name, name) for port in self.declaration.domains for name in port.on_request) - self.for_limits
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -48,11 +70,11 @@ class PlannedStage:
     @property
     def domains(self) -> tuple[str, ...]:
         """Names of the domains that it takes, in order."""
-        return tuple(name for name in self.arguments if name != "step")
+        return tuple(name for name in self.arguments if name not in ("step", "memory"))
 
     def sample(self, frame: float) -> dict[str, Any]:
         """Return the keyed knobs' values at a fractional frame."""
-        return {name: self.declaration.knob(name).sample(raw, frame) for name, raw in self.keyed.items()}
+        return {knob.name: knob.sample(self.keyed[knob.name], frame) for knob in self.declaration.knobs if knob.name in self.keyed}
 
 
 @dataclass(frozen=True)
@@ -62,16 +84,21 @@ class Dispatch:
     Attributes:
         stages: The planned stages.
         calls: One call without arguments for each.
+        limits: What may limit the time step: the limit, its call (None where who chooses dt finds it), and its stage.
     """
 
     stages: tuple[PlannedStage, ...]
     calls: tuple[functools.partial, ...]
+    limits: tuple[tuple[Limit, functools.partial | None, PlannedStage], ...] = ()
 
     def sample(self, frame: float) -> None:
         """Set the keyed knobs to their values at a fractional frame."""
         for planned, call in zip(self.stages, self.calls, strict=True):
             if planned.keyed:
                 call.keywords.update(planned.sample(frame))
+        for _, limit, planned in self.limits:
+            if limit is not None and planned.keyed:
+                limit.keywords.update({name: value for name, value in planned.sample(frame).items() if name in limit.keywords})
 
 
 @dataclass(frozen=True)
@@ -80,16 +107,14 @@ class SubstepPlan:
 
     Attributes:
         stages: In order.
-        attributes_needed: Particle attributes that some stage reads or writes, sorted.
-        grid_arrays_needed: Grid arrays that some stage reads or writes, sorted.
-        user_attributes: Attributes that user stages brought along, by name.
+        fields_needed: By domain, the names of the fields that some stage reads or writes, sorted.
+        own_fields: By domain, the fields that stages describe themselves, by name.
         signature: Digest of types, versions, knobs and wires: equal for equal substeps, whatever the names.
     """
 
     stages: tuple[PlannedStage, ...]
-    attributes_needed: tuple[str, ...]
-    grid_arrays_needed: tuple[str, ...]
-    user_attributes: Mapping[str, Attribute]
+    fields_needed: Mapping[str, tuple[str, ...]]
+    own_fields: Mapping[str, Mapping[str, Field]]
     signature: str
 
     @property
@@ -97,51 +122,108 @@ class SubstepPlan:
         """Whether a stage chooses the time step."""
         return any("dt" in planned.sets for planned in self.stages)
 
-    def bind(self, domains: Mapping[str, Any], step: Any) -> Dispatch:
-        """Bind the stages to the state objects of a solver, by domain name, and to its step context."""
-        given = {**domains, "step": step}
-        calls = (functools.partial(s.function, *(given[name] for name in s.arguments), **s.knobs) for s in self.stages)
-        return Dispatch(self.stages, tuple(calls))
+    @property
+    def parts(self) -> tuple[PlannedStage, ...]:
+        """The single stages, those that one call stands for one by one."""
+        return tuple(part for planned in self.stages for part in planned.parts)
+
+    def new_memories(self) -> dict[str, StageMemory]:
+        """Return what the stages remember as a solve begins, by `PlannedStage.memory_key`."""
+        return {part.memory_key: part.declaration.memory() for part in self.parts if part.declaration.memory}
+
+    def bind(self, domains: Mapping[str, Any], step: Any, memories: Mapping[str, StageMemory] | None = None) -> Dispatch:
+        """Bind the stages to the state objects of a solver, by domain name, to its step context and to what they remember.
+
+        The limits of the time step that they offer are bound as well.
+        """
+        memories = self.new_memories() if memories is None else memories
+
+        def bound(function: Any, arguments: tuple[str, ...], planned: PlannedStage, knobs: Mapping[str, Any]) -> functools.partial:
+            given = {**domains, "step": step, "memory": memories.get(planned.memory_key)}
+            return functools.partial(function, *(given[name] for name in arguments), **knobs)
+
+        limits = []
+        for part in self.parts:
+            for offered in part.declaration.limits:
+                function, knobs = offered.limit.function, {name: part.knobs[name] for name in offered.knobs}
+                limits.append((offered.limit, function and bound(function, offered.arguments, part, knobs), part))
+        calls = tuple(bound(planned.function, planned.arguments, planned, planned.knobs) for planned in self.stages)
+        return Dispatch(self.stages, calls, tuple(limits))
 
 
 def plan_substeps(value: Any, law_states: Sequence[str] = (), registry: Registry | None = None) -> SubstepPlan:
     """Plan a substep graph.
 
     Args:
-        value: Preset name, {"preset": name, "set": {...}}, a substeps document, or the path of one.
+        value: Preset name, {"preset": name, "set": {...}, "edits": [...]}, a substeps document, the path of one, a
+            `SubstepRecipe`, or a resolved graph.
         law_states: State attributes of the laws in the solve; they stand for "law_state" in declarations.
         registry: Stages that may be used; None takes the shared registry.
 
     Raises:
         GraphError: With everything that is wrong.
     """
+    substeps = resolve(value, registry)
+    _raise(order_problems(substeps, law_states))
+    return plan_resolved(substeps, law_states)
+
+
+def resolve(value: Any, registry: Registry | None = None) -> Substeps:
+    """Return a substep graph with everything resolved; one that is resolved already is returned as it is.
+
+    Raises:
+        GraphError: With everything that is wrong.
+    """
+    if isinstance(value, Substeps):
+        return value
+    if isinstance(value, SubstepRecipe):
+        value, registry = value.value, value.registry
     substeps, problems = load_substeps(value, registry)
-    problems = problems or order_problems(substeps, law_states)
+    _raise(problems)
+    return substeps
+
+
+def recipe_of(value: Any) -> Any:
+    """Return what a substep graph was resolved from, as it stands in a graph file (a plan stays a plan)."""
+    return value.recipe if isinstance(value, Substeps) else value.value if isinstance(value, SubstepRecipe) else value
+
+
+def _raise(problems: Sequence[Problem]) -> None:
     if problems:
         raise GraphError([problem if problem.place else replace(problem, place="substeps") for problem in problems])
-    return plan_resolved(substeps, law_states)
 
 
 def plan_resolved(substeps: Substeps, law_states: Sequence[str]) -> SubstepPlan:
     """Plan a resolved substep graph without problems."""
     ordered = substeps.ordered(raw_fact)
-    stages = tuple(_planned(name, substeps, law_states) for name in ordered.names)
+    stages = tuple(_planned(name, substeps, law_states, place) for place, name in enumerate(ordered.names))
+    offered = frozenset().union(*(limit_reads(planned.declaration, law_states) for planned in stages))
+    stages = tuple(_asking(planned, offered) if planned.sets else planned for planned in stages)
     arrays = {array for planned in stages for array in planned.reads | planned.writes}
-    brought = {a.name: a for planned in stages for domain in planned.declaration.domains for a in domain.attributes}
+    ports = [port for planned in stages for port in planned.declaration.domains]
     return SubstepPlan(
         stages,
-        tuple(sorted(name for domain, name in arrays if domain == "particles" and name != LAW_STATE)),
-        tuple(sorted(name for domain, name in arrays if domain == "grid")),
-        brought,
+        {place: tuple(sorted(n for at, n in arrays if at == place and n != LAW_STATE)) for place in domain_names()},
+        {place: {field.name: field for port in ports if port.name == place for field in port.own} for place in domain_names()},
         order.digest(*sorted(ordered.hashes.values())),
     )
 
 
-def _planned(name: str, substeps: Substeps, law_states: Sequence[str]) -> PlannedStage:
+def _asking(planned: PlannedStage, offered: frozenset[Array]) -> PlannedStage:
+    """Return a stage that sets dt with what the limits of all stages read."""
+    return replace(planned, reads=planned.reads | offered, for_limits=offered, by_itself=planned.reads)
+
+
+def _planned(name: str, substeps: Substeps, law_states: Sequence[str], place: int) -> PlannedStage:
     declaration, raw = substeps.declarations[name], substeps.knobs[name]
     keyed = {knob.name: raw[knob.name] for knob in declaration.knobs if keys.is_keyed(raw[knob.name])}
     values = {knob.name: knob.sample(raw[knob.name], float("-inf")) for knob in declaration.knobs}
     reads, writes = touched(declaration, law_states)
-    unread = {(domain.name, array) for domain in declaration.domains for array, knob, value in domain.conditions
-              if knob not in keyed and values[knob] != value}
-    return PlannedStage(name, declaration, declaration.function, declaration.arguments, values, keyed, reads - unread, writes)
+    unread = {
+        (domain.name, array)
+        for domain in declaration.domains
+        for array, knob, value in domain.conditions
+        if knob not in keyed and values[knob] != value
+    }
+    reads -= unread
+    return PlannedStage(name, declaration, declaration.function, declaration.arguments, values, keyed, reads, writes, place)

@@ -22,34 +22,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import hashlib
-import json
-import os
-import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
-import mpm_nodes
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.archive import write_archive
-
-if TYPE_CHECKING:
-    from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.names import checked_parts, temporary
+from mpm_nodes.graph.records import RESERVED, sealed_record
 
 __all__ = ["FrameTransaction", "file_frame", "frame_offset"]
-
-TEMPORARY = ".tmp-"
-"""Prefix of a file that is not yet committed; a prefix, since libraries choose the format by the extension."""
-
-RECORD_FORMAT = "mpm_nodes.commit"
-STATE_FORMAT = 1
-"""Raise when checkpoints of an older version can no longer be continued."""
-
-_DEVICE_NAMES = {"con", "prn", "aux", "nul", *(f"{kind}{n}" for kind in ("com", "lpt") for n in range(1, 10))}
-_RESERVED = {"frames", "checkpoints", "cook.json", "cook.lock"}
 
 
 # ---------------------------------------------------------------- frame numbers
@@ -97,55 +82,40 @@ def output_error(what: str, error: OSError) -> OutputError:
     return OutputError(f"{where}: cannot be written ({error.strerror or error}); choose another folder with --out")
 
 
-def sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to disk."""
-    if path.is_dir() and os.name == "nt":
-        return  # Windows has no handle to sync a folder by
-    handle = os.open(path, os.O_RDONLY if path.is_dir() or os.name != "nt" else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def digest_file(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        json.dump(document, stream, indent=1, sort_keys=True)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def replace_json(path: Path, document: Mapping[str, Any]) -> None:
-    temporary = path.with_name(TEMPORARY + path.name)
-    write_json(temporary, document)
-    os.replace(temporary, path)
-    sync(path.parent)
-
-
-def _seal(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with a digest of itself, so that half a record is never taken for a whole one."""
-    body = json.dumps(record, sort_keys=True).encode()
-    return {**record, "seal": hashlib.sha256(body).hexdigest()}
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """Return the commit record at `path`, or None when it is missing, cut short or altered."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        body = {name: value for name, value in record.items() if name != "seal"}
-        good = record.get("format") == RECORD_FORMAT and _seal(body) == record
-    except (OSError, ValueError, AttributeError):
-        return None
-    return record if good else None
-
-
 # ---------------------------------------------------------------- one frame
+class Place(Protocol):
+    """What a transaction needs of the revision folder that its frame belongs to."""
+
+    folder: Path
+    files: Folder
+    manifest: Mapping[str, Any]
+
+    @property
+    def offset(self) -> int:
+        """Added to frame numbers in file names."""
+        ...
+
+    def record(self, frame: int) -> dict[str, Any] | None:
+        """Return the commit record of a frame, None when there is none that counts."""
+        ...
+
+    def committed(self) -> list[int]:
+        """Return the frames that have a commit record, ascending."""
+        ...
+
+    def record_name(self, frame: int) -> str:
+        """Return the name of the commit record of `frame`."""
+        ...
+
+    def checkpoint_name(self, frame: int, node: str) -> str:
+        """Return the name of a node's checkpoint after `frame`."""
+        ...
+
+    def finish(self, record: Mapping[str, Any], crash: Callable[[str], None]) -> None:
+        """Rename the files of a written record to their places, the record last."""
+        ...
+
+
 @dataclass
 class FrameTransaction:
     """The files of one frame, written under temporary names until `commit`.
@@ -157,7 +127,7 @@ class FrameTransaction:
         reserved: How often a path was given out.
     """
 
-    revision: Revision
+    revision: Place
     frame: int
     crash: Callable[[str], None] = lambda label: None
     reserved: int = 0
@@ -195,28 +165,24 @@ class FrameTransaction:
             OutputError: The name is absolute, climbs out, passes through a link, or is a device's or one of our own.
         """
         parts = checked_parts(str(relative))
-        if parts[0].lower() in _RESERVED:
-            raise OutputError(
-                f"output file {str(relative)!r}: {parts[0]!r} belongs to the cook itself; choose another name"
-            )
+        if parts[0].lower() in RESERVED:
+            raise OutputError(f"output file {str(relative)!r}: {parts[0]!r} belongs to the cook itself; choose another name")
         self.reserved += 1
         return self._reserve(parts)
 
     def _reserve(self, parts: tuple[str, ...]) -> Path:
-        final = self.folder.joinpath(*parts)
-        with writing(str(final)):
-            step = self.folder
-            for part in parts:
-                step = step / part
-                if step.is_symlink():
-                    raise OutputError(
-                        f"output file {'/'.join(parts)!r}: {step} is a link; remove it, links are not followed"
-                    )
-            final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = final.with_name(TEMPORARY + final.name)
-        self._files["/".join(parts)] = temporary
-        self._facts.pop("/".join(parts), None)
-        return temporary
+        name = "/".join(parts)
+        with writing(str(self.folder / name)):
+            files = self.revision.files
+            if len(parts) > 1:
+                files.make("/".join(parts[:-1]))
+            if (self.folder / name).is_symlink():
+                raise OutputError(f"output file {name!r}: {self.folder / name} is a link; remove it, links are not followed")
+            if name not in self._files:  # what lies there is nobody's: libraries open it by its path and would follow a link
+                files.unlink(temporary(name))
+        self._files[name] = self.folder / temporary(name)
+        self._facts.pop(name, None)
+        return self._files[name]
 
     def finished(self, path: Path) -> None:
         """Note that the file at `path`, from `path()`, is whole: it is digested and synced while the node goes on."""
@@ -230,7 +196,7 @@ class FrameTransaction:
         facts, arrays = value.to_arrays()
         header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
         self._states[node] = value
-        self._facts[name] = self._in_background(functools.partial(_write_state, path, header, arrays))
+        self._facts[name] = self._in_background(functools.partial(self._write_state, name, path, header, arrays))
 
     def checkpoint(self, states: Mapping[str, Any]) -> None:
         """Write the values of the sequential nodes, by node id, so that a resumed cook can go on after this frame."""
@@ -250,46 +216,38 @@ class FrameTransaction:
             OutputError: A reserved file was never written, or the disk is full. The frame then does not exist.
         """
         with writing(str(self.folder)):
-            written = {name: future.result() for name, future in self._facts.items()}
-            self._rest()
-            files = {
-                name: written.get(name) or self._describe(name, temporary)
-                for name, temporary in sorted(self._files.items())
-            }
+            files = self.described()
             self.crash("synced")
-            record = _seal(
-                {
-                    "format": RECORD_FORMAT,
-                    "frame": self.frame,
-                    "files": files,
-                    "state_format": STATE_FORMAT,
-                    "package_version": mpm_nodes.__version__,
-                    "graph_digest": self.revision.manifest["graph_digest"],
-                    "facts": facts,
-                }
-            )
-            final = self.revision.record_path(self.frame)
-            write_json(final.with_name(TEMPORARY + final.name), record)
-            sync(final.parent)
+            record = self.write_record(files, facts)
             self.crash("recorded")
             self.revision.finish(record, self.crash)
         return [name for name in files if not name.startswith("checkpoints/")]
 
-    def _describe(self, name: str, temporary: Path) -> dict[str, Any]:
+    def described(self) -> dict[str, dict[str, Any]]:
+        """Wait until every file is written and synced; return their sizes and digests by name."""
+        written = {name: future.result() for name, future in self._facts.items()}
+        self._rest()
+        return {name: written.get(name) or self._describe(name, path) for name, path in sorted(self._files.items())}
+
+    def write_record(self, files: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the frame's record under its temporary name and return it."""
+        record = sealed_record(frame=self.frame, files=files, graph_digest=self.revision.manifest["graph_digest"], facts=facts)
+        self.revision.files.write_json(temporary(self.revision.record_name(self.frame)), record)
+        self.revision.files.sync("frames")
+        return record
+
+    def _describe(self, name: str, path: Path) -> dict[str, Any]:
         """Sync a written file and return its size and digest."""
-        if not temporary.is_file():
-            raise OutputError(
-                f"frame {self.frame}: {name} was announced but never written; the node that writes it is at fault"
-            )
-        sync(temporary)
-        return {"bytes": temporary.stat().st_size, "sha256": digest_file(temporary)}
+        if self.revision.files.size(temporary(name)) is None:
+            raise OutputError(f"frame {self.frame}: {name} was announced but never written; the node that writes it is at fault")
+        return self.revision.files.facts(temporary(name), sync=True)
 
     def abort(self) -> None:
         """Remove the temporary files; what was committed before is untouched."""
         self._rest()
-        for temporary in self._files.values():
+        for path in self._files.values():
             with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
         self._files.clear()
 
     def _rest(self) -> None:
@@ -298,30 +256,8 @@ class FrameTransaction:
             self._worker.shutdown(cancel_futures=True)
             self._worker = None
 
-
-def _write_state(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a checkpoint, sync it, and return its size and digest."""
-    with writing(str(path)):
-        digest = write_archive(path, header, arrays, cached=False)
-        sync(path)
-        return {"bytes": path.stat().st_size, "sha256": digest}
-
-
-def checked_parts(relative: str) -> tuple[str, ...]:
-    """Return the parts of a relative file name, or raise `OutputError` when it could leave its folder or harm it."""
-
-    def refuse(why: str) -> OutputError:
-        return OutputError(f"output file {relative!r}: {why}; give a name relative to the output folder")
-
-    windows = PureWindowsPath(relative)
-    parts = PurePosixPath(relative.replace("\\", "/")).parts
-    if windows.drive or windows.root or relative.startswith("/"):
-        raise refuse("absolute names are refused")
-    if not parts or ".." in parts:
-        raise refuse("names that are empty or climb with '..' are refused")
-    for part in parts:
-        if part.split(".")[0].lower() in _DEVICE_NAMES:
-            raise refuse(f"{part!r} is a device name")
-        if part.startswith(TEMPORARY) or re.search(r'[<>:"|?*\x00-\x1f]', part) or part != part.rstrip(". "):
-            raise refuse(f"{part!r} is no portable file name")
-    return parts
+    def _write_state(self, name: str, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Write a checkpoint, sync it, and return its size and digest."""
+        with writing(str(path)):
+            digest = write_archive(path, header, arrays, cached=False)
+            return {"bytes": self.revision.files.synced_size(temporary(name)), "sha256": digest}

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from mpm_nodes.graph import order
+from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.registry import Registry, nearest
-from mpm_nodes.graph.substep_document import knob_problems, load_substeps, version_problems
+from mpm_nodes.graph.substep_document import Substeps, knob_problems, load_substeps, version_problems
 
-__all__ = ["GraphError", "Problem", "Wiring", "check", "validate"]
+__all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine", "validate"]
 
 Wire = tuple[str, str]
 """Where a wire comes from: (node, output)."""
 
 
-def validate(graph: Graph, registry: Registry | None = None) -> list[Problem]:
-    """Return everything that is wrong with a graph, [] when it can be cooked."""
+@dataclass(frozen=True)
+class Examination:
+    """A graph looked at once: what is wrong with it, and what the plan is made from when nothing is.
+
+    Attributes:
+        problems: Everything that is wrong.
+        wiring: Declarations and wires.
+        substeps: Resolved substep graphs by node and knob.
+    """
+
+    problems: list[Problem]
+    wiring: Wiring
+    substeps: Mapping[str, Mapping[str, Substeps]]
+
+
+def examine(graph: Graph, registry: Registry | None = None) -> Examination:
+    """Check a graph and keep what was resolved on the way."""
     registry = registry or graph.registry
     wiring = Wiring(graph, registry)
     problems = list(_setting_problems(graph))
+    substeps: dict[str, dict[str, Substeps]] = {}
     for name, entry in graph.nodes.items():
         declaration = wiring.declarations.get(name)
         if declaration is None:
             problems.append(_unknown_type(name, entry.type, registry))
             continue
         problems.extend(version_problems(name, entry, declaration))
-        problems.extend(knob_problems(name, declaration, entry.complete(declaration)))
-        problems.extend(_substep_problems(name, graph, declaration, registry))
-    return problems + wiring.problems
+        values = entry.complete(declaration)
+        problems.extend(knob_problems(name, declaration, values))
+        for knob in declaration.knobs:
+            value = values.get(knob.name)
+            if knob.kind == "substeps" and value is not None and knob.fault(value) is None:
+                loaded, found = load_substeps(value, registry)
+                substeps.setdefault(name, {})[knob.name] = loaded
+                found = found or [problem for each in (loaded, *loaded.others) for problem in order_problems(each)]
+                problems.extend(problem.inside(f"{name}.{knob.name}") for problem in found)
+    return Examination(problems + wiring.problems + list(_idle_key_problems(wiring)), wiring, substeps)
+
+
+def validate(graph: Graph, registry: Registry | None = None) -> list[Problem]:
+    """Return everything that is wrong with a graph, [] when it can be cooked."""
+    return examine(graph, registry).problems
 
 
 def check(graph: Graph, registry: Registry | None = None) -> None:
@@ -61,13 +90,33 @@ def _unknown_type(name: str, type: str, registry: Registry) -> Problem:
     return Problem(name, f"is of type {type}, which is unknown", cure=nearest(type, registry.nodes()))
 
 
-def _substep_problems(name: str, graph: Graph, declaration: NodeDeclaration, registry: Registry) -> Iterator[Problem]:
-    for knob in declaration.knobs:
-        value = graph.nodes[name].complete(declaration).get(knob.name)
-        if knob.kind == "substeps" and value is not None and knob.fault(value) is None:
-            substeps, problems = load_substeps(value, registry)
-            for problem in problems or order_problems(substeps):
-                yield problem.inside(f"{name}.{knob.name}")
+def _idle_key_problems(wiring: Wiring) -> Iterator[Problem]:
+    """Yield the keys of nodes that are taken at one frame only: they would change nothing.
+
+    Keys that travel with the value are followed by whoever takes it.
+    """
+    takers: dict[str, list[tuple[str, Port]]] = {name: [] for name in wiring.inputs}
+    for name, ports in wiring.inputs.items():
+        for port in wiring.declarations[name].ports:
+            for node, _ in ports[port.name]:
+                takers[node].append((name, port))
+    followed: set[str] = {name for name, found in takers.items() if not found}
+    for name in reversed(order.topological(wiring.inputs)):
+        if any(taker in followed and not port.at_start for taker, port in takers[name]):
+            followed.add(name)
+    for name in wiring.inputs.keys() - followed:
+        declaration = wiring.declarations[name]
+        values = wiring.graph.nodes[name].complete(declaration)
+        for knob in declaration.knobs:
+            if knob.animatable and not knob.keys_travel and keys.is_keyed(values.get(knob.name)):
+                place = next((f"{taker}.{port.name}" for taker, port in takers[name] if port.at_start), "what it is wired into")
+                yield Problem(
+                    f"{name}.{knob.name}",
+                    f"is keyed, but {place} takes {name} as it is at one frame: the keys would do nothing",
+                    values[knob.name],
+                    "one value",
+                    "give one value; to bring matter in over time, wire it through emit_stream or emit_drops into the emitters",
+                )
 
 
 class Wiring:
@@ -115,17 +164,13 @@ class Wiring:
         for source in self.graph.nodes[name].inputs.get(port.name, []):
             node, dot, output = source.partition(".")
             if node not in self.graph.nodes:
-                self._wire_problem(
-                    name, port, f"is wired from {node}, which does not exist", nearest(node, self.graph.nodes)
-                )
+                self._wire_problem(name, port, f"is wired from {node}, which does not exist", nearest(node, self.graph.nodes))
             elif node in self.declarations:
                 outputs = [o.name for o in self.declarations[node].outputs]
                 if not outputs:
                     self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
                 elif dot and output not in outputs:
-                    self._wire_problem(
-                        name, port, f"is wired from {source}, which is no output", nearest(output, outputs)
-                    )
+                    self._wire_problem(name, port, f"is wired from {source}, which is no output", nearest(output, outputs))
                 else:
                     wires.append((node, output or outputs[0]))
         return wires
@@ -161,9 +206,7 @@ class Wiring:
                 if not wires and not port.optional and not self._is_explained(name, port):
                     self._wire_problem(name, port, "has no wire", f"wire a {type_name(port.type)} into it")
                 if len(wires) > 1 and not port.many:
-                    self._wire_problem(
-                        name, port, f"has {len(wires)} wires", "keep one, or merge them first", "one wire"
-                    )
+                    self._wire_problem(name, port, f"has {len(wires)} wires", "keep one, or merge them first", "one wire")
                 for node, output in wires:
                     self._check_type(name, port, node, self.declarations[node].output(output))
 
@@ -176,9 +219,7 @@ class Wiring:
         if output is not None and not port.accepts(output.type):
             mine = type_name(port.type)
             fitting = [f"{node}.{o.name}" for o in self.declarations[node].outputs if port.accepts(o.type)]
-            others = [
-                n for n, d in self.declarations.items() if n != name and d.outputs and port.accepts(d.outputs[0].type)
-            ]
+            others = [n for n, d in self.declarations.items() if n != name and d.outputs and port.accepts(d.outputs[0].type)]
             choices = fitting or others[:3]
             self._wire_problem(
                 name,

@@ -26,8 +26,8 @@ default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min
 element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
-folder), "vector" (`size` components), "strings" (a list of text), "substeps" (a preset's name, {"preset": name, "set": {...}}, or
-a whole substeps document).
+folder), "vector" (`size` components), "strings" (a list of text), "substeps" (a preset's name,
+{"preset": name, "set": {...}, "edits": [...]}, or a whole substeps document).
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import mpm_nodes
-from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.data import ATTRIBUTES, Domain, all_domains, domain_names
 from mpm_nodes.graph import document, entries, keys, strict_json, substep_document
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
-from mpm_nodes.graph.declare import DOMAINS
 from mpm_nodes.graph.knobs import Knob
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.materials.library import LIBRARY
@@ -63,9 +62,6 @@ COLOURS: dict[str, tuple[float, float, float]] = {
     "Mesh": (0.42, 0.78, 0.45),
     "CacheFrame": (0.90, 0.82, 0.36),
     "str": (0.86, 0.70, 0.58),
-    "domain_particles": (0.36, 0.62, 0.90),
-    "domain_grid": (0.90, 0.42, 0.50),
-    "domain_colliders": (0.62, 0.62, 0.64),
 }
 """Colours of wires by type; types of users' nodes get one made from their name."""
 
@@ -89,18 +85,17 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "estimate": ("Bytes that the cook is expected to take.", ("memory", "disk")),
     "frame_start": ("A frame begins.", ("frame", "last")),
     "node": ("A node has been evaluated.", ("node", "frame", "seconds")),
-    "substep": ("A substep is done; at most ten a second.", ("frame", "substep", "dt", "limit", "limit_material", "particles")),
+    "substep": ("A substep is done; at most ten a second.", ("frame", "substep", "dt", "particles")),
+    "pace": ("How far a long frame has come; every ten seconds.", ("frame", "substeps_expected", "share", "seconds_left")),
     "stages": ("Seconds of each stage in a frame of a solve.", ("frame", "seconds", "stages")),
-    "removed": ("Particles that left the solve in a frame.", ("frame", "particles", "mass", "momentum")),
-    "resampling": ("What resampling did in a frame.", ("frame", "calls", "inserted", "merged", "discarded", "centre_shift")),
-    "choice": ("Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
-               ("frame", "chosen", "dt", "cost")),
-    "implicit": ("What the implicit substeps of a frame took.",
-                 ("frame", "substeps", "newton", "krylov", "halved", "shortened", "residual", "decrease", "reason")),
+    "choice": (
+        "Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
+        ("frame", "chosen", "dt", "cost"),
+    ),
     "inside_collider": ("Particles are inside a collider.", ("frame", "collider", "particles", "depth")),
     "frame_done": (
         "A frame is committed; its files are whole.",
-        ("frame", "seconds", "seconds_left", "particles", "substeps", "dt_min", "limit", "limit_material"),
+        ("frame", "seconds", "seconds_left", "particles", "substeps", "dt_min"),
     ),
     "wrote": ("A file of a committed frame.", ("frame", "path")),
     "warning": ("Something that the artist should see.", ("message", "where")),
@@ -109,7 +104,10 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cancelled": ("The cook was stopped.", ("message",)),
     "error": ("The cook failed.", ("message", "exit_code")),
 }
-"""Kinds of events with their help and their facts; every event has "event" (the kind) and "time" (Unix seconds) as well."""
+"""Kinds of events with their help and their facts, beside those that stages declare.
+
+Every event has "event" (the kind) and "time" (Unix seconds) as well.
+"""
 
 
 def host_spec(registry: Registry | None = None) -> dict[str, Any]:
@@ -119,30 +117,35 @@ def host_spec(registry: Registry | None = None) -> dict[str, Any]:
         registry: What to describe; None takes the shared one, with the nodes of the user.
     """
     registry = registry or registries.default()
-    nodes = registry.nodes()
+    nodes, stages = registry.nodes(), registry.stages()  # stages may bring domains along
     offered = _types_of(nodes.values())
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "package_version": mpm_nodes.__version__,
         "graph_format": {"name": document.FORMAT, "version": entries.FORMAT_VERSION, "node_fields": list(entries.FIELDS)},
-        "substeps_format": {"name": substep_document.FORMAT, "version": entries.FORMAT_VERSION,
-                            "node_fields": list(entries.FIELDS)},
+        "substeps_format": {
+            "name": substep_document.FORMAT,
+            "version": entries.FORMAT_VERSION,
+            "node_fields": list(entries.FIELDS),
+        },
         "name_pattern": entries.ID.pattern,
-        "reserved_names": list(substep_document.OUTSIDE),
+        "reserved_names": list(domain_names()),
         "interpolations": list(keys.INTERPOLATIONS),
         "settings": [_knob(knob) for knob in document.SETTINGS.values()],
-        "types": [*(_type(name, hint) for name, hint in sorted(offered.items())),
-                  *(_domain_type(name, kind) for kind, name in DOMAINS.items())],
+        "types": [
+            *(_type(name, hint) for name, hint in sorted(offered.items())),
+            *map(_domain_type, all_domains()),
+        ],
         "nodes": [_node(declaration, offered) for declaration in nodes.values()],
-        "stages": [_stage(declaration) for declaration in registry.stages().values()],
+        "stages": [_stage(declaration) for declaration in stages.values()],
         "presets": _presets(registry),
         "materials": [{"name": name, **dataclasses.asdict(entry)} for name, entry in LIBRARY.items()],
         "attributes": [
             {"name": a.name, "doc": a.doc, "unit": a.unit, "shape": list(a.shape), "usd": a.usd, "houdini": a.houdini}
             for a in ATTRIBUTES.values()
         ],
-        "cook": _cook(),
+        "cook": _cook(stages.values()),
     }
 
 
@@ -162,10 +165,10 @@ def _type(name: str, hint: Any) -> dict[str, Any]:
     return {"id": name, "label": label, "doc": doc, "colour": list(_colour(name)), "scope": "graph"}
 
 
-def _domain_type(name: str, kind: type) -> dict[str, Any]:
-    label = f"{_spaced(kind.__name__)} of the Substep"
-    doc = f"The solve's {name}, changed in place; a wire says only what comes before what."
-    return {"id": f"domain_{name}", "label": label, "doc": doc, "colour": list(_colour(f"domain_{name}")), "scope": "substeps"}
+def _domain_type(domain: Domain) -> dict[str, Any]:
+    label = f"{domain.label} of the Substep"
+    doc = f"The solve's {domain.name}, changed in place; a wire says only what comes before what."
+    return {"id": f"domain_{domain.name}", "label": label, "doc": doc, "colour": list(domain.colour), "scope": "substeps"}
 
 
 def _colour(name: str) -> tuple[float, float, float]:
@@ -193,8 +196,19 @@ def _stage(declaration: StageDeclaration) -> dict[str, Any]:
     for domain in declaration.domains:
         kind = f"domain_{domain.name}"
         doc = f"Reads {_listed(domain.reads)}; writes {_listed(domain.writes)}."
-        inputs.append({"name": domain.name, "label": _title(domain.name), "type": kind, "accepts": [kind], "optional": False,
-                       "many": True, "doc": doc, "reads": list(domain.reads), "writes": list(domain.writes)})
+        inputs.append(
+            {
+                "name": domain.name,
+                "label": _title(domain.name),
+                "type": kind,
+                "accepts": [kind],
+                "optional": False,
+                "many": True,
+                "doc": doc,
+                "reads": list(domain.reads),
+                "writes": list(domain.writes),
+            }
+        )
     outputs = [{"name": name, "label": _title(name), "type": f"domain_{name}", "internal": False} for name in declaration.outputs]
     return _common(declaration) | {
         "category": "Substep Stages",
@@ -207,19 +221,35 @@ def _stage(declaration: StageDeclaration) -> dict[str, Any]:
 
 
 def _common(declaration: NodeDeclaration | StageDeclaration) -> dict[str, Any]:
-    return {"id": declaration.id, "label": declaration.label, "version": declaration.version, "doc": declaration.doc,
-            "builtin": declaration.is_builtin}
+    return {
+        "id": declaration.id,
+        "label": declaration.label,
+        "version": declaration.version,
+        "doc": declaration.doc,
+        "builtin": declaration.is_builtin,
+    }
 
 
 def _input(port: Port, offered: Mapping[str, Any]) -> dict[str, Any]:
     accepts = [name for name, hint in sorted(offered.items()) if port.accepts(hint)]
-    return {"name": port.name, "label": _title(port.name), "type": type_name(port.type), "accepts": accepts,
-            "optional": port.optional, "many": port.many, "doc": port.doc}
+    return {
+        "name": port.name,
+        "label": _title(port.name),
+        "type": type_name(port.type),
+        "accepts": accepts,
+        "optional": port.optional,
+        "many": port.many,
+        "doc": port.doc,
+    }
 
 
 def _output(output: Output, declaration: NodeDeclaration) -> dict[str, Any]:
-    return {"name": output.name, "label": _title(output.name), "type": type_name(output.type),
-            "internal": declaration.previous_type is not None and output.type == declaration.previous_type}
+    return {
+        "name": output.name,
+        "label": _title(output.name),
+        "type": type_name(output.type),
+        "internal": declaration.previous_type is not None and output.type == declaration.previous_type,
+    }
 
 
 def _knob(knob: Knob, about: str = "") -> dict[str, Any]:
@@ -254,11 +284,33 @@ def _listed(names: Iterable[str]) -> str:
 # ---------------------------------------------------------------- presets and the program
 def _presets(registry: Registry) -> list[dict[str, Any]]:
     files = {name: strict_json.read(path) for name, path in sorted(registry.presets.items())}
-    return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", ""), "document": file,
-             "candidates": list(file.get("candidates", []))} for name, file in files.items()]
+    return [
+        {
+            "name": name,
+            "label": file.get("label", ""),
+            "doc": file.get("doc", ""),
+            "document": file,
+            "candidates": list(file.get("candidates", [])),
+        }
+        for name, file in files.items()
+    ]
 
 
-def _cook() -> dict[str, Any]:
+def events_of(stages: Iterable[StageDeclaration]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return all kinds of events with their help and their facts: those of the program, and those that stages declare."""
+    found = dict(EVENTS)
+    for group in dict.fromkeys(group for declaration in stages for group in declaration.facts):
+        names = tuple(fact.name for fact in group.facts)
+        if not group.per_substep:
+            found[group.event] = (group.doc, ("frame", *names))
+            continue
+        for kind in ("substep", "frame_done"):
+            doc, known = found[kind]
+            found[kind] = (doc, tuple(dict.fromkeys((*known, *names))))
+    return found
+
+
+def _cook(stages: Iterable[StageDeclaration]) -> dict[str, Any]:
     """Return how the program is called: argument lists with {placeholders}, exit codes, event kinds."""
     return {
         "program": "mpm-nodes",
@@ -271,5 +323,5 @@ def _cook() -> dict[str, Any]:
         "resume": ["--resume"],
         "cancel": {"signal": "SIGTERM", "doc": "Stops after the substep; the second one stops at once. Whole frames stay."},
         "exit_codes": [{"code": code, "name": name, "doc": doc} for code, (name, doc) in EXIT_CODES.items()],
-        "events": [{"kind": kind, "doc": doc, "facts": list(facts)} for kind, (doc, facts) in EVENTS.items()],
+        "events": [{"kind": kind, "doc": doc, "facts": list(facts)} for kind, (doc, facts) in events_of(stages).items()],
     }

@@ -7,7 +7,7 @@ tuples of them; see `neo_hookean.py` for the shortest. It defines:
 |---|---|
 | `Params` | frozen dataclass of the knobs: hints with unit and Range, defaults, help under "Attributes:"; class \
 variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
-| `STATE` | names of the particle attributes that the law evolves, keys of `data.ATTRIBUTES` |
+| `STATE` | the particle fields that the law evolves: names of `data.ATTRIBUTES`, or a `data.Field` of its own |
 | `COEFFICIENTS` | names of the numbers that the functions get; one of them is "density" |
 | `STIFFNESS` | the coefficients that the attribute `stiffness_scale` multiplies |
 | `VISCOSITY` | the coefficient [Pa s] that limits explicit time steps, or None |
@@ -24,6 +24,12 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `left_strain(state)` | optional: J and the unimodular elastic left Cauchy-Green tensor: the law can tear and recover |
 | `volume_ratio(state)` | optional: current over undeformed volume, where that is not the J of `left_strain`; its materials \
 may have a viscosity |
+| `yield_function(state, coeffs)` | with `project`: <= 0 where the material does not flow, in any unit |
+| `longest_step(state, coeffs, h)` | optional: longest substep [s] that the law allows on cells of h [m], beside waves and \
+viscosity; called with NumPy columns |
+
+A law may instead be composed of an elastic part and a return map: it defines `ELASTIC`, `RETURN_MAP` and `Params` (see
+`composition`). One that names its strain, `STRAIN`, can be such an elastic part.
 
 `state` holds one entry per name in STATE: nine values, row-major, for a matrix, six (xx xy xz yy yz zz) for a symmetric one,
 one value for a scalar. `coeffs` holds
@@ -42,15 +48,17 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Range
+from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError, Range
+from mpm_nodes.materials.composition import compose_module, faults
 from mpm_nodes.materials.parameters import BUILT_IN
 
-__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_ids", "law_of", "register_law"]
+__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_ids", "law_in", "law_of", "register_law"]
 
 REQUIRED: dict[str, tuple[str, ...]] = {
     "energy": ("state", "A", "coeffs", "dt"),
@@ -68,6 +76,8 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "kirchhoff": ("state", "coeffs"),
     "left_strain": ("state",),
     "volume_ratio": ("state",),
+    "yield_function": ("state", "coeffs"),
+    "longest_step": ("state", "coeffs", "h"),
 }
 """Functions that a law may have."""
 
@@ -85,7 +95,8 @@ class Law:
         label: Name that artists see.
         source: Paper and equations.
         params: The `Params` class.
-        state: Names of the attributes that it evolves.
+        state: Names of the fields that it evolves.
+        fields: What those fields are, by name.
         names: Names of the coefficients.
         stiffness: Indices of the coefficients that `stiffness_scale` multiplies.
         viscosity: Index of the viscosity among the coefficients, or None.
@@ -97,6 +108,7 @@ class Law:
     source: str
     params: type
     state: tuple[str, ...]
+    fields: Mapping[str, Field] = dataclasses.field(compare=False)
     names: tuple[str, ...]
     stiffness: tuple[int, ...]
     viscosity: int | None
@@ -132,7 +144,7 @@ class Law:
 
     def rest_state(self, count: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
         """Return the state of `count` untouched particles by attribute name, shapes (count, *attribute shape)."""
-        return {name: ATTRIBUTES[name].rest_values(count, dtype) for name in self.state}
+        return {name: self.fields[name].rest_values(count, dtype) for name in self.state}
 
     def _known(self, params: Mapping[str, Any]) -> dict[str, Any]:
         fields = [field.name for field in dataclasses.fields(self.params)]
@@ -161,6 +173,12 @@ def law(name: str) -> Law:
             raise LawError(f"law {name!r}: unknown; choose one of {', '.join(law_ids())}")
         register_law(importlib.import_module(f"mpm_nodes.materials.{name}"))
     return _LAWS[name]
+
+
+def law_in(path: Path) -> Law | None:
+    """Return the registered law that a Python file defines, or None: of several, the last."""
+    files = {found: Path(found.module.__file__) for found in _LAWS.values() if getattr(found.module, "__file__", None)}
+    return next((found for found, file in reversed(files.items()) if file.resolve() == path.resolve()), None)
 
 
 def law_of(material: Material) -> tuple[Law, np.ndarray]:
@@ -204,40 +222,79 @@ def _check(module: ModuleType) -> Law:
     need(params.__dataclass_params__.frozen, "Params can change; write @dataclass(frozen=True)")
     for fact in ("law", "label", "source", "density"):
         need(getattr(params, fact, None), f"Params has no {fact}; add the class variable {fact}")
-    need(re.fullmatch("[a-z][a-z0-9_]*", params.law),
-         f"Params.law is {params.law!r}; use lower case, digits and underscores")
+    need(re.fullmatch("[a-z][a-z0-9_]*", params.law), f"Params.law is {params.law!r}; use lower case, digits and underscores")
     need(math.isfinite(params.density) and params.density > 0, f"Params.density is {params.density}; give a value > 0")
     for field in dataclasses.fields(params):
-        need(re.search(rf"^\s+{field.name}: \S", params.__doc__ or "", re.M),
-             f"Params.{field.name} has no help; add the line '{field.name}: ...' under Attributes: in its docstring")
+        need(
+            re.search(rf"^\s+{field.name}: \S", params.__doc__ or "", re.M),
+            f"Params.{field.name} has no help; add the line '{field.name}: ...' under Attributes: in its docstring",
+        )
         need(field.default is not dataclasses.MISSING, f"Params.{field.name} has no default; give one")
+    if hasattr(module, "ELASTIC") or hasattr(module, "RETURN_MAP"):
+        for part in ("ELASTIC", "RETURN_MAP"):
+            need(hasattr(module, part), f"has no {part}; a composed law defines both ELASTIC and RETURN_MAP")
+        wrong = faults(module.ELASTIC, module.RETURN_MAP)
+        need(not wrong, wrong)
+        compose_module(module)
     for fact in ("STATE", "COEFFICIENTS", "STIFFNESS", "VISCOSITY"):
         need(hasattr(module, fact), f"has no {fact}; define it (see the contract)")
-    state, names = tuple(module.STATE), tuple(module.COEFFICIENTS)
-    for name in state:
-        need(name in ATTRIBUTES,
-             f"STATE names {name!r}, which is no particle attribute; add it to data.ATTRIBUTES first")
+    names, fields = tuple(module.COEFFICIENTS), _state_fields(module, need)
     need("density" in names, "COEFFICIENTS has no 'density'; wave speeds need it")
     for name in (*module.STIFFNESS, *([module.VISCOSITY] if module.VISCOSITY else [])):
         need(name in names, f"STIFFNESS or VISCOSITY names {name!r}, which is not in COEFFICIENTS")
     _check_functions(module, need)
-    given = np.atleast_1d(module.coefficients(params(), params.density))
+    try:
+        _ranges(params)
+        given = np.atleast_1d(module.coefficients(params(), params.density)).astype(float)
+    except Exception as error:
+        raise LawError(
+            f"{where}: the defaults of Params give no coefficients: {type(error).__name__}: {error}; mend the file"
+        ) from error
     need(len(given) == len(names), f"coefficients() returns {len(given)} numbers for {len(names)} COEFFICIENTS")
-    return Law(params.law, params.label, params.source, params, state, names,
-               tuple(names.index(name) for name in module.STIFFNESS),
-               names.index(module.VISCOSITY) if module.VISCOSITY else None, module)
+    wrong = [name for name, value in zip(names, given, strict=True) if not math.isfinite(value)]
+    need(not wrong, f"coefficients() of the defaults returns no finite {', '.join(wrong)}; mend it or the defaults")
+    return Law(
+        params.law,
+        params.label,
+        params.source,
+        params,
+        tuple(fields),
+        fields,
+        names,
+        tuple(names.index(name) for name in module.STIFFNESS),
+        names.index(module.VISCOSITY) if module.VISCOSITY else None,
+        module,
+    )
+
+
+def _state_fields(module: ModuleType, need: Callable[[Any, str], None]) -> dict[str, Field]:
+    """Return the fields of STATE by name."""
+    fields = {}
+    for item in module.STATE:
+        name = getattr(item, "name", item)
+        known = item if isinstance(item, Field) else ATTRIBUTES.get(name)
+        need(known is not None, f"STATE names {name!r}, which is no field of particles; describe it: Field({name!r}, ...)")
+        need(ATTRIBUTES.get(name, known) == known, f"STATE describes {name} otherwise than data.ATTRIBUTES; rename it")
+        need(known.kind == "real", f"STATE holds {name} of kind {known.kind}; a law's state is of real numbers")
+        fields[name] = known
+    return fields
 
 
 def _check_functions(module: ModuleType, need: Callable[[Any, str], None]) -> None:
-    expected = {**REQUIRED, **{name: args for name, args in OPTIONAL.items() if hasattr(module, name)},
-                "coefficients": ("params", "density")}
+    expected = {
+        **REQUIRED,
+        **{name: args for name, args in OPTIONAL.items() if hasattr(module, name)},
+        "coefficients": ("params", "density"),
+    }
     for name, args in expected.items():
         function = getattr(module, name, None)
         need(callable(function), f"has no function {name}; write def {name}({', '.join(args)})")
         given = tuple(inspect.signature(function).parameters)
         need(given == args, f"{name} takes ({', '.join(given)}); write def {name}({', '.join(args)})")
-    need(not module.VISCOSITY or hasattr(module, "viscous_stress"),
-         "has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)")
+    need(
+        not module.VISCOSITY or hasattr(module, "viscous_stress"),
+        "has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)",
+    )
 
 
 def _ranges(params: type) -> dict[str, Range]:

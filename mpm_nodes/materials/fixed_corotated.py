@@ -14,12 +14,13 @@
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3, rotations
-from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import const, maximum, sqrt
+from mpm_nodes.kernels.algebra import mat3, rotations
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
 from mpm_nodes.materials.parameters import FixedCorotated as Params
 from mpm_nodes.materials.parameters import lame
 
+STRAIN = "deformation"
 STATE = ("deformation",)
 COEFFICIENTS = ("mu", "lam", "density")
 STIFFNESS = ("mu", "lam")

@@ -205,6 +205,7 @@ def implicit_source(pieces: Mapping[str, str]) -> str:
     Args:
         pieces: What `codegen` knows of the law: names, loads of state and coefficients in either precision.
     """
+
     def matrix(form: str) -> str:
         return "(" + "".join(form.format(row=row) + ", " for row in range(9)) + ")"
 

@@ -44,46 +44,103 @@ def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: 
     Lengths of its Table 2 are decimetres then: a sponge of 0.9 m, a foam of 5 cm, a pie of 8 cm.
     """
     params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
-    return Entry(label, "oldroyd_b", params, 1000.0 * density, "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s)",
-                 viscosity=10.0 * viscosity)
+    return Entry(
+        label,
+        "oldroyd_b",
+        params,
+        1000.0 * density,
+        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s)",
+        viscosity=10.0 * viscosity,
+    )
 
 
-def _foam(label: str, density: float, bulk: float, shear: float, yield_stress: float, consistency: float, flow_index: float,
-          tear_threshold: float, recovery_time: float) -> Entry:
+def _foam(
+    label: str,
+    density: float,
+    bulk: float,
+    shear: float,
+    yield_stress: float,
+    consistency: float,
+    flow_index: float,
+    tear_threshold: float,
+    recovery_time: float,
+) -> Entry:
     """Return a row of Y15 Table I; bulk and shear modulus in kPa as printed there."""
-    params = {"bulk_modulus": 1e3 * bulk, "shear_modulus": 1e3 * shear, "yield_stress": yield_stress,
-              "consistency": consistency, "flow_index": flow_index}
+    params = {
+        "bulk_modulus": 1e3 * bulk,
+        "shear_modulus": 1e3 * shear,
+        "yield_stress": yield_stress,
+        "consistency": consistency,
+        "flow_index": flow_index,
+    }
     return Entry(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time)
 
 
 LIBRARY: dict[str, Entry] = {
     "snow": Entry(
-        "Snow", "snow",
-        {"youngs_modulus": 1.4e5, "poisson_ratio": 0.2, "critical_compression": 2.5e-2, "critical_stretch": 7.5e-3,
-         "hardening": 10.0}, 400.0,
-        "Stomakhin 2013, reference values; B18 prints symbols only"),
+        "Snow",
+        "snow",
+        {
+            "youngs_modulus": 1.4e5,
+            "poisson_ratio": 0.2,
+            "critical_compression": 2.5e-2,
+            "critical_stretch": 7.5e-3,
+            "hardening": 10.0,
+        },
+        400.0,
+        "Stomakhin 2013, reference values; B18 prints symbols only",
+    ),
     "powder_snow": Entry(
-        "Powder Snow", "snow",
-        {"youngs_modulus": 4.8e4, "poisson_ratio": 0.2, "critical_compression": 1.9e-2, "critical_stretch": 5e-3,
-         "hardening": 10.0}, 300.0,
-        "Chosen here: the snow of Stomakhin 2013 made softer, weaker and lighter"),
+        "Powder Snow",
+        "snow",
+        {
+            "youngs_modulus": 4.8e4,
+            "poisson_ratio": 0.2,
+            "critical_compression": 1.9e-2,
+            "critical_stretch": 5e-3,
+            "hardening": 10.0,
+        },
+        300.0,
+        "Chosen here: the snow of Stomakhin 2013 made softer, weaker and lighter",
+    ),
     "melted_cheese": Entry(
-        "Melted Cheese", "snow",
-        {"youngs_modulus": 3e4, "poisson_ratio": 0.35, "critical_compression": 3e-2, "critical_stretch": 5e-2,
-         "hardening": 0.0, "preserve_volume": True}, 900.0,
-        "Chosen here, by the look of the demo: yields at some percent and flows at constant volume, as S14 section 5.1 for melts"),
+        "Melted Cheese",
+        "snow",
+        {
+            "youngs_modulus": 3e4,
+            "poisson_ratio": 0.35,
+            "critical_compression": 3e-2,
+            "critical_stretch": 5e-2,
+            "hardening": 0.0,
+            "preserve_volume": True,
+        },
+        900.0,
+        "Chosen here, by the look of the demo: yields at some percent and flows at constant volume, as S14 section 5.1 for melts",
+    ),
     "rubber": Entry(
-        "Rubber", "neo_hookean", {"youngs_modulus": 1e6, "poisson_ratio": 0.45}, 1100.0,
-        "Soft end of textbook values for rubber (1 to 10 MPa); nearly incompressible, nu lowered for the time step"),
+        "Rubber",
+        "neo_hookean",
+        {"youngs_modulus": 1e6, "poisson_ratio": 0.45},
+        1100.0,
+        "Soft end of textbook values for rubber (1 to 10 MPa); nearly incompressible, nu lowered for the time step",
+    ),
     "jelly": Entry(
-        "Jelly", "fixed_corotated", {"youngs_modulus": 5e3, "poisson_ratio": 0.45}, 1000.0,
-        "Textbook order of magnitude for gelatine gels (some kPa); nu lowered for the time step"),
+        "Jelly",
+        "fixed_corotated",
+        {"youngs_modulus": 5e3, "poisson_ratio": 0.45},
+        1000.0,
+        "Textbook order of magnitude for gelatine gels (some kPa); nu lowered for the time step",
+    ),
     "water": Entry(
-        "Water", "liquid", {"bulk_modulus": 1e6, "viscosity": 1e-3}, 998.0,
-        "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water"),
+        "Water",
+        "liquid",
+        {"bulk_modulus": 1e6, "viscosity": 1e-3},
+        998.0,
+        "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water",
+    ),
     "honey": Entry(
-        "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0,
-        "Textbook, 20 C; bulk modulus lowered as for water"),
+        "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0, "Textbook, 20 C; bulk modulus lowered as for water"
+    ),
     "shaving_cream": _foam("Shaving Cream", 77.7, 109.0, 0.29, 31.9, 27.2, 0.22, 217.5, 0.35),
     "smore_interior": _foam("S'more Interior", 50.0, 109.0, 0.08, 10.0, 16.0, 0.43, 15.0, 0.25),
     "smore_exterior": _foam("S'more Exterior", 50.0, 109.0, 50.0, 1000.0, 0.1, 1.0, 0.3, 0.5),
@@ -111,5 +168,6 @@ def named_material(name: str) -> Material:
     if name not in LIBRARY:
         raise MpmNodesError(f"material {name!r}: not in the library; choose one of {', '.join(LIBRARY)}")
     entry = LIBRARY[name]
-    return Material(entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time,
-                    entry.viscosity)
+    return Material(
+        entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time, entry.viscosity
+    )

@@ -15,9 +15,9 @@
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import any_lane, const, maximum, select, sqrt
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import any_lane, const, maximum, select, sqrt
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.parameters import Liquid as Params
 
@@ -89,9 +89,9 @@ def advance(state, A, coeffs, dt):
     e_new = e + J_n * mat3.trace(A)
     steep = growth <= _smallest_growth(e)
     if any_lane(steep):
-        # a violent step may still lose the sign: such a particle keeps J = 1e-3
+        # a violent step may still lose the sign: such a particle keeps J = 1e-3, and one that is NaN stays NaN
         J = J_n * mat3.det(mat3.safe_step(A))
-        e_new = select(steep, select(J > const(e, 0.0), J, const(e, 1e-3)) - one, e_new)
+        e_new = select(steep, select(J <= const(e, 0.0), const(e, 1e-3), J) - one, e_new)
     return (e_new,)
 
 

@@ -7,15 +7,19 @@ No kernel is compiled: the laws' own source runs on whole columns.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, LawError, law
 
 __all__ = ["call_law"]
+
+_MATRICES = ("stress", "stress_differential", "viscous_stress", "kirchhoff")
+_FORMS = {1: "one value", 6: "a tuple of six (xx xy xz yy yz zz)", 9: "a tuple of nine, row-major"}
 
 
 def call_law(
@@ -37,7 +41,7 @@ def call_law(
     Args:
         law_id: Id of the law ("snow").
         function: "energy", "stress", "stress_differential", "advance", "project", "feasible", "wave_speed",
-            "viscous_stress", "kirchhoff", "left_strain" or "volume_ratio".
+            "viscous_stress", "kirchhoff", "left_strain", "volume_ratio" or "yield_function".
         state: State by attribute name, shapes (n, *attribute shape); what is missing is at rest.
         A: Incremental displacement gradient dt grad v, shape (n, 3, 3); zero by default.
         dA: Direction of the derivative, shape (n, 3, 3); zero by default.
@@ -53,7 +57,8 @@ def call_law(
         and "project" the new state by attribute name; for "left_strain" J, shape (n,), and b, shape (n, 3, 3).
 
     Raises:
-        LawError: When the law, the function, a parameter or a state name is unknown, or a shape does not fit.
+        LawError: When the law, the function, a parameter or a state name is unknown, or a shape does not fit; when the law's own
+            function fails or returns what the contract does not ask for.
     """
     found = law(law_id)
     called = found.function(function)
@@ -64,8 +69,12 @@ def call_law(
     values["state"] = tuple(columns[name] for name in found.state)
     values["coeffs"] = _coefficients(found, found.coefficients(params, density), columns["scale"], dtype)
     values["dt"] = np.asarray(dt, dtype)[()]
-    result = called(*(values[name] for name in {**REQUIRED, **OPTIONAL}[function]))
+    try:
+        result = called(*(values[name] for name in {**REQUIRED, **OPTIONAL}[function]))
+    except Exception as error:
+        raise LawError(f"law {law_id}: {function} fails{_place(error, found)}: {_fault_of(error)}") from error
     count = len(columns["scale"])
+    _check_result(found, function, result, count)
     if function in ("advance", "project"):
         return {name: _rows(value, count, dtype) for name, value in zip(found.state, result, strict=True)}
     if function == "left_strain":
@@ -73,12 +82,58 @@ def call_law(
     return _rows(result, count, bool if function == "feasible" else dtype)
 
 
+def _place(error: Exception, found: Law) -> str:
+    """Return the line of the law's file, or of what it calls, where an error came up."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if frame.filename == found.module.__file__]
+    chosen = (own or frames)[-1:]
+    return "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in chosen)
+
+
+def _fault_of(error: Exception) -> str:
+    told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if isinstance(error, ValueError) and "truth value" in str(error):
+        return "a branch on values; write select(mask, a, b) instead of if, and both, either, negate instead of and, or, not"
+    return f"{told}; mend the function"
+
+
+def _check_result(found: Law, function: str, result: Any, count: int) -> None:
+    """Refuse a result of another form than the contract asks for."""
+
+    def fail(given: str, needed: str) -> None:
+        raise LawError(f"law {found.id}: {function} returns {given}; return {needed}")
+
+    def check(value: Any, size: int, what: str) -> None:
+        parts = value if isinstance(value, tuple) else (value,)
+        if len(parts) != size or isinstance(value, tuple) != (size > 1):
+            fail(f"{f'a tuple of {len(parts)}' if isinstance(value, tuple) else 'one value'}{what}", f"{_FORMS[size]}{what}")
+        for part in parts:
+            if isinstance(part, tuple) or np.shape(part) not in ((), (1,), (count,)):
+                fail(f"a value of shape {np.shape(part)}{what} for {count} points", "values that have one number a point")
+
+    if function in ("advance", "project"):
+        if not isinstance(result, tuple) or len(result) != len(found.state):
+            given = f"a tuple of {len(result)}" if isinstance(result, tuple) else "one value"
+            fail(given, f"a tuple of {len(found.state)}: ({', '.join(found.state)},)")
+        for name, value in zip(found.state, result, strict=True):
+            check(value, found.fields[name].rows, f" for {name}")
+    elif function == "left_strain":
+        if not isinstance(result, tuple) or len(result) != 2:
+            fail("something else", "a pair: J, and the nine values of b")
+        check(result[0], 1, " for J")
+        check(result[1], 9, " for b")
+    else:
+        check(result, 9 if function in _MATRICES else 1, "")
+        if function == "feasible" and np.asarray(result).dtype != np.bool_:
+            fail("numbers", "a mask: a comparison, or several joined by both, either and negate")
+
+
 def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale: Any, dtype: Any) -> dict[str, Any]:
     """Return all arguments as columns of one length."""
     unknown = sorted(set(state) - set(found.state))
     if unknown:
         raise LawError(f"law {found.id}: state has {', '.join(unknown)}; it takes {', '.join(found.state)}")
-    shapes = {name: ATTRIBUTES[name].shape for name in found.state} | dict.fromkeys(matrices, (3, 3)) | {"scale": ()}
+    shapes = {name: found.fields[name].shape for name in found.state} | dict.fromkeys(matrices, (3, 3)) | {"scale": ()}
     values = {**state, **matrices, "scale": scale}
     given = {name: np.asarray(value, dtype) for name, value in values.items() if value is not None}
     counts = {}

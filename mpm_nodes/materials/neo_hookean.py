@@ -15,13 +15,14 @@
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.exponentials import log
-from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import const, maximum, sqrt
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
+from mpm_nodes.kernels.lanes.exponentials import log
 from mpm_nodes.materials.parameters import NeoHookean as Params
 from mpm_nodes.materials.parameters import lame
 
+STRAIN = "deformation"
 STATE = ("deformation",)
 COEFFICIENTS = ("mu", "lam", "density")
 STIFFNESS = ("mu", "lam")
@@ -48,8 +49,11 @@ def energy(state, A, coeffs, dt):
     F = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
     J = mat3.det(F)
     one, half = const(J, 1.0), const(J, 0.5)
-    return (half * mu * (mat3.double_dot(F, F) - const(J, 3.0)) - mu * log(maximum(J, const(J, 1e-30)))
-            + half * lam * (J - one) * (J - one))
+    return (
+        half * mu * (mat3.double_dot(F, F) - const(J, 3.0))
+        - mu * log(maximum(const(J, 1e-30), J))
+        + half * lam * (J - one) * (J - one)
+    )
 
 
 @inline
@@ -88,8 +92,8 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 @inline
 def _positive(d):
-    """Keep the determinant of an infeasible A away from zero; feasible ones pass unchanged."""
-    return maximum(d, const(d, 1e-12))
+    """Keep the determinant of an infeasible A away from zero; feasible ones pass unchanged, and so does a NaN in this order."""
+    return maximum(const(d, 1e-12), d)
 
 
 @inline

@@ -14,8 +14,8 @@ R15 writes mu^N eps : eps, a power density, without the dt that makes its deriva
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.jit import inline
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
 
 
 @inline

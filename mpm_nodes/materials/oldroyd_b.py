@@ -16,6 +16,9 @@
     psi = mu/2 (m tr S - 3) - mu ln J + lam/2 (J - 1)^2,   m = J^(2/3) det(S)^(-1/3)
     T   = mu (m H - Y) - mu m (tr S / 3) (K H - Y) + lam (J - 1) J Y
 
+The linear form turns a strain on a chord and knows nothing of what the chord adds: a body that spins flattens, by 7 % in 2000 steps
+of 10 mrad. So the exact one is the default.
+
 R15 writes Wi for t_r, and dt / t_r for theta, which overshoots where dt > t_r. Everything is computed from differences to the unit
 (X = S - I, N = H - I, W = I - Y = Y A^T): strains of small steps keep their digits in single precision. Explicit steps take the
 Kirchhoff stress of the state itself, T at A = 0 and dt = 0, so that what relaxes in a step relaxes once, in `advance`.
@@ -26,10 +29,10 @@ smallest eigenvalue alone, and `advance` keeps that above 1e-5 of the trace: sin
 
 from __future__ import annotations
 
-from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.differences import cube_root_of_one_plus, exp_less_one, log_of_one_plus
-from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import any_lane, both, const, maximum, negate, select, sqrt
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import any_lane, both, const, maximum, negate, select, sqrt
+from mpm_nodes.kernels.transfers.differences import cube_root_of_one_plus, exp_less_one, log_of_one_plus
 from mpm_nodes.materials.parameters import OldroydB as Params
 
 STATE = ("volume_change", "elastic_strain")
@@ -60,8 +63,9 @@ def _strain_after(E, A, theta, x):
     # U + U^T, and U A^T for the exact convection
     M = mat3.add_scaled(U, const(theta, 0.5) * x, mat3.matmul_nt(U, A))
     X = mat3.add_scaled(mat3.add_scaled(E, kept, mat3.add(M, mat3.transpose(M))), const(theta, 0.0) - theta, E)
-    N = mat3.add_scaled(E, x, mat3.add_diagonal(mat3.add_scaled(mat3.scale(U, kept), const(theta, 0.0) - theta, E),
-                                                const(theta, 0.0) - theta))
+    N = mat3.add_scaled(
+        E, x, mat3.add_diagonal(mat3.add_scaled(mat3.scale(U, kept), const(theta, 0.0) - theta, E), const(theta, 0.0) - theta)
+    )
     return X, N
 
 
@@ -135,7 +139,7 @@ def energy(state, A, coeffs, dt):
     m = _scale_excess(e, X)
     half, one, three = const(e, 0.5), const(e, 1.0), const(e, 3.0)
     t = mat3.trace(X)
-    return (half * coeffs[0] * ((one + m) * t + three * m) - coeffs[0] * log_of_one_plus(e) + half * coeffs[1] * e * e)
+    return half * coeffs[0] * ((one + m) * t + three * m) - coeffs[0] * log_of_one_plus(e) + half * coeffs[1] * e * e
 
 
 @inline

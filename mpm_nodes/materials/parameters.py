@@ -138,8 +138,8 @@ class OldroydB:
         shear_modulus: Stiffness against shear (mu) [Pa].
         lame_parameter: First Lame parameter (lambda) [Pa]; the bulk modulus is lambda + 2/3 mu.
         relaxation_time: Time in which a strain is forgotten (Wi of R15) [s]; 1e30: never, an elastic solid.
-        exact_convection: Carry the strain along by (I + A) B (I + A)^T instead of its part that is linear in A (R15): for steps
-            that strain matter much at once.
+        exact_convection: Carry the strain along by (I + A) B (I + A)^T. Off, only by its part that is linear in A, as R15 prints
+            it: that is not objective, and matter that spins flattens.
     """
 
     law: ClassVar[str] = "oldroyd_b"
@@ -150,9 +150,8 @@ class OldroydB:
     shear_modulus: A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e6, log=True)] = 50.0
     lame_parameter: A[float, Pascals, Range(min=0.0, soft_min=10.0, soft_max=1e7, log=True)] = 500.0
     relaxation_time: A[float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=1e-3, soft_max=100.0, log=True)] = 0.5
-    exact_convection: bool = False
+    exact_convection: bool = True
 
 
-BUILT_IN: dict[str, type] = {
-    params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley, OldroydB)}
+BUILT_IN: dict[str, type] = {params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley, OldroydB)}
 """`Params` of the built-in laws by law id; the law itself is the module `mpm_nodes.materials.<law id>`."""

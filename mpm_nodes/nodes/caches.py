@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from mpm_nodes.data import (
     Collider,
     FrameContext,
     Frames,
-    GraphSettings,
     InputError,
     LevelSet,
     Many,
@@ -27,7 +26,7 @@ from mpm_nodes.data import (
     Range,
     Unitless,
 )
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,20 @@ class CacheFrame:
 
 
 # ---------------------------------------------------------------- writing
-@node(category="Cache", label="Write Cache", version=1)
+def _estimate(told: PreflightContext) -> dict[str, Any]:
+    """Return the disk space of a frame from what the wired nodes expect to make."""
+    from usd_io.estimate import frame_bytes
+
+    meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")
+    particles, voxels = told.total("particles", "particles"), told.total("volumes", "voxels")
+    return {"disk": frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])}
+
+
+@node(category="Cache", label="Write Cache", version=1, preflight=_estimate)
 def write_cache(
     ctx: FrameContext,
-    particles: Particles = None,
-    mesh: Mesh = None,
+    particles: Particles | None = None,
+    mesh: Mesh | None = None,
     volumes: Many[LevelSet] = (),
     colliders: Many[Collider] = (),
     *,
@@ -76,7 +84,7 @@ def write_cache(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, frame_layer, root_layers, root_so_far
+    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -88,10 +96,7 @@ def write_cache(
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
     layer_file = _new_path(files, names.layer(number))
-    layer = frame_layer(
-        names, number, fps, particles=particles, mesh=mesh, volumes=volumes, colliders=colliders,
-        attributes=chosen, width_scale=point_scale,
-    )
+    layer = frame_layer(names, number, fps, FrameContent(particles, mesh, volumes, colliders, chosen, point_scale))
     provenance = _provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
     root, manifest = root_layers(names, layer, first, number, fps, provenance, before)
@@ -111,8 +116,10 @@ def _first_number(files: Any, name: str) -> int:
     """Return the number of the first frame of this cook; refuse gaps, which Blender plays as empty frames."""
     frames = sorted(files.frames())
     if frames != list(range(frames[0], frames[0] + len(frames))) or frames[-1] != files.frame:
-        raise OutputError(f"write_cache: frame {files.frame} of {name!r} would leave a gap in frames {frames[0]} to "
-                          f"{frames[-1]}; cook every frame in order, or into a new folder with --out")
+        raise OutputError(
+            f"write_cache: frame {files.frame} of {name!r} would leave a gap in frames {frames[0]} to "
+            f"{frames[-1]}; cook every frame in order, or into a new folder with --out"
+        )
     return files.number - (len(frames) - 1)
 
 
@@ -126,8 +133,10 @@ def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[st
     held = list(particles.attributes)
     unknown = [a for a in attributes if a not in ATTRIBUTES and a not in held and a != EVERY_ATTRIBUTE]
     if unknown:
-        raise OutputError(f"write_cache.attributes: {unknown[0]!r} is no attribute of these particles; they have "
-                          f"{', '.join(held)} (\"*\" writes all)")
+        raise OutputError(
+            f"write_cache.attributes: {unknown[0]!r} is no attribute of these particles; they have "
+            f'{", ".join(held)} ("*" writes all)'
+        )
     return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
 
 
@@ -157,8 +166,10 @@ def _new_path(files: Any, relative: str) -> Path:
     """Return the temporary path of a file of this frame alone; refuse two caches of one name."""
     path = files.path(relative)
     if path.exists():
-        raise OutputError(f"write_cache.name: {relative} is already written in this frame by another node; give each "
-                          "write_cache a name of its own")
+        raise OutputError(
+            f"write_cache.name: {relative} is already written in this frame by another node; give each "
+            "write_cache a name of its own"
+        )
     return path
 
 
@@ -167,37 +178,19 @@ def _export(layer: Any, path: Path) -> None:
 
     try:
         done = layer.Export(str(path))
-    except Tf.ErrorException as error:
-        raise OutputError(f"{path}: cannot be written ({str(error).splitlines()[-1].strip()}); free some disk space, "
-                          "then continue with --resume") from error
+    except Tf.ErrorException as error:  # its text names places in OpenUSD's sources
+        full = shutil.disk_usage(path.parent).free < 1 << 20
+        why = "the disk is full; free some space" if full else "cannot be written; check folder, permissions and free space"
+        raise OutputError(f"{path}: {why}, then continue with --resume") from error
     if not done:
         raise OutputError(f"{path}: cannot be written; check folder, permissions and free space")
-
-
-def _estimate(
-    knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, tuple[Mapping[str, Any], ...]]
-) -> dict[str, Any]:
-    """Return the disk space of a frame from what the wired nodes expect to make."""
-    from usd_io.estimate import frame_bytes
-
-    def total(port: str, fact: str) -> int:
-        return int(sum(each.get(fact, 0) for each in inputs.get(port, ())))
-
-    meshes = total("mesh", "mesh_points") + total("colliders", "mesh_points")
-    size = frame_bytes(
-        total("particles", "particles"), knobs["attributes"], meshes, total("volumes", "voxels"), knobs["half"]
-    )
-    return {"disk": size}
-
-
-write_cache.preflight = _estimate
 
 
 # ---------------------------------------------------------------- reading
 @node(category="Cache", label="Read Points", version=1)
 def read_points(
     ctx: FrameContext,
-    material: Material = None,
+    material: Material | None = None,
     *,
     path: Path,
     prim: str = "",
@@ -221,25 +214,24 @@ def read_points(
     require_usd()
     from usd_io.stage import read_points as read_from_stage
 
-    file = Path(path) if ctx.base is None else Path(ctx.base) / path
-    found = read_from_stage(file, ctx.frame + frame_offset, prim)
+    found = read_from_stage(path, ctx.frame + frame_offset, prim)
     materials = (material,) if material is not None else found.materials
     if not materials:
-        raise InputError(f"read_points.material: {file} carries no materials of ours; wire a material into it")
-    return _completed(found, materials, spacing or found.spacing, file, material is not None)
+        raise InputError(f"read_points.material: {path} carries no materials of ours; wire a material into it")
+    return _completed(found, materials, spacing or found.spacing, path, material is not None)
 
 
-def _completed(
-    found: Particles, materials: tuple[Material, ...], spacing: float, file: Path, one_material: bool
-) -> Particles:
+def _completed(found: Particles, materials: tuple[Material, ...], spacing: float, file: Path, one_material: bool) -> Particles:
     """Return the particles with a sound material column, volume and mass."""
     columns, count = dict(found.attributes), len(found)
     if one_material or "material" not in columns:
         columns["material"] = np.zeros(count, np.int32)
     index = columns["material"]
     if count and not (index.min() >= 0 and index.max() < len(materials)):
-        raise InputError(f"read_points: {file}: material numbers {index.min()} to {index.max()}, {len(materials)} are "
-                         "stored; wire a material into the node")
+        raise InputError(
+            f"read_points: {file}: material numbers {index.min()} to {index.max()}, {len(materials)} are "
+            "stored; wire a material into the node"
+        )
     if spacing <= 0.0:
         raise InputError(f"read_points.spacing: {file} has neither volumes nor widths that tell it; give it in metres")
     columns.setdefault("velocity", np.zeros((count, 3), np.float32))

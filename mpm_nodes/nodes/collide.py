@@ -19,6 +19,7 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
@@ -46,7 +47,7 @@ def collide_sphere(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it.
     """
-    from mpm_nodes.kernels.level_set import SPHERE
+    from mpm_nodes.kernels.level_sets.level_set import SPHERE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     return Collider(name, rule, friction, motion.shape(SPHERE, (radius,)), motion.at_end(sphere_mesh(radius)))
@@ -73,7 +74,7 @@ def collide_box(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it.
     """
-    from mpm_nodes.kernels.level_set import BOX
+    from mpm_nodes.kernels.level_sets.level_set import BOX
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     half = tuple(0.5 * edge for edge in size)
@@ -103,7 +104,7 @@ def collide_capsule(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it.
     """
-    from mpm_nodes.kernels.level_set import CAPSULE
+    from mpm_nodes.kernels.level_sets.level_set import CAPSULE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     shape = motion.shape(CAPSULE, (radius, 0.5 * length))
@@ -131,7 +132,7 @@ def collide_plane(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it.
     """
-    from mpm_nodes.kernels.level_set import PLANE
+    from mpm_nodes.kernels.level_sets.level_set import PLANE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     return Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)))
@@ -140,6 +141,7 @@ def collide_plane(
 @node(category="Collide", label="VDB Collider", version=1)
 def collide_vdb(
     ctx: FrameContext,
+    kept: Kept = NOTHING_KEPT,
     *,
     path: Path,
     grid: str = "surface",
@@ -170,24 +172,23 @@ def collide_vdb(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it; empty takes the file's name.
     """
-    from mpm_nodes.kernels.level_set import LEVEL_SET
-    from mpm_nodes.nodes.collider_files import vdb_body, vdb_sequence
+    from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
+    from mpm_nodes.nodes.collider_files import VdbBody, vdb_body, vdb_sequence
 
-    file = _from_base(ctx, path)
+    def body(one: Path) -> VdbBody:
+        return vdb_body(kept, one, grid, velocity_grid, scale, resample)
 
-    def body(one: Path):
-        return vdb_body(one, grid, velocity_grid, scale, resample)
-
-    bodies, times = vdb_sequence(ctx, file, body, frame_offset) if sequence else ((body(file),), np.zeros(1))
+    bodies, times = vdb_sequence(ctx, path, body, frame_offset) if sequence else ((body(path),), np.zeros(1))
     motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation})
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
-    return Collider(name or file.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh))
+    return Collider(name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh))
 
 
 @node(category="Collide", label="USD Mesh Collider", version=1)
 def collide_usd(
     ctx: FrameContext,
     settings: GraphSettings,
+    kept: Kept = NOTHING_KEPT,
     *,
     path: Path,
     prim: str = "",
@@ -213,19 +214,13 @@ def collide_usd(
         friction: Coulomb coefficient, for the rule separate.
         name: What messages call it; empty takes the prim's or the file's name.
     """
-    from mpm_nodes.kernels.level_set import LEVEL_SET
+    from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
     from mpm_nodes.nodes.collider_files import MeshOptions, usd_body
 
-    file = _from_base(ctx, path)
-    body = usd_body(ctx, file, prim, MeshOptions(voxel_size, settings.cell_size, thickness), frame_offset)
-    title = name or (prim.rsplit("/", 1)[-1] if prim else file.stem)
+    body = usd_body(ctx, kept, path, prim, MeshOptions(voxel_size, settings.cell_size, thickness), frame_offset)
+    title = name or (prim.rsplit("/", 1)[-1] if prim else path.stem)
     for warning in body.warnings:
         ctx.report("warning", message=warning, where=title)
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
     return Collider(title, rule, friction, shape, body.mesh)
-
-
-def _from_base(ctx: FrameContext, path: Path) -> Path:
-    """Return the path, taken from the graph's folder when it is relative."""
-    return Path(path) if ctx.base is None else Path(ctx.base) / path

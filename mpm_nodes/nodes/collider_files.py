@@ -1,13 +1,12 @@
 """Collider shapes from files: level sets of .vdb files, and meshes of USD stages turned into level sets.
 
-What is costly (reading, distances) is kept for the files used last: a still collider is built once a shot, and the solver
-sees that it is the same object.
+What is costly (reading, distances) is kept within the cook's memory limit: a still collider is built once a shot, and the
+solver sees that it is the same object.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -17,32 +16,17 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, LevelSet, Mesh
-from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampled
 
 MOST_KEYS = 16
 """Level sets that a deforming mesh may take per frame."""
-BUDGET = 1 << 30
-"""Bytes of level sets kept between frames."""
-
-_kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-_told: dict[Hashable, set[str]] = {}
 
 
-def kept(key: Hashable, build: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-    """Return what `build` gave for this key, from memory when it was used lately."""
-    if key in _kept:
-        _kept.move_to_end(key)
-        return _kept[key][0]
-    value = build()
-    _kept[key] = (value, size(value))
-    while len(_kept) > 1 and sum(nbytes for _, nbytes in _kept.values()) > BUDGET:
-        _kept.popitem(last=False)
-    return value
-
-
-def untold(key: Hashable, warnings: Sequence[str], anew: bool) -> tuple[str, ...]:
+def untold(kept: Kept, key: tuple[Hashable, ...], warnings: Sequence[str], anew: bool) -> tuple[str, ...]:
     """Return the warnings that were not given for this key before; `anew` (a shot begins) forgets what was."""
-    told = _told.setdefault(key, set())
+    told: set[str] = kept.get(("told", *key), set)
     if anew:
         told.clear()
     new = tuple(warning for warning in warnings if warning not in told)
@@ -84,13 +68,14 @@ def numbered(path: Path, frame: int) -> Path:
     digits = re.search(r"(\d+)(\D*)$", path.stem)
     if not digits:
         raise InputError(f"{path}: the name has no frame number; name the files like name.0001.vdb or give name.####.vdb")
-    return path.with_name(f"{path.stem[:digits.start()]}{frame:0{len(digits[1])}d}{digits[2]}{path.suffix}")
+    return path.with_name(f"{path.stem[: digits.start()]}{frame:0{len(digits[1])}d}{digits[2]}{path.suffix}")
 
 
-def vdb_body(path: Path, grid: str, velocity_grid: str, scale: float, resample: bool) -> VdbBody:
+def vdb_body(kept: Kept, path: Path, grid: str, velocity_grid: str, scale: float, resample: bool) -> VdbBody:
     """Return the body in a .vdb file.
 
     Args:
+        kept: Where bodies are kept between frames.
         path: The file.
         grid: Name of the level set.
         velocity_grid: Name of the velocity grid [m/s], used when the file has it; empty for none.
@@ -101,12 +86,11 @@ def vdb_body(path: Path, grid: str, velocity_grid: str, scale: float, resample: 
         InputError: The file cannot be read, the grid is missing or is not a level set, or its voxels are not cubes.
     """
     key = ("vdb", *stamp(path), grid, velocity_grid, scale, resample)
-    return kept(key, lambda: _vdb_body(path, grid, velocity_grid, scale, resample),
-                lambda body: body.level_set.nbytes + body.mesh.points.nbytes)
+    return kept.get(key, lambda: _vdb_body(path, grid, velocity_grid, scale, resample))
 
 
 def _vdb_body(path: Path, grid: str, velocity_grid: str, scale: float, resample: bool) -> VdbBody:
-    from mpm_nodes.kernels.level_set_build import leaf_level_set
+    from mpm_nodes.kernels.level_sets.build import leaf_level_set
     from usd_io.volumes import read_volumes
 
     found = read_volumes(path)
@@ -121,15 +105,18 @@ def _vdb_body(path: Path, grid: str, velocity_grid: str, scale: float, resample:
     if not info.uniform:
         if not resample:
             axes = " x ".join(f"{length:.4g}" for length in np.linalg.norm(matrix[:3, :3], axis=0))
-            raise InputError(f"{where}: its voxels are not cubes ({axes} m), so its values are no distances; "
-                             f"turn resample on or write it with a uniform transform")
+            raise InputError(
+                f"{where}: its voxels are not cubes ({axes} m), so its values are no distances; "
+                f"turn resample on or write it with a uniform transform"
+            )
         return VdbBody(_redistanced(mesh, matrix, where), mesh)
     voxel = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
     origins, values = np.asarray(info.level_set.origins, np.int64), info.level_set.values * np.float32(scale)
     band = float(info.level_set.background) * scale
     if band < 2.0 * voxel:
-        raise InputError(f"{where}: its band is {band / voxel:.2g} voxels wide, at least 2 are needed (3 is usual); "
-                         f"write it with half width 3")
+        raise InputError(
+            f"{where}: its band is {band / voxel:.2g} voxels wide, at least 2 are needed (3 is usual); write it with half width 3"
+        )
     solid = (np.abs(values) < 0.999 * band).any(axis=(1, 2, 3))  # constant leaves come back as signs of the table
     origins, values = origins[solid], values[solid]
     speeds = None
@@ -153,8 +140,8 @@ def _index_mesh(level_set: LevelSet, matrix: np.ndarray) -> Mesh:
 
 def _redistanced(mesh: Mesh, matrix: np.ndarray, where: str) -> Any:
     """Return true distances to a mesh, at the finest edge of the voxels that it came from."""
-    from mpm_nodes.kernels.mesh_level_set import mesh_level_set
-    from mpm_nodes.kernels.mesh_repair import triangulate
+    from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 
     if not len(mesh.counts):
         raise InputError(f"{where}: the level set has no surface; a collider needs one")
@@ -167,7 +154,7 @@ def _velocities_at(info: Any, origins: np.ndarray, values: np.ndarray, band: flo
 
     Voxels beyond the band, where velocity grids hold nothing, take the mean of their leaf's band.
     """
-    from mpm_nodes.kernels.vector_leaves import sample_vectors
+    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
 
     node = np.stack(np.meshgrid(*(np.arange(8),) * 3, indexing="ij"), -1)
     index = (origins[:, None, None, None, :] + node).reshape(-1, 3)
@@ -234,22 +221,21 @@ class MeshBody:
     warnings: tuple[str, ...]
 
 
-def usd_body(ctx: FrameContext, path: Path, prim: str, options: MeshOptions, offset: float) -> MeshBody:
+def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: MeshOptions, offset: float) -> MeshBody:
     """Return the body that the meshes at or below a prim make during this frame.
 
     Raises:
         InputError: As `usd_io.collider_meshes.StageMeshes`, or the mesh has no inside.
     """
     from usd_io.collider_meshes import StageMeshes
-    from usd_io.units import time_code
 
     file = stamp(path)
-    meshes = kept(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: 0)
+    meshes = kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
     frames = key_frames(ctx)
-    fps = ctx.settings.fps
+    clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
 
     def code(frame: float) -> float:
-        return time_code(meshes.stage, frame + offset, fps)
+        return clock.code(frame + sampled(ctx, "frame_offset", offset, frame), codes)
 
     reference, last = code(ctx.settings.start), code(frames[-1])
     topology = meshes.topology(last)
@@ -258,16 +244,21 @@ def usd_body(ctx: FrameContext, path: Path, prim: str, options: MeshOptions, off
     found = _rigid_poses(meshes, code, ctx.settings.start, frames)
     if found is not None:
         frames, motions = found
-        level_set, centre, warnings = kept(key, lambda: _rigid(meshes, reference, options), lambda made: made[0].nbytes)
-        poses = Motion(key_times(ctx, frames), np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
-                       np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]))
-        return MeshBody((level_set,), np.zeros(1), poses, shown, untold(key, warnings, begins))
+        level_set, centre, warnings = kept.get(key, lambda: _rigid(meshes, reference, options))
+        poses = Motion(
+            key_times(ctx, frames),
+            np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
+            np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]),
+        )
+        return MeshBody((level_set,), np.zeros(1), poses, shown, untold(kept, key, warnings, begins))
     level_sets, times, warnings = _deforming(ctx, meshes, code, options)
     still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
-    return MeshBody(level_sets, times, still, shown, untold(key, warnings, begins))
+    return MeshBody(level_sets, times, still, shown, untold(kept, key, warnings, begins))
 
 
-def _rigid_poses(meshes: Any, code: Callable[[float], float], start: float, frames: np.ndarray):
+def _rigid_poses(
+    meshes: Any, code: Callable[[float], float], start: float, frames: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return frames and the rigid motions from the start frame to them, or None for a body that deforms.
 
     Stages that animate matrices interpolate them entry by entry, which is no rotation between two samples. So the samples
@@ -307,7 +298,7 @@ class _Solid:
     """One topology made solid: triangles to measure distances to, for any points that it is given."""
 
     def __init__(self, meshes: Any, topology: Any, points: np.ndarray, options: MeshOptions) -> None:
-        from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
+        from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 
         self.name, self.options, self.voxel = meshes.name, options, options.voxel
         self.warnings: list[str] = []
@@ -318,8 +309,10 @@ class _Solid:
         if options.thickness > 0.0:
             self.triangles = triangles
             if options.voxel_size > 0.5 * options.thickness:
-                self.warnings.append(f"{self.name}: a thickness of {options.thickness:g} m is less than two voxels of "
-                                     f"{options.voxel_size:g} m and may leak; lower voxel_size or leave it 0")
+                self.warnings.append(
+                    f"{self.name}: a thickness of {options.thickness:g} m is less than two voxels of "
+                    f"{options.voxel_size:g} m and may leak; lower voxel_size or leave it 0"
+                )
             return
         self.repair = solid_mesh(points, triangles, self.name)
         self.triangles = self.repair.triangles
@@ -328,7 +321,7 @@ class _Solid:
 
     def level_set(self, points: np.ndarray, velocities: np.ndarray | None) -> Any:
         """Return the level set at these points [m]; refines the voxels while thin parts are lost, when it may choose."""
-        from mpm_nodes.kernels.mesh_level_set import lost_share, mesh_level_set
+        from mpm_nodes.kernels.level_sets.mesh_level_set import lost_share, mesh_level_set
 
         if self.repair is not None:
             points = self.repair.extended(points)
@@ -344,14 +337,18 @@ class _Solid:
             if lost < 0.005:
                 break
             if self.options.voxel_size > 0.0 or attempt == 2:
-                self.warnings.append(f"{self.name}: {100.0 * lost:.1f} % of the faces lie on parts thinner than the voxel of "
-                                     f"{self.voxel:g} m and may leak; lower voxel_size or give a thickness")
+                self.warnings.append(
+                    f"{self.name}: {100.0 * lost:.1f} % of the faces lie on parts thinner than the voxel of "
+                    f"{self.voxel:g} m and may leak; lower voxel_size or give a thickness"
+                )
                 break
             self.voxel *= 0.5
         return made
 
 
-def _deforming(ctx: FrameContext, meshes: Any, code: Callable[[float], float], options: MeshOptions):
+def _deforming(
+    ctx: FrameContext, meshes: Any, code: Callable[[float], float], options: MeshOptions
+) -> tuple[tuple[Any, ...], np.ndarray, tuple[str, ...]]:
     """Return level sets of a deforming mesh, their times [s], and warnings: as many keys as its motion needs."""
     frames = key_frames(ctx, 1)
     topology = meshes.topology(code(frames[-1]))
@@ -364,10 +361,13 @@ def _deforming(ctx: FrameContext, meshes: Any, code: Callable[[float], float], o
     times = key_times(ctx, frames)
     poses = [meshes.points(code(frame)) for frame in frames[:-1]] + [final]
     if not same:
-        warnings.append(f"{meshes.name}: the topology changes between frame {frames[0]:g} and {frames[-1]:g}; "
-                        f"its velocity is estimated from the moving surface")
-        solids = [_Solid(meshes, meshes.topology(code(frame)), points, options)
-                  for frame, points in zip(frames, poses, strict=True)]
+        warnings.append(
+            f"{meshes.name}: the topology changes between frame {frames[0]:g} and {frames[-1]:g}; "
+            f"its velocity is estimated from the moving surface"
+        )
+        solids = [
+            _Solid(meshes, meshes.topology(code(frame)), points, options) for frame, points in zip(frames, poses, strict=True)
+        ]
         made = tuple(one.level_set(points, None) for one, points in zip(solids, poses, strict=True))
         return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
     speeds = [_velocity(poses, times, k) for k in range(len(poses))]
@@ -383,7 +383,9 @@ def _velocity(poses: list[np.ndarray], times: np.ndarray, k: int) -> np.ndarray:
     return (poses[after] - poses[before]) / (times[after] - times[before])
 
 
-def _keys_for(meshes, code, frames, voxel: float, same: bool, warnings: list[str]) -> np.ndarray:
+def _keys_for(
+    meshes: Any, code: Callable[[float], float], frames: np.ndarray, voxel: float, same: bool, warnings: list[str]
+) -> np.ndarray:
     """Return frames of keys between which no vertex moves by more than a voxel, as far as MOST_KEYS allows."""
     first, last = frames
     if not same:
@@ -392,6 +394,8 @@ def _keys_for(meshes, code, frames, voxel: float, same: bool, warnings: list[str
     steps = [np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)]
     needed = int(np.ceil(4.0 * max(steps) / voxel))
     if needed > MOST_KEYS:
-        warnings.append(f"{meshes.name}: vertices move up to {4.0 * max(steps) / voxel:.0f} voxels in frame {last:g}, "
-                        f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down")
+        warnings.append(
+            f"{meshes.name}: vertices move up to {4.0 * max(steps) / voxel:.0f} voxels in frame {last:g}, "
+            f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down"
+        )
     return np.linspace(first, last, min(max(needed, 1), MOST_KEYS) + 1)

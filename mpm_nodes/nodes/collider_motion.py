@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, Mesh, MpmNodesError, Vec3
+from mpm_nodes.graph.clock import Clock
 from mpm_nodes.nodes.seeding import rotation_matrix
 
 POSE_KEYS = 8
@@ -29,8 +30,8 @@ class Motion:
     translations: np.ndarray
 
     def shape(self, kind: int, sizes: tuple[float, ...] = (), level_sets: tuple = (), level_set_times: Any = None) -> Any:
-        """Return the posed body of that kind (`kernels.level_set.PosedLevelSets`)."""
-        from mpm_nodes.kernels.level_set import PosedLevelSets, quaternion
+        """Return the posed body of that kind (`kernels.level_sets.level_set.PosedLevelSets`)."""
+        from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets, quaternion
 
         turns = np.array([quaternion(rotation) for rotation in self.rotations])
         return PosedLevelSets(kind, sizes, self.times, turns, self.translations, level_sets, level_set_times)
@@ -48,8 +49,8 @@ def key_frames(ctx: FrameContext, intervals: int = POSE_KEYS) -> np.ndarray:
 
 
 def key_times(ctx: FrameContext, frames: np.ndarray) -> np.ndarray:
-    """Return seconds since the start frame."""
-    return (frames - ctx.settings.start) / ctx.settings.fps
+    """Return seconds of the shot."""
+    return Clock.of(ctx.settings).seconds(frames)
 
 
 def sampled(ctx: FrameContext, knob: str, value: Any, frame: float) -> Any:
@@ -57,9 +58,7 @@ def sampled(ctx: FrameContext, knob: str, value: Any, frame: float) -> Any:
     return value if ctx.sample is None else ctx.sample(knob, frame)
 
 
-def knob_motion(
-    ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, Vec3] | None = None
-) -> Motion:
+def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, Vec3] | None = None) -> Motion:
     """Return the motion that keyed knobs describe.
 
     Args:

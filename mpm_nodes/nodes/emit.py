@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpm_nodes.data import (
     A,
     Degrees,
-    Drop,
-    Emitter,
     Frames,
     GraphSettings,
     InputError,
@@ -30,18 +25,57 @@ from mpm_nodes.data import (
     Vec3,
     concatenate,
 )
-from mpm_nodes.graph.declare import node
-from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, rotation_matrix, seeding_estimate
+from mpm_nodes.graph.declarations import Preflight
+from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
+from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.regions import Region
+    from mpm_nodes.kernels.level_sets.regions import Region
 
 _Size = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Fraction = Range(min=0.0, max=1.0)
+_Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
 _STILL = (0.0, 0.0, 0.0)
 
 
-@node(category="Emit", label="Box Emitter", version=1)
+# ---------------------------------------------------------------- preflight
+def _estimate_of(region_of: Callable[[PreflightContext], Region]) -> Preflight:
+    def estimate(told: PreflightContext) -> dict[str, Any]:
+        return seeding_estimate(region_of(told), told.knobs, told.settings)
+
+    return estimate
+
+
+def _box_of(told: PreflightContext) -> Region:
+    from mpm_nodes.kernels.level_sets.regions import box_region
+
+    return box_region(told.knobs["size"])
+
+
+def _ball_of(told: PreflightContext) -> Region:
+    from mpm_nodes.kernels.level_sets.regions import sphere_region
+
+    return sphere_region(told.knobs["radius"])
+
+
+def _level_set_of(told: PreflightContext) -> Region:
+    return _level_set_region(told.kept, told.knobs["path"], told.knobs["grid"], told.knobs["scale"])
+
+
+def _mesh_of(told: PreflightContext) -> Region:
+    return _mesh_region(told.kept, told.knobs["path"], _MeshOptions.of(told.knobs, told.settings))[0]
+
+
+def _merged(told: PreflightContext) -> dict[str, Any]:
+    return {"particles": told.total("sources", "particles")}
+
+
+# ---------------------------------------------------------------- nodes
+
+
+@node(category="Emit", label="Box Emitter", version=1, preflight=_estimate_of(_box_of))
 def emit_box(
     settings: GraphSettings,
     material: Material,
@@ -54,7 +88,7 @@ def emit_box(
     seeding: Seeding = Seeding.LATTICE,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: int = 0,
+    seed: _Seed = 0,
 ) -> Particles:
     """Fill a box with particles, eight a cell.
 
@@ -70,13 +104,13 @@ def emit_box(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    from mpm_nodes.kernels.regions import box_region
+    from mpm_nodes.kernels.level_sets.regions import box_region
 
     placement = Placement(centre, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     return fill_region("emit_box", box_region(size), placement, settings, material)
 
 
-@node(category="Emit", label="Sphere Emitter", version=1)
+@node(category="Emit", label="Sphere Emitter", version=1, preflight=_estimate_of(_ball_of))
 def emit_sphere(
     settings: GraphSettings,
     material: Material,
@@ -88,7 +122,7 @@ def emit_sphere(
     seeding: Seeding = Seeding.LATTICE,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: int = 0,
+    seed: _Seed = 0,
 ) -> Particles:
     """Fill a ball with particles, eight a cell.
 
@@ -103,16 +137,17 @@ def emit_sphere(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    from mpm_nodes.kernels.regions import sphere_region
+    from mpm_nodes.kernels.level_sets.regions import sphere_region
 
     placement = Placement(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
 
 
-@node(category="Emit", label="Level Set Emitter", version=1)
+@node(category="Emit", label="Level Set Emitter", version=1, preflight=_estimate_of(_level_set_of))
 def emit_level_set(
     settings: GraphSettings,
     material: Material,
+    kept: Kept = NOTHING_KEPT,
     *,
     path: Path,
     grid: str = "",
@@ -124,7 +159,7 @@ def emit_level_set(
     seeding: Seeding = Seeding.LATTICE,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: int = 0,
+    seed: _Seed = 0,
 ) -> Particles:
     """Fill the inside of a level set from a .vdb file with particles, eight a cell.
 
@@ -143,14 +178,15 @@ def emit_level_set(
         seed: Seed of the random choices.
     """
     placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
-    region = _level_set_region(path, _stamp(path), grid, scale)
+    region = _level_set_region(kept, path, grid, scale)
     return fill_region("emit_level_set", region, placement, settings, material)
 
 
-@node(category="Emit", label="Mesh Emitter", version=1)
+@node(category="Emit", label="Mesh Emitter", version=1, preflight=_estimate_of(_mesh_of))
 def emit_mesh(
     settings: GraphSettings,
     material: Material,
+    kept: Kept = NOTHING_KEPT,
     *,
     path: Path,
     prim: str = "",
@@ -163,7 +199,7 @@ def emit_mesh(
     seeding: Seeding = Seeding.LATTICE,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: int = 0,
+    seed: _Seed = 0,
 ) -> Particles:
     """Fill the inside of a mesh from a USD file with particles, eight a cell.
 
@@ -185,97 +221,13 @@ def emit_mesh(
         seed: Seed of the random choices.
     """
     placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
-    region, findings = _mesh_region(path, _stamp(path), prim, frame, thickness, 0.25 * settings.cell_size)
+    region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
     if findings:
         warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)
     return fill_region("emit_mesh", region, placement, settings, material)
 
 
-@node(category="Emit", label="Stream", version=1)
-def emit_stream(
-    settings: GraphSettings,
-    template: Particles,
-    *,
-    velocity: A[Vec3, MetresPerSecond] = (0.0, -1.0, 0.0),
-    start_frame: A[float, Frames] = 1.0,
-    duration: A[float, Frames, Range(min=0.0, soft_max=240.0)] = 0.0,
-) -> Emitter:
-    """Let particles stream without end out of the place that the template fills.
-
-    Args:
-        template: Particles that fill the nozzle, best with straight ends: copies follow one another without gap. Their own velocity
-            is replaced by that of the stream.
-        velocity: Speed and direction of the stream.
-        start_frame: First frame of the stream; before the shot's start it runs from the start.
-        duration: Frames that it lasts; 0 for the whole shot.
-    """
-    if not len(template):
-        raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
-    if not any(velocity):
-        raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
-    start = (start_frame - settings.start) / settings.fps
-    end = start + duration / settings.fps if duration > 0.0 else float("inf")
-    columns = dict(template.attributes)
-    columns["velocity"] = np.broadcast_to(np.asarray(velocity, np.float64), (len(template), 3))
-    moving = Particles(columns, template.materials, template.spacing, template.time)
-    return Emitter(moving, tuple(float(component) for component in velocity), max(start, 0.0), end)
-
-
-@node(category="Emit", label="Drops", version=1)
-def emit_drops(
-    settings: GraphSettings,
-    template: Particles,
-    *,
-    count: A[int, Unitless, Range(min=1, max=100_000, soft_max=100)] = 10,
-    start_frame: A[float, Frames] = 1.0,
-    interval: A[float, Frames, Range(min=0.0, soft_max=48.0)] = 12.0,
-    spread: A[Vec3, Metres, Range(min=0.0, soft_max=10.0)] = (0.0, 0.0, 0.0),
-    turn: A[Vec3, Degrees, Range(min=0.0, max=360.0)] = (0.0, 0.0, 0.0),
-    velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
-    seed: int = 0,
-) -> Emitter:
-    """Drop whole copies of a body one after the other, each somewhere else and turned another way.
-
-    Give them time to fall out of each other's way: a copy that appears inside another one doubles the matter there.
-
-    Args:
-        template: The body: particles that some emitter made.
-        count: How many copies.
-        start_frame: Frame of the first copy.
-        interval: Frames from one copy to the next.
-        spread: Edges of the box around the template's place within which copies are put at random; neighbours in time lie
-            in different thirds of its longest edge.
-        turn: Whole range of the random turns about x, then y, then z, about the middle of the body.
-        velocity: Initial velocity of every copy.
-        seed: Seed of places and turns.
-    """
-    if not len(template):
-        raise MpmNodesError("emit_drops.template: holds no particles; wire an emitter that makes some")
-    middle = template["position"].mean(axis=0)
-    drops, shares = [], _scattered(count, spread, np.random.default_rng([seed, 2]))
-    angles = np.random.default_rng([seed, 3]).uniform(-0.5, 0.5, (count, 3)) * np.asarray(turn)
-    for number in range(count):
-        time = (start_frame + number * interval - settings.start) / settings.fps
-        rotation = rotation_matrix(tuple(angles[number]))
-        offset = middle - rotation @ middle + shares[number] * np.asarray(spread)
-        drops.append(Drop(float(time), tuple(map(tuple, rotation.tolist())), tuple(offset.tolist())))
-    seen = tuple(drop for drop in drops if drop.time >= 0.0)
-    if not seen:
-        raise MpmNodesError(f"emit_drops.start_frame: all {count} copies lie before frame {settings.start}, where the shot "
-                            "begins; raise start_frame, or lower settings.start")
-    return Emitter(template, tuple(map(float, velocity)), drops=seen)
-
-
-def _scattered(count: int, spread: Vec3, random: np.random.Generator) -> np.ndarray:
-    """Return places in the unit box about 0, shape (count, 3); along the longest edge the thirds take turns."""
-    shares = random.uniform(-0.5, 0.5, (count, 3))
-    longest = int(np.argmax(spread))
-    thirds = np.array([1, 0, 2])[np.arange(count) % 3]
-    shares[:, longest] = (thirds + 0.5 + shares[:, longest]) / 3.0 - 0.5
-    return shares
-
-
-@node(category="Emit", label="Merge Particles", version=1)
+@node(category="Emit", label="Merge Particles", version=1, preflight=_merged)
 def merge_particles(sources: Many[Particles]) -> Particles:
     """Join particles of several sources: ids are renumbered, materials kept apart.
 
@@ -297,9 +249,13 @@ def _stamp(path: Path) -> tuple[int, int]:
     return facts.st_mtime_ns, facts.st_size
 
 
-@functools.lru_cache(maxsize=4)
-def _level_set_region(path: Path, stamp: tuple[int, int], grid: str, scale: float) -> Region:
-    from mpm_nodes.kernels.regions import level_set_region
+def _level_set_region(kept: Kept, path: Path, grid: str, scale: float) -> Region:
+    key = ("level set region", path, *_stamp(path), grid, scale)
+    return kept.get(key, lambda: _read_level_set_region(path, grid, scale))
+
+
+def _read_level_set_region(path: Path, grid: str, scale: float) -> Region:
+    from mpm_nodes.kernels.level_sets.regions import level_set_region
     from usd_io.volumes import read_volumes
 
     found = read_volumes(path, [grid] if grid else None)
@@ -317,14 +273,29 @@ def _level_set_region(path: Path, stamp: tuple[int, int], grid: str, scale: floa
     return level_set_region(info.level_set, info.transform, scale)
 
 
-@functools.lru_cache(maxsize=4)
-def _mesh_region(
-    path: Path, stamp: tuple[int, int], prim: str, frame: float, thickness: float, voxel_size: float
-) -> tuple[Region, str]:
+class _MeshOptions(NamedTuple):
+    """Which meshes of a stage, when, and how finely they become a region: lengths in metres."""
+
+    prim: str
+    frame: float
+    thickness: float
+    voxel_size: float
+
+    @classmethod
+    def of(cls, knobs: Mapping[str, Any], settings: GraphSettings) -> _MeshOptions:
+        """Return the options that the knobs of `emit_mesh` say."""
+        return cls(knobs["prim"], knobs["frame"], knobs["thickness"], 0.25 * settings.cell_size)
+
+
+def _mesh_region(kept: Kept, path: Path, options: _MeshOptions) -> tuple[Region, str]:
     """Return the region inside the meshes, and what was imperfect about them in words."""
-    from mpm_nodes.kernels.mesh_level_set import mesh_level_set
-    from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
-    from mpm_nodes.kernels.regions import solid_region
+    return kept.get(("mesh region", path, *_stamp(path), options), lambda: _read_mesh_region(path, *options))
+
+
+def _read_mesh_region(path: Path, prim: str, frame: float, thickness: float, voxel_size: float) -> tuple[Region, str]:
+    from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
+    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
+    from mpm_nodes.kernels.level_sets.regions import solid_region
     from usd_io.collider_meshes import StageMeshes
 
     stage = StageMeshes(path, prim)
@@ -335,52 +306,3 @@ def _mesh_region(
     solid = solid_mesh(points, triangles, stage.name)
     body = mesh_level_set(solid.extended(points), solid.triangles, voxel_size, name=stage.name)
     return solid_region(body), solid.findings()
-
-
-# ---------------------------------------------------------------- preflight
-Estimate = Callable[[Mapping[str, Any], GraphSettings, Mapping[str, Any]], dict[str, Any]]
-
-
-def _estimate_of(region_of: Callable[[Mapping[str, Any], GraphSettings], Region]) -> Estimate:
-    def estimate(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return seeding_estimate(region_of(knobs, settings), knobs, settings)
-
-    return estimate
-
-
-def _box_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
-    from mpm_nodes.kernels.regions import box_region
-
-    return box_region(knobs["size"])
-
-
-def _ball_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
-    from mpm_nodes.kernels.regions import sphere_region
-
-    return sphere_region(knobs["radius"])
-
-
-def _level_set_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
-    return _level_set_region(knobs["path"], _stamp(knobs["path"]), knobs["grid"], knobs["scale"])
-
-
-def _mesh_of(knobs: Mapping[str, Any], settings: GraphSettings) -> Region:
-    path, cell = knobs["path"], 0.25 * settings.cell_size
-    return _mesh_region(path, _stamp(path), knobs["prim"], knobs["frame"], knobs["thickness"], cell)[0]
-
-
-def _dropped(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    body = sum(int(each.get("particles", 0)) for each in inputs.get("template", ()))
-    return {"particles": body * int(knobs["count"])}
-
-
-def _merged(knobs: Mapping[str, Any], settings: GraphSettings, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {"particles": sum(int(each.get("particles", 0)) for each in inputs.get("sources", ()))}
-
-
-emit_box.preflight = _estimate_of(_box_of)
-emit_sphere.preflight = _estimate_of(_ball_of)
-emit_level_set.preflight = _estimate_of(_level_set_of)
-emit_mesh.preflight = _estimate_of(_mesh_of)
-emit_drops.preflight = _dropped
-merge_particles.preflight = _merged

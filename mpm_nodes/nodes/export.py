@@ -10,6 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
 from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.keys import NotKeyable
 
 _PLY_TYPES = {"f": ("float", "<f4"), "i": ("int", "<i4"), "u": ("int", "<i4"), "b": ("uchar", "u1")}
 
@@ -34,7 +35,7 @@ def export_points(
     *,
     path: OutputPath = Path("points/points.####"),
     format: PointFormat = PointFormat.OBJ,
-    every: A[int, Unitless, Range(min=1, soft_max=48)] = 1,
+    every: A[int, Unitless, Range(min=1, soft_max=48), NotKeyable("frames are counted from the first")] = 1,
     attributes: tuple[str, ...] = ("velocity",),
 ) -> ExportedPoints:
     """Write the points of every n-th frame as OBJ (positions) or PLY (positions and attributes).

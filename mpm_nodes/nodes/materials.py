@@ -9,20 +9,29 @@ import dataclasses
 import enum
 import inspect
 import typing
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, PascalSeconds, Range, Seconds, Unitless
+from mpm_nodes.graph.declarations import UpgradeFunction
 from mpm_nodes.graph.declare import node, parse_docstring
+from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 
 __all__ = ["material_node"]
 
-_DENSITY = A[float, KilogramsPerCubicMetre, Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e4, log=True)]
+_DENSITY = A[
+    float,
+    KilogramsPerCubicMetre,
+    Range(min=0.0, exclusive_min=True, soft_min=1.0, soft_max=1e4, log=True),
+    NotKeyable("matter keeps the mass that it was made with"),
+]
 
 
-def material_node(params: type, version: int = 1) -> Callable[..., Material]:
+def material_node(
+    params: type[Any], version: int = 1, upgrades: Mapping[int, UpgradeFunction] | None = None
+) -> Callable[..., Material]:
     """Return the node `material_<law>` of a law: its knobs are the fields of `params`, the density and a label.
 
     A file with a law of your own ends with `material_mine = material_node(Params)` beside `register_law(...)`.
@@ -30,16 +39,19 @@ def material_node(params: type, version: int = 1) -> Callable[..., Material]:
     Args:
         params: The law's `Params` dataclass.
         version: Raise it when the same knobs give another material.
+        upgrades: By old version, what brings its knobs to the next one.
     """
     summary, help_of = parse_docstring(params.__doc__ or "")
     hints = typing.get_type_hints(params, include_extras=True)
     fields = dataclasses.fields(params)
-    knobs = [(field.name, hints[field.name], field.default, help_of.get(field.name, "")) for field in fields]
-    knobs += [("density", _DENSITY, params.density, "Density at rest [kg/m^3]."),
-              ("label", str, "", "What messages and reports call it; empty takes the name of the law.")]
+    knobs = [(field.name, _followed(hints[field.name]), field.default, help_of.get(field.name, "")) for field in fields]
+    knobs += [
+        ("density", _DENSITY, params.density, "Density at rest [kg/m^3]."),
+        ("label", str, "", "What messages and reports call it; empty takes the name of the law."),
+    ]
 
     def material(**values: Any) -> Material:
-        chosen = {name: default for name, _hint, default, _help in knobs} | values
+        chosen: dict[str, Any] = {name: default for name, _hint, default, _help in knobs} | values
         label, density = chosen.pop("label"), chosen.pop("density")
         return Material(params.law, chosen, density, label or params.label)
 
@@ -49,23 +61,53 @@ def material_node(params: type, version: int = 1) -> Callable[..., Material]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     material.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(name, keyword, default=default, annotation=hint) for name, hint, default, _help in knobs],
-        return_annotation=Material)
-    lines = [summary, "", "Args:", *(f"    {name}: {text}" for name, _hint, _default, text in knobs),
-             "", f"Source: {params.source}."]
+        return_annotation=Material,
+    )
+    lines = [
+        summary,
+        "",
+        "Args:",
+        *(f"    {name}: {text}" for name, _hint, _default, text in knobs),
+        "",
+        f"Source: {params.source}.",
+    ]
     material.__doc__ = "\n".join(lines)
-    return node(category="Material", label=params.label, version=version)(material)
+    return node(category="Material", label=params.label, version=version, upgrades=upgrades)(material)
 
 
+def _followed(hint: Any) -> Any:
+    """Return the hint of a law's parameter as a knob's: keys of numbers travel with the material to the solve."""
+    number = (typing.get_args(hint)[0] if getattr(hint, "__metadata__", ()) else hint) is float
+    return A[hint, KeysTravel()] if number else hint
+
+
+def _as_printed(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keep the linear convection that version 1 had where nothing was said."""
+    return {"exact_convection": False, **knobs}, inputs
+
+
+_VERSIONS: dict[str, tuple[int, dict[int, UpgradeFunction]]] = {"oldroyd_b": (2, {1: _as_printed})}
+"""Versions of the generated nodes that are not the first, with their upgrades."""
+
+_params: type[Any]
 for _params in BUILT_IN.values():
-    globals()[f"material_{_params.law}"] = material_node(_params)
+    globals()[f"material_{_params.law}"] = material_node(_params, *_VERSIONS.get(_params.law, (1, None)))
 
 
-LibraryMaterial = enum.Enum("LibraryMaterial", [(name.upper(), name) for name in LIBRARY], module=__name__)
-"""Menu of the named parameter sets."""
+if TYPE_CHECKING:
+
+    class LibraryMaterial(enum.Enum):
+        """Menu of the named parameter sets: its default stands for all of them."""
+
+        SNOW = "snow"
+
+else:
+    LibraryMaterial = enum.Enum("LibraryMaterial", [(name.upper(), name) for name in LIBRARY], module=__name__)
+    """Menu of the named parameter sets."""
 
 
-@node(category="Material", label="Material Library")
-def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Material:  # type: ignore[valid-type]
+@node(category="Material", label="Material Library", version=2)
+def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Material:
     """Take a ready material: snow, rubber, water, ...
 
     Args:
@@ -78,8 +120,12 @@ def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Materia
 def material_tearing(
     material: Material,
     *,
-    tear_threshold: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=1e3, log=True)] = 10.0,
-    recovery_time: A[float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=100.0, log=True)] = 0.35,
+    tear_threshold: A[
+        float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=1e3, log=True), KeysTravel()
+    ] = 10.0,
+    recovery_time: A[
+        float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=100.0, log=True), KeysTravel()
+    ] = 0.35,
 ) -> Material:
     """Let a material tear where it flowed far, and mend again: for substep graphs with tearing stages.
 
@@ -97,7 +143,7 @@ def material_tearing(
 def material_viscosity(
     material: Material,
     *,
-    viscosity: A[float, PascalSeconds, Range(min=0.0, soft_max=100.0)] = 1.0,
+    viscosity: A[float, PascalSeconds, Range(min=0.0, soft_max=100.0), KeysTravel()] = 1.0,
 ) -> Material:
     """Give a material Newtonian viscosity beside what its law has: it resists every flow, also of elastic matter.
 

@@ -30,30 +30,25 @@ def measure_density(
     Raises:
         MpmNodesError: The particles have no mass.
     """
-    from mpm_nodes.kernels import gather, scatter
-    from mpm_nodes.kernels.weights import STENCIL
     from mpm_nodes.solver.grid import GridStore
     from mpm_nodes.solver.state import ParticleStore
+    from mpm_nodes.solver.transfers import Deposit, Take, gather, scatter
 
     if "mass" not in particles:
         raise MpmNodesError("measure_density: the particles have no mass; take them from an emitter, or give their source a mass")
     if not len(particles):
         return particles
     h = settings.cell_size
-    store = ParticleStore(["affine", "velocity_gradient"], cell_size=h, dtype=np.float64, origin=particles["position"].min(axis=0))
+    store = ParticleStore([], cell_size=h, dtype=np.float64, origin=particles["position"].min(axis=0))
     store.append({"position": particles["position"], "mass": particles["mass"], "id": np.arange(len(particles), dtype=np.int64)})
     store.sort()
     grid = GridStore(store)
     grid.follow()
     grid.clear("momentum")
-    place = (STENCIL[kernel.value], *store.geometry())
-    scatter.scatter_momentum(*place, store.array("velocity"), store.array("mass"), *grid.scatter_tables(), grid.array("momentum"))
-    # the gather takes vectors: the mass goes along as one
-    grid.pack("velocity", np.repeat(grid.unpack("mass")[:, None], 3, axis=1))
-    rows = (store.array(name) for name in ("velocity", "affine", "velocity_gradient"))
-    gather.gather(*place, *rows, 1.0, *grid.gather_tables(), grid.array("velocity"))
+    scatter(store, grid, kernel, Deposit("momentum", "mass"))
+    gather(store, grid, kernel, Take("momentum", (None, None, None, "volume")))  # the sum of w m, in a row that is free here
     density = np.empty(len(particles))
-    density[store.unpack("id")] = store.unpack("velocity")[:, 0] / h**3
+    density[store.unpack("id")] = store.unpack("volume") / h**3
     columns = {**particles.attributes, "density": density.astype(np.float32)}
     if set_volume:
         columns["volume"] = np.asarray(particles["mass"], float) / density

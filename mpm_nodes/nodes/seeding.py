@@ -13,7 +13,7 @@ from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles, Ve
 from mpm_nodes.graph.preflight import free_memory
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.regions import Region
+    from mpm_nodes.kernels.level_sets.regions import Region
 
 POISSON_RADIUS = 0.42
 """Least distance of Poisson-disc particles in cells: gives about eight particles a cell."""
@@ -70,7 +70,7 @@ def fill_region(where: str, region: Region, placement: Placement, settings: Grap
     Raises:
         MpmNodesError: if the particles would not fit into memory, or if there would be none.
     """
-    from mpm_nodes.kernels.regions import LEVEL_SET
+    from mpm_nodes.kernels.level_sets.regions import LEVEL_SET
 
     spacing = 0.5 * settings.cell_size
     _check_memory(where, region, placement.seeding, settings.cell_size)
@@ -119,7 +119,7 @@ def rotation_matrix(degrees: Vec3) -> np.ndarray:
 
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:
     """Return the expected number of particles and the bytes that seeding them takes."""
-    from mpm_nodes.kernels.poisson import SAMPLES_PER_CUBE, background_bytes
+    from mpm_nodes.kernels.resampling.poisson import SAMPLES_PER_CUBE, background_bytes
 
     if seeding is Seeding.POISSON:
         distance = POISSON_RADIUS * cell_size
@@ -143,8 +143,8 @@ def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float
 
 
 def _points(region: Region, placement: Placement, spacing: float) -> np.ndarray:
-    from mpm_nodes.kernels.poisson import poisson_disc
-    from mpm_nodes.kernels.regions import BOX
+    from mpm_nodes.kernels.level_sets.regions import BOX
+    from mpm_nodes.kernels.resampling.poisson import poisson_disc
 
     if placement.seeding is Seeding.POISSON:
         return poisson_disc(region, POISSON_RADIUS * 2.0 * spacing, seed=placement.seed)

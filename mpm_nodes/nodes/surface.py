@@ -12,7 +12,7 @@ from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, 
 from mpm_nodes.graph.declare import node
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.surface_splat import Bins
+    from mpm_nodes.kernels.surfaces.splat import Bins
 
 REACH = 2.5
 """Reach of the averaging kernel, in particle spacings."""
@@ -114,7 +114,7 @@ def velocity_volume(
         name: Grid name: vel, v, velocity, ... as the renderer wants it.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
-    from mpm_nodes.kernels.surface_filter import dilate, leaf_neighbours, sort_leaves
+    from mpm_nodes.kernels.surfaces.filter import dilate, leaf_neighbours, sort_leaves
 
     momentum = np.concatenate([np.ones((len(particles), 1)), particles["velocity"]], axis=1)
     origins, sums, dx = _deposited("velocity_volume", particles, momentum, voxel_size, margin, largest)
@@ -135,14 +135,14 @@ def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
 
 
 def _bins(particles: Particles, edge: float) -> Bins:
-    from mpm_nodes.kernels.surface_splat import bin_particles
+    from mpm_nodes.kernels.surfaces.splat import bin_particles
 
     return bin_particles(particles["position"], edge)
 
 
 def _leaves(where: str, bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
     """Return leaves within `reach` [m] and `margin` [voxels] of particles, and the voxel size that fits `largest`."""
-    from mpm_nodes.kernels.surface_splat import leaves_near
+    from mpm_nodes.kernels.surfaces.splat import leaves_near
 
     wanted = dx
     while True:
@@ -163,7 +163,7 @@ def _deposited(
     where: str, particles: Particles, amounts: np.ndarray, voxel_size: float, margin: float, largest: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return leaves, the amounts shared out to their voxels, and the voxel size."""
-    from mpm_nodes.kernels.surface_splat import deposit
+    from mpm_nodes.kernels.surfaces.splat import deposit
 
     wanted = voxel_size if voxel_size > 0.0 else particles.spacing
     # The leaves of the finest splines tell what fits; coarser voxels need fewer.
@@ -176,27 +176,22 @@ def _deposited(
 
 
 def _volumes(particles: Particles) -> np.ndarray:
-    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as far as the particles tell.
+    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
 
-    Laws carry J in different attributes, each 1 at rest in the others. It drifts in loose spray; limits keep that in bounds.
+    J drifts in loose spray; limits keep that in bounds.
     """
-    ratio = np.ones(len(particles))
-    if "volume_change" in particles:
-        ratio = ratio + particles["volume_change"]
-    if "deformation" in particles:
-        ratio = ratio * np.linalg.det(np.asarray(particles["deformation"], np.float64))
-    if "plastic_volume_ratio" in particles:
-        ratio = ratio * particles["plastic_volume_ratio"]
-    return np.clip(ratio, *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
+    from mpm_nodes.materials.volumes import volume_ratios
+
+    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
 
 
 def _level_set(
     bins: Bins, dx: float, reach: float, spacing: float, radius: float, smoothing: int, volumes: np.ndarray | None, largest: float
 ) -> LevelSet:
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
-    from mpm_nodes.kernels.surface_filter import leaf_neighbours, redistance, smooth, sort_leaves
-    from mpm_nodes.kernels.surface_splat import blend_spheres
-    from mpm_nodes.kernels.surface_volume import MOST, match_volume
+    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
+    from mpm_nodes.kernels.surfaces.splat import blend_spheres
+    from mpm_nodes.kernels.surfaces.volume import MOST, match_volume
 
     sphere = radius * spacing
     most = MOST * spacing if volumes is not None else 0.0
@@ -221,8 +216,8 @@ def _level_set(
 
 def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]) -> Mesh:
     """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
-    from mpm_nodes.kernels.regions import level_set_normals
-    from mpm_nodes.kernels.surface_splat import average_at_points
+    from mpm_nodes.kernels.level_sets.regions import level_set_normals
+    from mpm_nodes.kernels.surfaces.splat import average_at_points
 
     carried = ["velocity", *names] if "velocity" in particles else list(names)
     columns = [

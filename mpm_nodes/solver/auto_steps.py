@@ -13,9 +13,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from mpm_nodes.data import Fact, Facts, Reduction
 from mpm_nodes.solver.divergence import SimulationDiverged
 
-__all__ = ["Choice", "measure"]
+__all__ = ["CHOICE", "Choice", "measure"]
+
+CHOICE = Facts(
+    "choice",
+    "Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
+    (
+        Fact("chosen", "", Reduction.LAST, "Preset of the candidate."),
+        Fact("dt", "s", Reduction.LAST, "Length of the substep at which it was chosen."),
+        Fact("cost", "s/s", Reduction.LAST, "Seconds of work for a simulated second, of every candidate."),
+    ),
+)
 
 WARM, FEWEST, MOST, ENOUGH = 1, 2, 8, 0.25
 """Substeps before the clock runs (they may compile), timed ones at least and at most, and seconds after which they end."""
@@ -94,24 +105,15 @@ def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tu
 
 @contextmanager
 def _put_back(solver: Any) -> Iterator[None]:
-    """Restore particles, time and facts of a solver on leaving."""
-    particles, step = solver.particles, solver.step_context
-    rows = {name: particles.rows(name).copy() for name in ("position", *particles.names)}
-    tables = particles.block_coord.copy(), particles.block_start.copy(), [runs.copy() for runs in particles.segments]
-    facts_of = ("count", "drift", "sorted", "sort_age", "next_id", "resampling_age", "keep_next", "limits")
-    kept, stale = {name: getattr(particles, name) for name in facts_of}, set(particles.stale)
-    facts, time, seconds = dict(step.report), solver.time, dict(solver.stage_seconds)
+    """Restore the state of all domains, time and facts of a solver on leaving."""
+    saved = {place: store.save() for place, store in solver.lasting_stores.items()}
+    step = solver.step_context
+    facts, time, seconds = step.report.save(), solver.time, dict(solver.stage_seconds)
     try:
         yield
     finally:
-        for name, value in kept.items():
-            setattr(particles, name, value)
-        particles.block_coord, particles.block_start, particles.segments = tables
-        for name, values in rows.items():
-            particles.rows(name)[:] = values
-        particles.stale = stale
-        particles.generation += 1  # the grid's tables are those of the last trial
-        step.report.clear()
-        step.report.update(facts)
+        for place, state in saved.items():
+            solver.lasting_stores[place].restore(state)
+        step.report.restore(facts)
         solver.time = time
         solver.stage_seconds.update(seconds)

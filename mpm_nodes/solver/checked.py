@@ -6,126 +6,138 @@ outputs must come out bit for bit equal, and what it does not declare to write m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError
-from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.data import MpmNodesError, Report, domain_named
+from mpm_nodes.solver.stores import Saved, Store
 
-ID = ("particles", "id")
-STRUCTURE = frozenset(("id", "material"))
-"""Never filled with garbage: sorting and the choice of the law hang on them."""
+Array = tuple[str, str]
+EVERY = slice(None)
 
 
 class LyingDeclaration(MpmNodesError):
     """A stage reads or writes an array that it does not declare."""
 
 
-def run_checked(planned: Any, call: Callable[[], None], particles: ParticleStore, grid: GridStore, report: dict[str, Any]) -> None:
+def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
     """Run one planned stage twice and compare; afterwards state and report are those of one plain run.
 
-    A stage that declares to write "id" may add particles: what they have of undeclared attributes they copied, and is not compared.
+    A stage that declares to write a domain's identity may add elements: what they have of undeclared fields they copied, and is
+    not compared.
 
     Raises:
         LyingDeclaration: The stage reads or writes what it does not declare.
     """
-    before, facts = _Saved(particles, grid), dict(report)
+    before, facts = _Moment(stores), report.save()
     reads, writes = planned.reads, planned.writes
     outputs: list[dict[Any, np.ndarray]] = []
     for seed in (1, 2):
         before.restore()
+        report.told.clear()
         garbage = before.fill(seed, keep=reads)
         call()
-        report.clear()
-        report.update(facts)
-        after = _Saved(particles, grid)
-        old, rows = after.rows_in(before)  # a stage may delete particles, and give them new places in memory
-        if not old.all() and ID not in writes:
-            raise _writes_secretly(planned, ID)
+        _check_facts(planned, report)
+        report.restore(facts)
+        after = _Moment(stores)
+        same = after.elements_of(before)  # a stage may remove elements, and give them new places in memory
+        for place, (old, _) in same.items():
+            identity = place, domain_named(place).identity
+            if not old.all() and identity not in writes:
+                raise _writes_secretly(planned, identity)
         for key, filled in garbage.items():
-            if key not in writes and not _same(_taken(key, filled, rows), _taken(key, after.arrays[key], old)):
+            old, rows = same.get(key[0], (EVERY, EVERY))
+            if key not in writes and not _same(filled[..., rows], after.arrays[key][..., old]):
                 raise _writes_secretly(planned, key)
-        outputs.append({ID: after.arrays[ID], **{key: values for key, values in after.arrays.items() if key in writes},
-                        **{(*key, "of new particles"): values[:, ~old] for key, values in after.arrays.items()
-                           if key in reads - writes and key[0] == "particles"}})
+        outputs.append(_outputs(after, same, reads, writes))
     for key, first in outputs[0].items():
         if not _same(first, outputs[1][key]):
-            what = "choice of particles to delete or make" if key == ID else f"{key[0]}.{key[1]} {' '.join(key[2:])}".strip()
-            unread = sorted(f"{domain}.{name}" for domain, name in before.arrays if (domain, name) not in reads)
+            elements = domain_named(key[0]).identity == key[1]
+            what = f"choice of {key[0]} to delete or make" if elements else f"{key[0]}.{key[1]} {' '.join(key[2:])}".strip()
+            unread = sorted(f"{place}.{name}" for place, name in before.arrays if (place, name) not in reads)
             raise LyingDeclaration(
                 f"stage {planned.id}: its {what} depends on arrays that it does not declare to read (one of "
-                f"{', '.join(unread)}); add them to Reads(...)")
+                f"{', '.join(unread)}); add them to Reads(...)"
+            )
     before.restore()
     call()
 
 
-def _writes_secretly(planned: Any, key: tuple[str, str]) -> LyingDeclaration:
-    domain, name = key
-    return LyingDeclaration(f"stage {planned.id}: writes {domain}.{name} without declaring it; add Writes({name!r}) to the stage")
+def _check_facts(planned: Any, report: Report) -> None:
+    """Refuse what the stage told without declaring it."""
+    declared = {group.event for part in planned.parts for group in part.declaration.facts}
+    for event in sorted(report.told - declared):
+        raise LyingDeclaration(f"stage {planned.id}: tells {event} without declaring it; add its Facts to @stage(facts=...)")
 
 
-def _taken(key: tuple[str, str], values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the columns of the given particles from an array of all of them; grid arrays as they are."""
-    return values[:, rows] if key[0] == "particles" else values
+def _outputs(
+    after: _Moment, same: Mapping[str, tuple[np.ndarray, np.ndarray]], reads: frozenset[Array], writes: frozenset[Array]
+) -> dict[Any, np.ndarray]:
+    """Return what has to come out equal twice: identities, what is written, and what new elements have of fields that are read."""
+    identities = {(place, domain_named(place).identity) for place in same}
+    new = {
+        (*key, f"of new {key[0]}"): values[..., ~same[key[0]][0]]
+        for key, values in after.arrays.items()
+        if key in reads - writes and key[0] in same
+    }
+    # first which elements there are: where that differs, all else does too
+    chosen = {key: after.arrays[key] for key in sorted(identities)}
+    return {**chosen, **{key: values for key, values in after.arrays.items() if key in writes}, **new}
+
+
+def _writes_secretly(planned: Any, key: Array) -> LyingDeclaration:
+    place, name = key
+    return LyingDeclaration(f"stage {planned.id}: writes {place}.{name} without declaring it; add Writes({name!r}) to the stage")
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-class _Saved:
-    """Copy of everything that a stage can touch, keyed by (domain, array)."""
+class _Moment:
+    """Everything that a stage can touch as it is at a moment, keyed by (domain, field)."""
 
-    def __init__(self, particles: ParticleStore, grid: GridStore) -> None:
-        self.particles, self.grid = particles, grid
-        self.count, self.drift, self.sorted = particles.count, particles.drift, particles.sorted
-        self.generation, self.segments = particles.generation, particles.segments
-        self.block_start = particles.block_start.copy()
-        self.block_coord = particles.block_coord.copy()
-        self.counters = particles.next_id, particles.resampling_age, particles.keep_next
-        self.arrays: dict[tuple[str, str], np.ndarray] = {}
-        for name in ("position", *particles.names):
-            self.arrays["particles", name] = particles.rows(name).copy()
-        for name in GridStore.COMPONENTS:
-            self.arrays["grid", name] = grid.unpack(name)
+    def __init__(self, stores: Mapping[str, Store]) -> None:
+        self.stores = stores
+        self.saved: dict[str, Saved] = {place: store.save() for place, store in stores.items()}
+        self.arrays = {(place, name): values for place, saved in self.saved.items() for name, values in saved.fields.items()}
 
-    def rows_in(self, before: _Saved) -> tuple[np.ndarray, np.ndarray]:
-        """Return which particles were in `before`, as a mask, and where those stood there."""
-        mine, its = self.arrays[ID][0], before.arrays[ID][0]
-        order = np.argsort(its)
-        rows = order[np.minimum(np.searchsorted(its, mine, sorter=order), len(its) - 1)] if len(its) else np.zeros(len(mine), int)
-        old = its[rows] == mine if len(its) else np.zeros(len(mine), bool)
-        return old, rows[old]
+    def elements_of(self, before: _Moment) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return per domain that tells its elements apart which of them were in `before`, as a mask, and where those stood."""
+        found = {}
+        for place in {place for place, _ in self.arrays}:
+            key = place, domain_named(place).identity
+            if key in self.arrays and key in before.arrays:
+                found[place] = _places(self.arrays[key][0], before.arrays[key][0])
+        return found
 
     def restore(self) -> None:
         """Put everything back."""
-        self.particles.count, self.particles.drift, self.particles.sorted = self.count, self.drift, self.sorted
-        self.particles.generation, self.particles.segments = self.generation, self.segments
-        self.particles.block_start, self.particles.block_coord = self.block_start.copy(), self.block_coord.copy()
-        self.particles.next_id, self.particles.resampling_age, self.particles.keep_next = self.counters
-        self.put(self.arrays)
+        for place, store in self.stores.items():
+            store.restore(self.saved[place])
 
-    def put(self, arrays: dict[tuple[str, str], np.ndarray]) -> None:
-        """Write some arrays back."""
-        for (domain, name), values in arrays.items():
-            if domain == "grid":
-                self.grid.pack(name, values)
-            else:
-                self.particles.rows(name)[:] = values
-
-    def fill(self, seed: int, keep: frozenset[tuple[str, str]]) -> dict[tuple[str, str], np.ndarray]:
+    def fill(self, seed: int, keep: frozenset[Array]) -> dict[Array, np.ndarray]:
         """Fill every array outside `keep` with garbage; return what each array now holds."""
         rng = np.random.default_rng(seed)
         now = {}
-        for key, values in self.arrays.items():
-            if key in keep or key[1] in STRUCTURE:
-                now[key] = values
-            elif key == ("particles", "position"):  # any offset inside the block is safe for the kernels
-                now[key] = (rng.uniform(-1.9, 1.9, values.shape) * self.particles.unit).astype(values.dtype)
-            else:
-                now[key] = rng.uniform(0.5, 1.5, values.shape).astype(values.dtype)
-        self.put(now)
+        for place, store in self.stores.items():
+            if not store.names:
+                continue
+            structural = {name for name, field in domain_named(place).fields.items() if field.structural}
+            spared = structural | {name for at, name in keep if at == place}
+            fields = self.saved[place].fields
+            store.put({name: store.garbage(name, values, rng) for name, values in fields.items() if name not in spared})
+            now |= {(place, name): values for name, values in store.save().fields.items()}
         return now
+
+
+def _places(mine: np.ndarray, its: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which identities of `mine` are in `its`, as a mask, and where those stand there."""
+    if not len(its):
+        return np.zeros(len(mine), bool), np.zeros(0, int)
+    order = np.argsort(its)
+    rows = order[np.minimum(np.searchsorted(its, mine, sorter=order), len(its) - 1)]
+    old = its[rows] == mine
+    return old, rows[old]

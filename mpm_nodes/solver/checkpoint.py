@@ -7,11 +7,13 @@ a sort, so a resumed solve continues with the same bits as one that was never in
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.solver.stores import Saved
 
 
 class SolverState:
@@ -21,10 +23,16 @@ class SolverState:
         solver: A live `SubstepSolver`, or None for a restored state.
         facts: JSON-able facts of a restored state.
         arrays: Arrays of a restored state.
+
+    Attributes:
+        STATE_FORMAT: Raised when checkpoints of older versions can no longer be continued; the archive holds it.
     """
 
-    def __init__(self, solver: Any = None, facts: dict[str, Any] | None = None,
-                 arrays: dict[str, np.ndarray] | None = None) -> None:
+    STATE_FORMAT: ClassVar[int] = 2
+
+    def __init__(
+        self, solver: Any = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
+    ) -> None:
         self.solver, self._facts, self._arrays = solver, facts, arrays
 
     @property
@@ -32,21 +40,27 @@ class SolverState:
         """Bytes held."""
         if self.solver is None:
             return sum(array.nbytes for array in self._arrays.values())
-        return self.solver.particles.nbytes + self.solver.grid.nbytes + self.solver.energy.nbytes
+        return sum(store.nbytes for store in self.solver.stores.values())
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and raw arrays that `from_arrays` takes; a live solver's are views until its next substep."""
         if self.solver is None:
             return self._facts, self._arrays
-        solver, store = self.solver, self.solver.particles
-        facts = {"time": solver.time, "next_id": solver.next_id, "substeps": solver.substeps_done, "count": store.count,
-                 "resampling": [store.resampling_age, store.keep_next],
-                 "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
-                 "dtype": store.dtype.name, "cell_size": store.h, "names": list(store.names),
-                 "materials": _materials(solver)}
-        arrays = {f"attribute {name}": store.rows(name) for name in store.names if name not in solver.transient}
-        arrays["offset"] = store.rows("position")
-        arrays |= {"block_coord": store.block_coord, "block_start": store.block_start, "origin": store.origin}
+        solver = self.solver
+        facts = {
+            "time": solver.time,
+            "substeps": solver.substeps_done,
+            "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
+            "kind": _kind(solver),
+            "domains": {},
+        }
+        arrays = {}
+        for place, store in solver.lasting_stores.items():
+            saved = store.save(solver.unsaved(place), copy=False)
+            facts["domains"][place], own = saved.to_arrays()
+            arrays |= {f"{place} {name}": values for name, values in own.items()}
+        nozzles = {f"nozzle {n}": stream.state() for n, stream in enumerate(solver.streams)}
+        arrays |= {name: state for name, state in nozzles.items() if state is not None}
         return facts, arrays
 
     @classmethod
@@ -60,27 +74,27 @@ class SolverState:
         Raises:
             MpmNodesError: The solver differs in attributes, precision or cell size.
         """
-        facts, arrays, store = self._facts, self._arrays, solver.particles
-        for what, mine, its in (("attributes", facts["names"], list(store.names)), ("precision", facts["dtype"], store.dtype.name),
-                                ("cell size", facts["cell_size"], store.h),
-                                ("materials", facts["materials"], _materials(solver))):
+        facts = self._facts
+        for what, its in _kind(solver).items():
+            mine = facts["kind"].get(what)
             if mine != its:
                 raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook anew without --resume")
-        store.origin[:] = arrays["origin"]
-        store.count = 0
-        store.reserve(facts["count"])
-        store.count = facts["count"]
-        for name in store.names:
-            if name not in solver.transient:
-                store.rows(name)[:] = arrays[f"attribute {name}"]
-        store.rows("position")[:] = arrays["offset"]
-        store.block_coord, store.block_start = arrays["block_coord"].copy(), arrays["block_start"].copy()
-        store.sorted = False
-        store.next_id, (store.resampling_age, store.keep_next) = facts["next_id"], facts.get("resampling", (0, False))
+        for place, store in solver.lasting_stores.items():
+            own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
+            store.restore(Saved.from_arrays(facts["domains"][place], own))
         solver.time, solver.substeps_done = facts["time"], facts["substeps"]
-        solver.resume_choice(facts.get("choice"))
+        for n, stream in enumerate(solver.streams):
+            if f"nozzle {n}" in self._arrays:
+                stream.restore(self._arrays[f"nozzle {n}"])
+        solver.resume_choice(facts["choice"])
 
 
-def _materials(solver: Any) -> list[list[Any]]:
-    """Return what must be the same in a resumed solve; a material without viscosity of its own as older checkpoints have it."""
-    return [[m.law, dict(m.params), m.density, *([m.viscosity] if m.viscosity else [])] for m in solver.materials]
+def _kind(solver: Any) -> dict[str, Any]:
+    """Return what must be the same in a resumed solve, by what it is called."""
+    from mpm_nodes.solver.coefficients import sampled
+
+    first = [sampled(material, -math.inf) for material in solver.materials]  # keyed ones by their first values
+    materials = [[m.law, dict(m.params), m.density, m.viscosity] for m in first]
+    kinds = {place: store.kind() for place, store in solver.lasting_stores.items()}
+    named = {what if place == "particles" else f"{place} {what}": v for place, kind in kinds.items() for what, v in kind.items()}
+    return {**named, "materials": materials}

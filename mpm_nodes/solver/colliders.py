@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, MpmNodesError, WallRule, Walls
-from mpm_nodes.kernels import collision, collision_grid, collision_paths
-from mpm_nodes.kernels.level_set import (
+from mpm_nodes.data import Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.graph.clock import FrameClock
+from mpm_nodes.kernels.collisions import grid as collision_grid
+from mpm_nodes.kernels.collisions import paths as collision_paths
+from mpm_nodes.kernels.collisions import response
+from mpm_nodes.kernels.collisions import rules as collision
+from mpm_nodes.kernels.collisions.posing import pose_bodies
+from mpm_nodes.kernels.level_sets.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
     FRICTION,
@@ -24,43 +30,50 @@ from mpm_nodes.kernels.level_set import (
     PosedLevelSets,
     pack_level_sets,
 )
-from mpm_nodes.kernels.posing import pose_bodies
+from mpm_nodes.solver.stores import Store
+from mpm_nodes.solver.walls import WallSet
 
-RULES = {CollisionRule.STICKY: collision.STICKY, CollisionRule.SLIP: collision.SLIP,
-         CollisionRule.SEPARATE: collision.SEPARATE}
-WALL_RULES = {WallRule.STICKY: collision.STICKY, WallRule.SLIP: collision.SLIP, WallRule.SEPARATE: collision.SEPARATE,
-              WallRule.OPEN: collision.OPEN, WallRule.DELETE: collision.DELETE}
-OPEN_WALLS = Walls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (WallRule.OPEN,) * 6)
+RULES = {CollisionRule.STICKY: collision.STICKY, CollisionRule.SLIP: collision.SLIP, CollisionRule.SEPARATE: collision.SEPARATE}
+SPEED = Limit("collider speed", cure="the speed of the collider", against="speed")
+OWN = Limit("collider")
+LIMITS = (SPEED, OWN)
+"""What colliders limit the time step by."""
 
 
-class ColliderSet:
+class ColliderSet(Store):
     """All colliders and walls of one solve over one frame.
 
     Args:
         colliders: In the order in which they act; the last one has the last word.
-        walls: The domain's walls, or None for an unbounded domain.
+        walls: The domain's walls, or None for an unbounded domain; a `WallSet` where they move.
         dtype: Float type of the solve (poses and distances are float64 whatever it is).
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
         previous: The set of the frame before: level sets that are still the same are not packed again.
-        clock: (simulated seconds, seconds of the shot then, simulated seconds per second of the shot); None when equal.
+        clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
 
     Attributes:
         colliders: As given.
-        walls: As given, open ones for None.
+        walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
 
     Raises:
         MpmNodesError: A collider without a usable shape.
     """
 
-    def __init__(self, colliders: Sequence[Collider], walls: Walls | None = None, dtype: Any = np.float32,
-                 origin: Any = (0.0, 0.0, 0.0), previous: ColliderSet | None = None,
-                 clock: tuple[float, float, float] | None = None) -> None:
-        self._clock = (0.0, 0.0, 1.0) if clock is None else clock
+    def __init__(
+        self,
+        colliders: Sequence[Collider],
+        walls: Walls | WallSet | None = None,
+        dtype: Any = np.float32,
+        origin: Any = (0.0, 0.0, 0.0),
+        previous: ColliderSet | None = None,
+        clock: FrameClock | None = None,
+    ) -> None:
+        self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
         self.colliders = tuple(colliders)
-        self.walls = OPEN_WALLS if walls is None else walls
         self.dtype = np.dtype(dtype)
         self.origin = np.array(origin, np.float64)
+        self.walls = walls if isinstance(walls, WallSet) else WallSet(walls, self.origin)
         shapes = [_checked(collider) for collider in self.colliders]
         self._integer = np.zeros((len(shapes), BODY_INTEGERS), np.int64)
         self._real = np.zeros((len(shapes), BODY_REALS))
@@ -69,15 +82,16 @@ class ColliderSet:
             self._integer[b, [KIND, RULE, HAS_VELOCITY]] = shape.kind, RULES[collider.rule], moving
             self._real[b, FRICTION] = collider.friction
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
-            self._real[b, OWN_SPEED] = _own_speed(shape) / self._clock[2]
+            self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
-        low, high = np.array(self.walls.low, np.float64), np.array(self.walls.high, np.float64)
-        self._walls = np.stack([low, high]) - self.origin
-        self._wall_rules = np.array([*(WALL_RULES[side] for side in self.walls.sides), self.walls.friction], np.float64)
-        self.fastest = max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._clock[2]
+        self.fastest = max(
+            max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._pace, self.walls.fastest
+        )
         self._times = np.zeros(2)
         self._dt = 0.0
+        self._room = np.zeros(0, np.int64) if previous is None else previous._room
+        self._rows = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
@@ -90,8 +104,7 @@ class ColliderSet:
 
     def _simulated(self, shot_times: np.ndarray) -> np.ndarray:
         """Return times of the shot as times of the simulation."""
-        simulated, shot, scale = self._clock
-        return simulated + (shot_times - shot) * scale
+        return shot_times if self._clock is None else self._clock.simulated(shot_times)
 
     def _pack_level_sets(self, shapes: Sequence[PosedLevelSets], previous: ColliderSet | None) -> None:
         every = [level_set for shape in shapes for level_set in shape.level_sets]
@@ -99,13 +112,13 @@ class ColliderSet:
         place = {key: k for k, key in enumerate(unique)}
         self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
         self._level_sets = tuple(unique.values())  # held, so that no id is used twice
-        same_pace = previous is not None and previous._clock[2] == self._clock[2]
+        same_pace = previous is not None and previous._pace == self._pace
         if same_pace and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
             self._lattices, self._centres = previous._lattices, previous._centres
             return
         *lattices, velocities, coarse_velocities = pack_level_sets(self._level_sets)
         # per second of the shot -> per simulated second
-        pace = np.float32(1.0 / self._clock[2])
+        pace = np.float32(1.0 / self._pace)
         self._lattices = (*lattices, velocities * pace, coarse_velocities * pace)
         self._centres = np.array([level_set.centre for level_set in self._level_sets]).reshape(-1, 3)
 
@@ -113,48 +126,123 @@ class ColliderSet:
     @property
     def idle(self) -> bool:
         """Whether there is neither a body nor a wall that does anything."""
-        return not self.colliders and all(side is WallRule.OPEN for side in self.walls.sides)
+        return not self.colliders and self.walls.idle
 
     @property
     def nbytes(self) -> int:
         """Bytes of packed level sets."""
         return sum(array.nbytes for array in self._lattices)
 
+    def limits(self, distance: float) -> Iterator[tuple[Limit, str, float]]:
+        """Yield what limits dt: the limit, the collider's name, and the longest substep [s].
+
+        Args:
+            distance: How far a body may move in one substep [m].
+        """
+        if self.fastest > 0:
+            yield SPEED, "", distance / self.fastest
+        for collider in self.colliders:
+            if math.isfinite(collider.dt_max):
+                yield OWN, collider.name, collider.dt_max
+
     def pose(self, time_start: float, time_end: float) -> None:
         """Place every body at the start and the end of a substep (simulated seconds)."""
         self._times[0], self._times[1] = time_start, time_end
         self._dt = time_end - time_start
+        self.walls.pose(time_start, time_end)
         if self.colliders:
-            pose_bodies(self._times, self.origin, self._pose_start, self._pose_times, self._rotations, self._translations,
-                        self._key_start, self._key_times, self._key_lattices, self._centres, self._integer, self._real)
+            pose_bodies(
+                self._times,
+                self.origin,
+                self._pose_start,
+                self._pose_times,
+                self._rotations,
+                self._translations,
+                self._key_start,
+                self._key_times,
+                self._key_lattices,
+                self._centres,
+                self._integer,
+                self._real,
+            )
 
     def collide_grid(self, grid: Any) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
-        collision_grid.collide_grid_nodes(
-            grid.array("velocity"), grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt,
-            self._walls, self._wall_rules, self._integer, self._real, *self._lattices)
+        start, counts, rows = self._listed(grid)
+        total = int(counts.sum())
+        if not total:
+            return
+        levels = len(self.colliders) + 6
+        slot, head, tail = grid.slots(), np.empty(total, np.int64), np.empty(total, np.int64)
+        following, level_start = np.empty(len(rows), np.int64), np.empty(levels + 1, np.int64)
+        response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
+        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
 
     def grid_contacts(self, grid: Any) -> np.ndarray:
-        """Return the contacts of grid nodes with bodies and walls: rows of `collision_grid.list_grid_contacts`, float64."""
+        """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
-            return np.empty((0, 9))
-        start, counts, rows = np.zeros(grid.count, np.int64), np.zeros(grid.count, np.int64), np.empty((0, 9))
-        given = (grid.array("momentum"), grid.coord, grid.h, grid.origin - self.origin, self._dt, self._walls, self._wall_rules,
-                 self._integer, self._real, *self._lattices)
-        collision_grid.list_grid_contacts(start, counts, rows, *given)
-        rows = np.empty((int(counts.sum()), 9))
-        start[1:] = np.cumsum(counts)[:-1]
-        collision_grid.list_grid_contacts(start, counts, rows, *given)
-        return rows
+            return np.empty((0, collision_grid.COLUMNS))
+        start, counts, rows = self._listed(grid)
+        return np.concatenate(
+            [rows[first : first + count] for first, count in zip(start, counts, strict=False) if count] or [rows[:0]]
+        )
+
+    def _listed(self, grid: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """List the contacts of the grid's nodes; returns the first row of each block, its contacts, and the rows.
+
+        A block has a little more room than it had contacts in the substep before; where that is too little, all are listed again.
+        """
+        counts = np.zeros(grid.count, np.int64)
+        if len(self._room) != grid.count:
+            self._room = np.zeros(grid.count, np.int64)
+        while True:
+            start = np.concatenate([[0], np.cumsum(self._room)])
+            if len(self._rows) < start[-1]:
+                self._rows = np.empty((int(start[-1] * 1.25), collision_grid.COLUMNS))
+            collision_grid.list_contacts(
+                start,
+                counts,
+                self._rows,
+                grid.array("momentum"),
+                grid.coord,
+                grid.packed,
+                np.array([grid.least_mass]),
+                grid.h,
+                grid.origin - self.origin,
+                self._dt,
+                self.walls.box,
+                self.walls.rules,
+                self._integer,
+                self._real,
+                *self._lattices,
+            )
+            if (counts <= self._room).all():
+                following = np.empty(len(self._rows), np.int64)
+                response.leave_pinched_fellows(start, counts, self._rows, grid.slots(), following)
+                return start, counts, self._rows
+            self._room = np.where(counts > 0, counts + 8, 0)
 
     def collide_particles(self, particles: Any) -> None:
         """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
-        doomed = np.zeros(particles.count if WallRule.DELETE in self.walls.sides else 0, np.uint8)
+        doomed = np.zeros(particles.count if self.walls.deletes else 0, np.uint8)
         collision_paths.collide_particle_paths(
-            particles.offset, particles.array("velocity"), particles.stride, particles.block_coord, particles.block_start,
-            particles.unit, particles.h, max(particles.drift, 2.0), particles.origin - self.origin, self._dt,
-            self._walls, self._wall_rules, doomed,
-            self._integer, self._real, *self._lattices)
+            particles.offset,
+            particles.array("velocity"),
+            particles.stride,
+            particles.block_coord,
+            particles.block_start,
+            particles.unit,
+            particles.h,
+            max(particles.drift, 2.0),
+            particles.origin - self.origin,
+            self._dt,
+            self.walls.box,
+            self.walls.rules,
+            doomed,
+            self._integer,
+            self._real,
+            *self._lattices,
+        )
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
@@ -163,18 +251,27 @@ class ColliderSet:
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
         found = collision_paths.penetration(
-            particles.offset, particles.stride, particles.block_coord, particles.block_start, particles.unit,
-            particles.h, particles.origin - self.origin, self._integer, self._real, *self._lattices)
-        return [(collider.name, int(count), float(depth))
-                for collider, (count, depth) in zip(self.colliders, found, strict=True)]
+            particles.offset,
+            particles.stride,
+            particles.block_coord,
+            particles.block_start,
+            particles.unit,
+            particles.h,
+            particles.origin - self.origin,
+            self._integer,
+            self._real,
+            *self._lattices,
+        )
+        return [(collider.name, int(count), float(depth)) for collider, (count, depth) in zip(self.colliders, found, strict=True)]
 
 
 def _checked(collider: Collider) -> PosedLevelSets:
     """Return the collider's shape when kernels can use it."""
     shape = collider.shape
     if not isinstance(shape, PosedLevelSets) or (shape.kind == LEVEL_SET) != bool(shape.level_sets):
-        raise MpmNodesError(f"collider '{collider.name}': its shape is {type(shape).__name__} without a body; "
-                            f"make colliders with the collide nodes")
+        raise MpmNodesError(
+            f"collider '{collider.name}': its shape is {type(shape).__name__} without a body; make colliders with the collide nodes"
+        )
     numbers = (shape.pose_times, shape.rotations, shape.translations, shape.level_set_times, np.array(shape.sizes))
     if not all(np.isfinite(part).all() for part in numbers):
         raise MpmNodesError(f"collider '{collider.name}': its motion or size holds NaN or infinity; use finite numbers")
@@ -183,15 +280,15 @@ def _checked(collider: Collider) -> PosedLevelSets:
 
 def _own_speed(shape: PosedLevelSets) -> float:
     """Return a bound on the speed of the body's level sets in their own frame [m/s]."""
-    carried = [float(np.linalg.norm(part.velocities, axis=-1).max()) for part in shape.level_sets
-               if part.velocities is not None]
+    carried = [float(np.linalg.norm(part.velocities, axis=-1).max()) for part in shape.level_sets if part.velocities is not None]
     spans = np.diff(shape.level_set_times)
     if len(carried) == len(shape.level_sets) or not len(spans) or not (spans > 0.0).all():
         return max(carried, default=0.0)
     centres = np.array([part.centre for part in shape.level_sets])
     # the surface may move against the drift as well: at most as far as the band tells, taken as the drift again
     return 2.0 * float((np.linalg.norm(np.diff(centres, axis=0), axis=1) / spans).max()) + float(
-        max(part.band for part in shape.level_sets) / spans.min())
+        max(part.band for part in shape.level_sets) / spans.min()
+    )
 
 
 def _fastest(shape: PosedLevelSets) -> float:

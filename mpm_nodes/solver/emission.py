@@ -1,21 +1,109 @@
 """Continuous emitters: a template of particles that streams through a nozzle, or whole copies of it that are dropped.
 
-The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the nozzle's exit
-plane, and starts where the stream has carried it by the end of that substep: neither the number of substeps nor their length shows.
+The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the exit, where the
+foremost particles of the template stand, and starts where the stream has carried it by the end of that substep: neither the
+number of substeps nor their length shows. At its start frame the foremost particles are there.
+
+Symbols
+    s     length of matter that has come out: integral of |v| over simulated time   m
+    c_k   how far particle k of the template is from the exit                       m
+    L     length of the template: repetition n of particle k comes at s = c_k + n L m
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, MpmNodesError, Particles
+from mpm_nodes.data import Emitter, Material, MpmNodesError, Particles
+from mpm_nodes.graph import keys
+from mpm_nodes.graph.clock import Clock, FrameClock
+
+SAME_TIME = 1e-9
+"""Share of a template's length within which a layer counts as out: rounding must not move it to the next substep."""
+KNOTS = 16
+"""Places a frame at which the length of a stream with a keyed velocity is tabled."""
 
 
-def source_of(emitter: Emitter, material_index: np.ndarray) -> Stream | Drops:
+def source_of(emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> Stream | Drops:
     """Return what brings the particles of an emitter into a solve (arguments as `Stream`'s)."""
-    return Drops(emitter, material_index) if emitter.drops else Stream(emitter, material_index)
+    return (Drops if emitter.drops else Stream)(emitter, material_index, Clock() if clock is None else clock)
+
+
+class Flow:
+    """How much matter of a stream has come out, and how fast it comes, over simulated time.
+
+    Args:
+        velocity: [m/s], with keys where it is keyed.
+        clock: The shot's.
+        start: Simulated seconds at which the stream begins.
+    """
+
+    def __init__(self, velocity: tuple[float, float, float], clock: Clock, start: float) -> None:
+        self._velocity, self._clock, self.start = velocity, clock, start
+        self.keyed = keys.carries_keys(velocity)
+        self._speed = float(np.linalg.norm(velocity))
+        self._first = clock.frame_at(start)
+        self._lengths = [0.0]
+
+    def velocity(self, simulated: float) -> np.ndarray:
+        """Return the velocity [m/s], shape (3,)."""
+        return np.asarray(self._at(self._clock.frame_at(simulated)) if self.keyed else self._velocity, float)
+
+    def _at(self, frame: float) -> np.ndarray:
+        return np.asarray(self._velocity.at(frame), float)
+
+    def length(self, simulated: float) -> float:
+        """Return how much matter has come out [m]; negative before the start."""
+        if not self.keyed:
+            return self._speed * (simulated - self.start)
+        if simulated <= self.start:
+            return (simulated - self.start) * float(np.linalg.norm(self._at(self._first)))
+        frame = self._clock.frame_at(simulated)
+        whole = int((frame - self._first) * KNOTS)
+        while len(self._lengths) <= whole:
+            knot = len(self._lengths)
+            between = self._first + (knot - 1) / KNOTS, self._first + knot / KNOTS
+            self._lengths.append(self._lengths[-1] + self._piece(*between))
+        return self._lengths[whole] + self._piece(self._first + whole / KNOTS, frame)
+
+    def _piece(self, first: float, last: float) -> float:
+        """Return what comes out between two near frames [m]: Simpson's rule."""
+        seconds = self._clock.simulated(last) - self._clock.simulated(first)
+        begin, middle, end = (float(np.linalg.norm(self._at(f))) for f in (first, 0.5 * (first + last), last))
+        return seconds / 6.0 * (begin + 4.0 * middle + end)
+
+
+@dataclass
+class _Nozzle:
+    """Where the template stands during a frame: it moves evenly from `before` to `now`.
+
+    Attributes:
+        before: Positions of the template's particles [m], shape (n, 3).
+        now: The same at the end of the frame.
+        begin: Simulated seconds at the beginning of the frame.
+        end: Simulated seconds at its end.
+    """
+
+    before: np.ndarray
+    now: np.ndarray
+    begin: float = 0.0
+    end: float = 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves in this frame."""
+        return self.before is not self.now and self.end > self.begin
+
+    def at(self, who: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return places [m] and velocities [m/s] of some of its particles at simulated times, each of shape (m, 3)."""
+        if not self.moves:
+            return self.now[who], 0.0
+        share = np.clip((times - self.begin) / (self.end - self.begin), 0.0, 1.0)[:, None]
+        motion = self.now[who] - self.before[who]
+        return self.before[who] + share * motion, motion / (self.end - self.begin)
 
 
 class Stream:
@@ -24,43 +112,94 @@ class Stream:
     Args:
         emitter: What streams, how fast, from when to when.
         material_index: Index of each of the template's materials in the solve.
+        clock: The shot's.
 
     Raises:
         MpmNodesError: The stream has no speed or no particles.
     """
 
-    def __init__(self, emitter: Emitter, material_index: np.ndarray) -> None:
-        velocity = np.asarray(emitter.velocity, float)
-        speed = float(np.linalg.norm(velocity))
-        template = emitter.template
-        if not len(template) or not speed > 0:
-            raise MpmNodesError(f"emitter: {len(template)} particles at {speed:g} m/s; a stream needs particles and a speed > 0")
-        self.emitter, self.velocity = emitter, velocity
-        along = template["position"] @ (velocity / speed)
+    def __init__(self, emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> None:
+        clock = Clock() if clock is None else clock
+        self.start = clock.simulated(clock.frame(emitter.start))
+        self.end = clock.simulated(clock.frame(emitter.end))
+        self.flow = Flow(emitter.velocity, clock, self.start)
+        fastest = max((key[1] for key in emitter.velocity.keys), key=np.linalg.norm) if self.flow.keyed else emitter.velocity
+        speed = float(np.linalg.norm(fastest))
+        if not len(emitter.template) or not speed > 0:
+            raise MpmNodesError(
+                f"emitter: {len(emitter.template)} particles at {speed:g} m/s; a stream needs particles and a speed > 0"
+            )
+        self._axis = np.asarray(fastest, float) / speed
+        self.emitter, self.columns, self.moved = emitter, _columns(emitter.template, material_index), False
+        self._lay_out(emitter.template)
+        place = np.asarray(emitter.template["position"], np.float64)
+        self.nozzle = _Nozzle(place, place)
+
+    def _lay_out(self, template: Particles) -> None:
+        """Lay the template out along the stream."""
+        along = template["position"] @ self._axis
         layers = np.rint(np.ptp(along) / template.spacing) + 1.0  # whole ones: jitter must not open a gap where copies meet
-        self.period = layers * template.spacing / speed
-        self.crossing = (along.max() + 0.5 * template.spacing - along) / speed
-        self.columns = _columns(template, material_index)
+        self.length = layers * template.spacing
+        self.crossing = along.max() - along
+
+    def follow(self, emitter: Emitter, material_index: np.ndarray, clock: FrameClock) -> None:
+        """Take the emitter as it is at the end of the coming frame: its template may have moved, turned or changed.
+
+        A template that has only moved, turned or been stretched moves evenly through the frame, and what comes out takes on
+        its velocity. Of one with other particles the middle does.
+        """
+        last, now = self.nozzle.now, np.asarray(emitter.template["position"], np.float64)
+        self.emitter, self.columns = emitter, _columns(emitter.template, material_index)
+        if np.array_equal(now, last):
+            self.nozzle = _Nozzle(last, last)
+            return
+        self.moved, before = True, last
+        if not _moved_evenly(last, now, emitter.template.spacing):
+            before = now - now.mean(axis=0) + last.mean(axis=0)
+            self._lay_out(emitter.template)
+        self.nozzle = _Nozzle(before, now, clock.begin, clock.end)
+
+    def state(self) -> np.ndarray | None:
+        """Return what a checkpoint must hold: places and distances to the exit [m], shape (n, 4); None for a still nozzle."""
+        return np.column_stack([self.nozzle.now, self.crossing]) if self.moved else None
+
+    def restore(self, state: np.ndarray) -> None:
+        """Put the nozzle where `state` said that it stood."""
+        place = state[:, :3].copy()
+        self.nozzle, self.crossing, self.moved = _Nozzle(place, place), state[:, 3].copy(), True
+        spacing = self.emitter.template.spacing
+        self.length = (np.rint(np.ptp(self.crossing) / spacing) + 1.0) * spacing
 
     def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
-        """Return the columns of the particles that cross the exit in (begin, end], seconds since the start frame."""
-        low, high = max(begin, self.emitter.start), min(end, self.emitter.end)
-        if high <= low:
+        """Return the columns of the particles that come out in (begin, end], simulated seconds.
+
+        What stands at the exit as the stream starts comes at `start`, in the span that holds it.
+        """
+        high = min(end, self.end)
+        if high < self.start or high <= begin:
             return None
-        # repetition n of particle k crosses at start + crossing[k] + n period
-        since = self.emitter.start + self.crossing
-        first = np.maximum(np.floor((low - since) / self.period) + 1, 0).astype(int)
-        last = np.floor((high - since) / self.period).astype(int)
-        counts = np.maximum(last - first + 1, 0)
+        low = max(begin, self.start)
+        out_before = self._count(self.flow.length(low)) if begin >= self.start else np.zeros(len(self.crossing), int)
+        counts = self._count(self.flow.length(high)) - out_before
         if not counts.any():
             return None
         who = np.repeat(np.arange(len(counts)), counts)
-        repetition = first[who] + np.arange(len(who)) - np.repeat(np.cumsum(counts) - counts, counts)
-        travelled = end - since[who] - repetition * self.period + self.crossing[who]
+        repetition = out_before[who] + np.arange(len(who)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first, last = self.flow.length(low), self.flow.length(high)
+        share = (self.crossing[who] + repetition * self.length - first) / (last - first) if last > first else np.zeros(len(who))
+        times = low + np.clip(share, 0.0, 1.0) * (high - low)
+        velocity = np.array([self.flow.velocity(t) for t in times]) if self.flow.keyed else self.flow.velocity(low)[None]
+        directions = velocity / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-300)
+        places, carried = self.nozzle.at(who, times)
+        velocity = np.broadcast_to(velocity + carried, (len(who), 3))
         columns = {name: column[who] for name, column in self.columns.items()}
-        columns["position"] = columns["position"] + travelled[:, None] * self.velocity
-        columns["velocity"] = np.broadcast_to(self.velocity, (len(who), 3))
+        columns["position"] = places + self.crossing[who, None] * directions + (end - times)[:, None] * velocity
+        columns["velocity"] = velocity
         return columns
+
+    def _count(self, length: float) -> np.ndarray:
+        """Return how many repetitions of each particle have come out when so much matter [m] has."""
+        return np.maximum(np.floor((length - self.crossing) / self.length + SAME_TIME) + 1, 0).astype(int)
 
 
 class Drops:
@@ -69,29 +208,67 @@ class Drops:
     Args:
         emitter: What is dropped, where, when and how fast.
         material_index: Index of each of the template's materials in the solve.
+        clock: The shot's.
     """
 
-    def __init__(self, emitter: Emitter, material_index: np.ndarray) -> None:
+    def __init__(self, emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> None:
+        self._clock = Clock() if clock is None else clock
+        self._take(emitter, material_index)
+
+    def _take(self, emitter: Emitter, material_index: np.ndarray) -> None:
         self.emitter = emitter
+        frames = [self._clock.frame(drop.time) for drop in emitter.drops]
+        # copies from before the initial state are not in it
+        self._due = [(self._clock.simulated(f), d) for f, d in zip(frames, emitter.drops, strict=True) if f >= self._clock.origin]
         self.columns = _columns(emitter.template, material_index)
 
-    def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
-        """Return the columns of the copies whose time lies in (begin, end], seconds since the start frame.
+    def follow(self, emitter: Emitter, material_index: np.ndarray, clock: FrameClock) -> None:
+        """Take the emitter as it is at the end of the coming frame."""
+        if emitter is not self.emitter:
+            self._take(emitter, material_index)
 
-        A copy of time 0 comes with the first substep.
-        """
-        due = [drop for drop in self.emitter.drops if begin < drop.time <= end or begin <= 0.0 == drop.time]
+    def state(self) -> None:
+        """Return what a checkpoint must hold: nothing, copies follow from the emitter."""
+
+    def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
+        """Return the columns of the copies whose time lies in (begin, end], simulated seconds."""
+        due = [(time, drop) for time, drop in self._due if begin < time <= end]
         if not due:
             return None
-        velocity = np.asarray(self.emitter.velocity, float)
-        places = []
-        for drop in due:
+        places, speeds = [], []
+        for time, drop in due:
+            velocity = np.asarray(keys.at(self.emitter.velocity, self._clock.frame_at(time)), float)
             turned = self.columns["position"] @ np.asarray(drop.rotation).T
-            places.append(turned + np.asarray(drop.offset) + (end - drop.time) * velocity)
+            places.append(turned + np.asarray(drop.offset) + (end - time) * velocity)
+            speeds.append(np.broadcast_to(velocity, turned.shape))
         columns = {name: np.concatenate([column] * len(due)) for name, column in self.columns.items()}
-        columns["position"] = np.concatenate(places)
-        columns["velocity"] = np.broadcast_to(velocity, columns["position"].shape)
+        columns["position"], columns["velocity"] = np.concatenate(places), np.concatenate(speeds)
         return columns
+
+
+def material_indices(template: Particles, materials: tuple[Material, ...]) -> np.ndarray:
+    """Return the index in a solve of each material of a template.
+
+    Raises:
+        MpmNodesError: A material was not there when the solve began.
+    """
+    for material in template.materials:
+        if material not in materials:
+            raise MpmNodesError(
+                f"emitter: its material '{material.label or material.law}' was not among the solve's as it began; "
+                "key the parameters of one material instead of changing it"
+            )
+    return np.array([materials.index(material) for material in template.materials] or [0], np.int32)
+
+
+def _moved_evenly(before: np.ndarray, now: np.ndarray, spacing: float) -> bool:
+    """Whether one set of points is the other, moved, turned or stretched."""
+    if len(before) != len(now):
+        return False
+    middle = before.mean(axis=0)
+    arms = np.column_stack([before - middle, np.ones(len(before))])
+    found = np.linalg.lstsq(arms, now, rcond=None)[0]
+    return bool(np.abs(arms @ found - now).max() < 1e-6 * spacing)
 
 
 def _columns(template: Particles, material_index: np.ndarray) -> dict[str, np.ndarray]:

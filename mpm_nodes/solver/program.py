@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mpm_nodes.data import Kernel
-from mpm_nodes.graph.fusion import fused
-from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.substep_document import candidates_of, load_substeps
-from mpm_nodes.kernels.weights import DRIFT_LIMIT
-from mpm_nodes.solver.fusions import FUSIONS
-from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
+from mpm_nodes.data import ATTRIBUTES, Kernel
+from mpm_nodes.graph.fusion import FusedStage, fused
+from mpm_nodes.graph.hazards import Array
+from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.substep_document import Substeps
+from mpm_nodes.graph.substeps import SubstepPlan, plan_substeps, resolve
+from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT
+from mpm_nodes.solver.shared_loops import compose
+from mpm_nodes.solver.state import LIMITING
 
 __all__ = ["Program", "programs_of"]
 
@@ -25,37 +26,36 @@ class Program:
         recipe: What it was planned from: preset name, settings or document.
         unfused: The plan of single stages.
         plan: The plan that runs.
-        transient: Particle attributes that every substep writes before it reads them: a checkpoint need not hold them.
+        transient: Fields that every substep writes before it reads them: a checkpoint need not hold them.
         drift_limit: Drift at which particles are sorted anew [cells].
-        lasting: Whether attributes that no later substep reads are to be stored all the same.
+        lasting: Whether fields that fused stages may leave unstored are to be stored in every substep: some stage reads them, or
+            changes what the limits of dt hang on after they were found.
         grid_is_empty: For each stage, whether none before it, nor it itself, has filled the grid.
     """
 
     recipe: Any
     unfused: SubstepPlan
     plan: SubstepPlan
-    transient: frozenset[str]
+    transient: frozenset[Array]
     drift_limit: float
     lasting: bool
     grid_is_empty: tuple[bool, ...]
 
 
-def programs_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> tuple[Program, ...]:
+def programs_of(recipe: Any, state_names: tuple[str, ...], fuse: bool, registry: Registry | None = None) -> tuple[Program, ...]:
     """Plan a substep graph, or each of the candidates that it leaves to the solve to choose from; see `program_of`.
 
     Raises:
         GraphError: With everything that is wrong.
     """
-    candidates = candidates_of(recipe)
-    if len(candidates) > 1:
-        _, problems = load_substeps(recipe)
-        if problems:
-            raise GraphError(problems)
-    return tuple(program_of(candidate, state_names, fuse) for candidate in candidates)
+    if isinstance(recipe, SubstepPlan):
+        return (program_of(recipe, state_names, fuse),)
+    substeps = resolve(recipe, registry)
+    return tuple(program_of(each, state_names, fuse) for each in (substeps, *substeps.others))
 
 
 def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program:
-    """Plan a substep graph.
+    """Plan a resolved substep graph.
 
     Args:
         recipe: A plan, or what `plan_substeps` takes.
@@ -63,20 +63,47 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program
         fuse: Let neighbouring stages run as one kernel.
     """
     unfused = recipe if isinstance(recipe, SubstepPlan) else plan_substeps(recipe, state_names)
-    plan = fused(unfused, FUSIONS) if fuse else unfused
+    plan = fused(unfused, compose) if fuse else unfused
     cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in unfused.stages)
     fills_grid = [any(domain == "grid" for domain, _ in planned.writes) for planned in plan.stages]
-    # stages of the user look at whatever they like, and particles that go take the limits of dt with them
-    lasting = any(not planned.declaration.is_builtin for planned in unfused.stages) or any(
-        planned.function is remove_subgrid for planned in plan.stages)
-    return Program(recipe, unfused, plan, _transient(plan), DRIFT_LIMIT["cubic" if cubic else "quadratic"], lasting,
-                   tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))))
+    return Program(
+        recipe.recipe if isinstance(recipe, Substeps) else recipe,
+        unfused,
+        plan,
+        _transient(plan),
+        DRIFT_LIMIT["cubic" if cubic else "quadratic"],
+        _lasting(plan, state_names),
+        tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))),
+    )
 
 
-def _transient(plan: SubstepPlan) -> frozenset[str]:
-    found: dict[str, bool] = {}
+def limiting(state_names: tuple[str, ...]) -> frozenset[Array]:
+    """Return what the limits of dt hang on."""
+    return frozenset(("particles", name) for name in (*LIMITING, *state_names))
+
+
+def _lasting(plan: SubstepPlan, state_names: tuple[str, ...]) -> bool:
+    passing = {("particles", name) for name, field in ATTRIBUTES.items() if field.passing}
+    fused_places = [place for place, planned in enumerate(plan.stages) if isinstance(planned, FusedStage)]
+    dropped = frozenset().union(*(plan.stages[place].writes for place in fused_places)) & passing
+    finders = [place for place in fused_places if ("particles", "velocity_gradient") in plan.stages[place].writes]
+    setter = next((place for place, planned in enumerate(plan.stages) if planned.sets), 0)
+    for place, planned in enumerate(plan.stages):
+        if isinstance(planned, FusedStage):
+            continue
+        if (planned.reads - planned.on_request) & dropped:
+            return True
+        # particles that go, or that move far, take the limits with them; what asks for itself does so in the substep before
+        asks = planned.declaration.memory is not None and bool(planned.on_request)
+        loses = planned.writes & {*limiting(state_names), ("particles", "position")} or "particles" in planned.declaration.removes
+        if finders and (place > finders[-1] or place < setter) and loses and not asks:
+            return True
+    return False
+
+
+def _transient(plan: SubstepPlan) -> frozenset[Array]:
+    found: dict[Array, bool] = {}
     for planned in plan.stages:
-        for domain, name in sorted(planned.reads | planned.writes):
-            if domain == "particles":
-                found.setdefault(name, (domain, name) not in planned.reads)
-    return frozenset(name for name, written_first in found.items() if written_first)
+        for array in sorted(planned.reads | planned.writes):
+            found.setdefault(array, array not in planned.reads)
+    return frozenset(array for array, written_first in found.items() if written_first)

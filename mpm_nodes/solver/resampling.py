@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import Kernel, Transfer
-from mpm_nodes.kernels import void_donation
-from mpm_nodes.kernels.void_bins import Bins, Places, bins_of, places_of
-from mpm_nodes.kernels.void_darts import Samples, throw_darts
-from mpm_nodes.kernels.void_distance import interior_distance
-from mpm_nodes.kernels.void_merging import close_pairs
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.data import Kernel, Resampling, Transfer
+from mpm_nodes.kernels.resampling import grid_averages
+from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of
+from mpm_nodes.kernels.resampling.darts import Samples, throw_darts
+from mpm_nodes.kernels.resampling.distance import interior_distance
+from mpm_nodes.kernels.resampling.donation import Gifts, Matter, donate, nearest_particles
+from mpm_nodes.kernels.resampling.merging import close_pairs
+from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore
 
 INERTIA = {Kernel.QUADRATIC: 0.25, Kernel.CUBIC: 1.0 / 3.0}
@@ -81,8 +82,9 @@ def resample(particles: ParticleStore, settings: Settings) -> Outcome:
     places = places_of(particles.block_coord)
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, particles.array("material"), places)
     distance = interior_distance(bins, places)
-    samples = throw_darts(bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed,
-                          finest=settings.finest)
+    samples = throw_darts(
+        bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed, finest=settings.finest
+    )
     made, shift, discarded = _inserted(particles, bins, places, samples, settings)
     pairs = close_pairs(bins, settings.merge_distance)
     merged = _merged(particles, pairs, settings)
@@ -102,23 +104,26 @@ def _replace(particles: ParticleStore, pairs: np.ndarray, columns: dict[str, np.
     for law, segments in particles.runs():
         newcomers = segments[segments[:, 0] >= old]
         if law.kernels.project is not None and len(newcomers):
-            law.kernels.project(*law.state(particles), particles.optional("stiffness_scale"), particles.stride, newcomers,
-                                law.coefficients, 0.0)
+            law.kernels.project(
+                *law.state(particles), particles.optional("stiffness_scale"), particles.stride, newcomers, law.coefficients, 0.0
+            )
 
 
 # ---------------------------------------------------------------- which attributes are averaged
 def _averaged(particles: ParticleStore, law: BoundLaw, transfer: Transfer) -> tuple[str, ...]:
     """Return the attributes that a new particle of a law takes as averages; it copies all others from the nearest donor."""
-    wanted = ("velocity", *(["affine"] if transfer is Transfer.APIC else []), "velocity_gradient", *law.names, "total_deformation")
-    return tuple(name for name in wanted if name in particles.names and name not in particles.stale)
+    foreign = {name for other in particles.laws for name in other.names} - set(law.names)  # its own particles have it at rest
+    foreign |= set() if transfer is Transfer.APIC else {"affine"}  # which no one carries then
+    averaged = [name for name in particles.names if particles.table[name].resampling is Resampling.AVERAGED]
+    return tuple(name for name in averaged if name not in foreign and name not in particles.stale)
 
 
 def _copies(particles: ParticleStore, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Return every attribute of some particles, as columns; what lived inside the last substep only is at rest."""
+    """Return every attribute of some particles, as columns; what is recomputed or lived inside the last substep is at rest."""
     columns = {}
     for name in particles.names:
         attribute = particles.table[name]
-        if name in particles.stale:
+        if name in particles.stale or attribute.resampling is Resampling.RECOMPUTED:
             columns[name] = attribute.rest_values(len(rows), particles.dtype)
         else:
             columns[name] = np.ascontiguousarray(particles.rows(name)[:, rows].T).reshape(len(rows), *attribute.shape)
@@ -174,26 +179,42 @@ def _settled(layout: _Columns, values: np.ndarray, columns: dict[str, np.ndarray
         columns[name][mine[kept]] = value[kept]
 
 
+def _conserved(particles: ParticleStore) -> list[str]:
+    """Return the attributes whose sum over all particles stays, beside mass and volume."""
+    known = {name: particles.table[name] for name in particles.names if name not in ("mass", "volume")}
+    return [name for name, each in known.items() if each.resampling is Resampling.CONSERVED and each.kind == "real"]
+
+
 # ---------------------------------------------------------------- insertion
-def _inserted(particles: ParticleStore, bins: Bins, places: Places, samples: Samples, settings: Settings
-              ) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
+def _inserted(
+    particles: ParticleStore, bins: Bins, places: Places, samples: Samples, settings: Settings
+) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
     """Return the columns of the new particles, the shift of the centre of mass [m], and how many found no donor.
 
     Fields are averaged over what was there before, then the donors give.
     """
     h, apic = particles.h, settings.transfer is Transfer.APIC
-    nearest = void_donation.nearest_particles(bins, samples)
+    nearest = nearest_particles(bins, samples)
     averages = _grid_averages(particles, places, samples, particles.array("material")[nearest], settings)
     affine = particles.array("affine") if apic else np.empty(0, particles.dtype)
     inertia = INERTIA[settings.kernel] * h * h
-    gifts = void_donation.donate(bins, samples, particles.offset, particles.stride, particles.shift, 0.5 * h,
-                                 particles.array("velocity"), affine, inertia, particles.array("mass"), particles.array("volume"))
+
+    def donated(mass: np.ndarray, amount: np.ndarray) -> Gifts:
+        matter = Matter(particles.offset, particles.array("velocity"), affine, mass, amount)
+        return donate(bins, samples, matter, particles.stride, particles.shift, 0.5 * h, inertia)
+
     columns = _copies(particles, nearest)
+    for name in _conserved(particles):  # shares hang on places alone: each amount is given as the volume is
+        rows = particles.rows(name)
+        given = [donated(particles.array("mass").copy(), row).volume for row in rows]
+        columns[name] = np.stack(given, axis=1).reshape(columns[name].shape)
+    gifts = donated(particles.array("mass"), particles.array("volume"))
     for mine, layout, values in averages:
         _settled(layout, values, columns, mine)
     columns["mass"], columns["volume"] = gifts.mass, gifts.volume
     columns["position"] = particles.origin + h * (
-        4.0 * particles.block_coord[samples.slot] + 1.5 + 0.5 * samples.position.astype(float))
+        4.0 * particles.block_coord[samples.slot] + 1.5 + 0.5 * samples.position.astype(float)
+    )
     if settings.conserve_momentum:
         with np.errstate(invalid="ignore", divide="ignore"):
             columns["velocity"] = gifts.momentum / gifts.mass[:, None]
@@ -213,8 +234,9 @@ def _turning(w: np.ndarray) -> np.ndarray:
     return matrix
 
 
-def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, material: np.ndarray, settings: Settings
-                   ) -> list[tuple[np.ndarray, _Columns, np.ndarray]]:
+def _grid_averages(
+    particles: ParticleStore, places: Places, samples: Samples, material: np.ndarray, settings: Settings
+) -> list[tuple[np.ndarray, _Columns, np.ndarray]]:
     """Return per material its samples, the layout of its averages, and the averages at the samples."""
     found = []
     for law, segments in particles.runs():
@@ -226,18 +248,24 @@ def _grid_averages(particles: ParticleStore, places: Places, samples: Samples, m
         position = 1.5 + 0.5 * samples.position[mine].astype(float)
         sums = _node_sums(particles, places, place, position, segments, layout, settings)
         averages = np.empty((len(mine), layout.width))
-        void_donation.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, layout.padded,
-                                 averages)
+        grid_averages.average_at(STENCIL[settings.kernel.value], place, position, places.near, sums, layout.padded, averages)
         found.append((mine, layout, averages))
     return found
 
 
-def _node_sums(particles: ParticleStore, places: Places, place: np.ndarray, position: np.ndarray, segments: np.ndarray,
-               layout: _Columns, settings: Settings) -> np.ndarray:
+def _node_sums(
+    particles: ParticleStore,
+    places: Places,
+    place: np.ndarray,
+    position: np.ndarray,
+    segments: np.ndarray,
+    layout: _Columns,
+    settings: Settings,
+) -> np.ndarray:
     """Return sums of w m and w m q at the nodes around points, given by their places and in cells there, for one material."""
     stencil = STENCIL[settings.kernel.value]
     wanted = np.zeros(64 * len(places.coord), np.uint8)
-    void_donation.mark_nodes(stencil, place, position, places.near, wanted)
+    grid_averages.mark_nodes(stencil, place, position, places.near, wanted)
     around = places.near[np.unique(place)]
     givers = np.zeros(len(places.coord), bool)
     givers[around[around >= 0]] = True
@@ -246,9 +274,23 @@ def _node_sums(particles: ParticleStore, places: Places, place: np.ndarray, posi
     sums = np.zeros(64 * len(places.coord) * layout.padded + PAD, particles.dtype)
     parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
     for colour in range(8):  # tiles of one colour share no node
-        void_donation.add_to_nodes(stencil, particles.offset, stride, 1.0 / particles.unit,
-                                   particles.array("mass"), arrays, rows, matrices, layout.padded, runs, places.near,
-                                   places.of_slot, np.flatnonzero(parity == colour), wanted, sums)
+        grid_averages.add_to_nodes(
+            stencil,
+            particles.offset,
+            stride,
+            1.0 / particles.unit,
+            particles.array("mass"),
+            arrays,
+            rows,
+            matrices,
+            layout.padded,
+            runs,
+            places.near,
+            places.of_slot,
+            np.flatnonzero(parity == colour),
+            wanted,
+            sums,
+        )
     return sums
 
 
@@ -256,7 +298,7 @@ def _node_sums(particles: ParticleStore, places: Places, place: np.ndarray, posi
 def _values(particles: ParticleStore, layout: _Columns, rows: np.ndarray) -> np.ndarray:
     """Return averaged attributes and determinants of some particles, shape (n, width), float64."""
     values = np.empty(len(rows) * layout.padded, particles.dtype)
-    void_donation.stack_rows(*_given(particles, layout), np.stack([rows, rows + 1], 1), np.arange(len(rows)), values, layout.padded)
+    grid_averages.stack_rows(*_given(particles, layout), np.stack([rows, rows + 1], 1), np.arange(len(rows)), values, layout.padded)
     return values.reshape(len(rows), layout.padded)[:, 1 : layout.width + 1].astype(float)
 
 
@@ -279,6 +321,9 @@ def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> 
     columns["mass"] = m + n
     volume = particles.array("volume")
     columns["volume"] = volume[first].astype(float) + volume[second]
+    for name in _conserved(particles):
+        rows = particles.rows(name)
+        columns[name] = (rows[:, first].astype(float) + rows[:, second]).T.reshape(columns[name].shape)
     position = _positions(particles, first)
     distance = _positions(particles, second) - position
     columns["position"] = position + share * distance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time as clock
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,29 +11,36 @@ import numpy as np
 
 from mpm_nodes.data import (
     ATTRIBUTES,
-    Attribute,
     Collider,
     Emitter,
+    Field,
     Material,
     MpmNodesError,
     Particles,
     StepContext,
     WallRule,
     Walls,
+    all_domains,
+    domain_named,
     merge_materials,
 )
-from mpm_nodes.graph.plan import SubstepPlan
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.graph.clock import Clock, FrameClock
+from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.contract import law_of
-from mpm_nodes.solver.auto_steps import Choice, measure
+from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
 from mpm_nodes.solver.checked import run_checked
+from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.emission import source_of
+from mpm_nodes.solver.emission import material_indices, source_of
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.program import programs_of
+from mpm_nodes.solver.memory import MemoryStore
+from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.stores import Store, make_store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
+from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
@@ -48,8 +55,8 @@ class SubstepSolver:
 
     Args:
         particles: Initial particles; `mass` and `volume` default to the density and the spacing of their material.
-        substeps: Preset name, {"preset": name, "set": {...}}, a substeps document, or a plan; "auto" measures explicit and
-            implicit substeps on the scene and takes the cheaper.
+        substeps: Preset name, {"preset": name, "set": {...}, "edits": [...]}, a `SubstepRecipe`, a substeps document, or a
+            plan; "auto" measures explicit and implicit substeps on the scene and takes the cheaper.
         cell_size: Grid spacing h [m]; None takes twice the particle spacing.
         colliders: Collision bodies.
         walls: Walls of the domain, or None.
@@ -61,61 +68,102 @@ class SubstepSolver:
         origin: World position of a grid node [m]; None takes the low corner of the walls, else of the particles.
         checked: Run every stage twice and compare what it declares with what it does (slow).
         fuse: Let neighbouring stages run as one kernel where the graph allows it; the numbers are the same to rounding.
+        registry: Stages and presets that `substeps` may name; None takes the shared ones.
+        clock: The shot's, which emitters, colliders and keys ask; None where all times are simulated seconds.
 
     Raises:
         MpmNodesError: The graph, a material or the particles cannot be used; the message says why.
     """
 
-    def __init__(self, particles: Particles, substeps: Any = "explicit_apic", *, cell_size: float | None = None,
-                 colliders: Sequence[Collider] = (), walls: Walls | None = None, emitters: Sequence[Emitter] = (),
-                 gravity: Any = (0.0, -9.81, 0.0), dt_min: float = 0.0, dt_max: float = 0.01, dtype: Any = np.float32,
-                 origin: Any = None, checked: bool = False, fuse: bool = True) -> None:
+    def __init__(
+        self,
+        particles: Particles,
+        substeps: Any = "explicit_apic",
+        *,
+        cell_size: float | None = None,
+        colliders: Sequence[Collider] = (),
+        walls: Walls | None = None,
+        emitters: Sequence[Emitter] = (),
+        gravity: Any = (0.0, -9.81, 0.0),
+        dt_min: float = 0.0,
+        dt_max: float = 0.01,
+        dtype: Any = np.float32,
+        origin: Any = None,
+        checked: bool = False,
+        fuse: bool = True,
+        registry: Registry | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.clock = Clock() if clock is None else clock
         self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
         if not len(particles) and not emitters:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
-        self.streams = tuple(source_of(e, remap) for e, remap in zip(emitters, remaps[1:], strict=True))
+        self.streams = tuple(source_of(e, remap, self.clock) for e, remap in zip(emitters, remaps[1:], strict=True))
         self.spacing = particles.spacing
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
         self.dtype = np.dtype(dtype)
-        laws = tuple(_bound(index, material, self.dtype) for index, material in enumerate(self.materials))
+        self._coefficients = KeyedMaterials(self.materials, self.dtype)
+        laws = self._coefficients.at(self.clock.origin)
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
-        self.programs = programs_of(substeps, state_names, fuse)
+        self.programs = programs_of(substeps, state_names, fuse, registry)
         self.choice: Choice | None = None
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
-        users = {**{name: attribute for program in self.programs for name, attribute in program.unfused.user_attributes.items()},
-                 **{name: _user_attribute(name, particles, emitters) for name in columns if name not in ATTRIBUTES}}
-        needed = [name for program in self.programs for name in program.unfused.attributes_needed]
-        names = [*ALWAYS, *state_names, *(n for n in needed if n not in OPTIONAL or n in columns),
-                 *(n for n in columns if n in ATTRIBUTES), *users]
+        own = self._own_fields(laws, [particles, *(emitter.template for emitter in emitters)])
+        needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
+        names = [
+            *ALWAYS,
+            *state_names,
+            *(n for n in needed if n not in OPTIONAL or n in columns),
+            *(n for n in columns if n in ATTRIBUTES),
+            *own,
+        ]
         self.particles = ParticleStore(
-            names, cell_size=self.cell_size, dtype=self.dtype, materials=len(self.materials),
-            origin=_origin(particles, walls, emitters) if origin is None else origin, user_attributes=users.values())
-        self.recipe, self.fuse = substeps, fuse
+            names,
+            cell_size=self.cell_size,
+            dtype=self.dtype,
+            materials=len(self.materials),
+            origin=_origin(particles, walls, emitters) if origin is None else origin,
+            own_fields=own.values(),
+        )
+        self.recipe, self.fuse = recipe_of(substeps), fuse
         self.particles.laws = laws
-        self.transient = frozenset.intersection(*(program.transient for program in self.programs)) - columns - set(ALWAYS)
+        self.transient = frozenset.intersection(*(program.transient for program in self.programs))
+        self.transient -= {("particles", name) for name in (*columns, *ALWAYS)}
         self.grid = GridStore(self.particles)
         self.energy = EnergyStore(self.grid)
+        self.stores: dict[str, Store] = {
+            "particles": self.particles,
+            "grid": self.grid,
+            "energy": self.energy,
+            "colliders": Store(),
+        }
         self.walls, self.gravity, self.checked = walls, gravity, checked
+        self.wall_motion: Callable[[float], Walls] | None = None
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
-        self.time, self.substeps_done, self._frame = 0.0, 0, 0.0
+        self.time, self.until, self.substeps_done, self._frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
         self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
+        self._make_stores()
+        self.memory = MemoryStore(
+            {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
+        )
         self.set_colliders(colliders)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(_completed(initial, particles, self.materials))
-        limiting = ("velocity", "velocity_gradient", "stiffness_scale", *state_names)
-        self._limiting = frozenset(("particles", name) for name in limiting)
+        self._limiting = limiting(state_names)
         # the velocity gradient must be there when the limits of dt are measured anew
-        self._lasting = bool(emitters) or (walls is not None and WallRule.DELETE in walls.sides)
+        deletes = walls is not None and WallRule.DELETE in walls.sides
+        self._lasting = bool(emitters) or deletes or self._coefficients.keyed
+        self._emit(-math.inf, 0.0)  # what is there at the initial state
 
     @property
     def plan(self) -> SubstepPlan:
@@ -127,17 +175,75 @@ class SubstepSolver:
         """Identity of the next particle that comes."""
         return self.particles.next_id
 
+    def _own_fields(self, laws: Sequence[BoundLaw], parts: Sequence[Particles]) -> dict[str, Field]:
+        """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources."""
+        described = [(f"law {law.kernels.law.id}", field) for law in laws for field in law.kernels.law.fields.values()]
+        plans = [program.unfused for program in self.programs]
+        described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
+        found: dict[str, tuple[str, Field]] = {}
+        for owner, field in described:
+            first, known = found.setdefault(field.name, (owner, ATTRIBUTES.get(field.name, field)))
+            if known != field:
+                raise MpmNodesError(f"solve: {owner} describes particles.{field.name} otherwise than {first}; rename one")
+        own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
+        columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
+        return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
+
+    def _make_stores(self) -> None:
+        """Make the state of every further domain that some stage takes."""
+        taken = {name for program in self.programs for planned in program.unfused.stages for name in planned.domains}
+        for domain in all_domains():
+            if domain.name in taken and domain.name not in self.stores:
+                plans = [program.unfused for program in self.programs]
+                known = {**domain.fields, **{n: f for plan in plans for n, f in plan.own_fields[domain.name].items()}}
+                needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
+                kept = [domain.identity] if domain.identity else []
+                fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
+                self.stores[domain.name] = make_store(domain, fields, self.stores)
+
+    @property
+    def lasting_stores(self) -> dict[str, Store]:
+        """What holds something from one substep to the next: domains by name, and "memory"."""
+        lasting = {name: store for name, store in self.stores.items() if store.names and not domain_named(name).begins_empty}
+        return {**lasting, "memory": self.memory}
+
+    def unsaved(self, place: str) -> frozenset[str]:
+        """Return the fields of a domain that a checkpoint need not hold."""
+        if place not in self.stores:
+            return frozenset()
+        fields = domain_named(place).fields
+        return frozenset(
+            name
+            for name in self.stores[place].names
+            if (place, name) in self.transient or (name in fields and not fields[name].saved)
+        )
+
     # ---------------------------------------------------------------- running
-    def set_colliders(self, colliders: Sequence[Collider], clock: tuple[float, float, float] | None = None) -> None:
+    def set_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None = None) -> None:
         """Replace the collision bodies (the solve node does so every frame).
 
         Args:
             colliders: The bodies; their keys are in seconds of the shot.
-            clock: (simulated seconds, seconds of the shot at that moment, simulated seconds per second of the shot); None
-                when they are the same.
+            clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
         """
-        self.colliders = ColliderSet(colliders, self.walls, self.dtype, self.particles.origin, self.colliders, clock)
+        span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
+        walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, self.colliders, clock)
+        self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
+
+    def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
+        """Take the bodies and emitters of a frame, which end it where they say.
+
+        Args:
+            clock: The clock over the frame.
+            colliders: The bodies.
+            emitters: As many as the solver was made with.
+        """
+        self.until = clock.end
+        self.set_colliders(colliders, clock)
+        for stream, emitter in zip(self.streams, emitters, strict=True):
+            stream.follow(emitter, material_indices(emitter.template, self.materials), clock)
 
     @property
     def candidate_names(self) -> tuple[str, ...]:
@@ -147,13 +253,21 @@ class SubstepSolver:
     def choose(self, index: int) -> None:
         """Run one of the candidates of `substeps="auto"` from now on (of other solves there is one)."""
         self.program = self.programs[index]
-        self._dispatch = self.program.plan.bind(
-            {"particles": self.particles, "grid": self.grid, "colliders": self.colliders, "energy": self.energy},
-            self.step_context)
+        mine = f"{index} "
+        memories = {key.removeprefix(mine): each for key, each in self.memory.memories.items() if key.startswith(mine)}
+        self._dispatch = self.program.plan.bind(self.stores, self.step_context, memories)
+        self.step_context.limits = tuple((limit, call) for limit, call, _ in self._dispatch.limits)
 
     @compiled_in_two
-    def step(self, dt: float | None = None, *, time_left: float = np.inf, frame: float = 0.0,
-             check_cancel: Callable[[], None] = lambda: None, keep: bool = True) -> float:
+    def step(
+        self,
+        dt: float | None = None,
+        *,
+        time_left: float = np.inf,
+        frame: float = 0.0,
+        check_cancel: Callable[[], None] = lambda: None,
+        keep: bool = True,
+    ) -> float:
         """Run one substep and return its length [s].
 
         Args:
@@ -173,15 +287,22 @@ class SubstepSolver:
         if dt is None and len(self.programs) > 1:
             self._choose_again(time_left, check_cancel)
         self.run_stages(dt, time_left, check_cancel, keep)
-        for stream in self.streams:
-            columns = stream.between(self.time, self.time + step.dt)
-            if columns is not None:
-                self._add(_completed(columns, stream.emitter.template, self.materials))
-        self.time += step.dt
+        end = self.time + step.dt
+        if abs(end - self.until) <= 1e-9 * step.dt:
+            end = self.until  # what is due at the end of a frame is not put off by rounding
+        self._emit(self.time, end)
+        self.time = end
         step.substep += 1
         self.substeps_done += 1
         self.particles.sort_age += 1
         return step.dt
+
+    def _emit(self, begin: float, end: float) -> None:
+        """Add what the emitters bring in (begin, end], simulated seconds."""
+        for stream in self.streams:
+            columns = stream.between(begin, end)
+            if columns is not None:
+                self._add(_completed(columns, stream.emitter.template, self.materials))
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].
@@ -194,27 +315,38 @@ class SubstepSolver:
         if dt is None and not self.plan.sets_dt:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
         step.dt = min(dt, time_left) if dt is not None else 0.0
-        step.check_cancel = check_cancel
-        self.energy.clear()
+        step.check_cancel, step.limit = check_cancel, None
+        for store in self.stores.values():
+            store.begin_substep()
         self._prepare()
         self._dispatch.sample(self._frame)
+        if self._coefficients.keyed:
+            self.particles.laws = self._coefficients.at(self._frame)
+            self.particles.limits = None
         for planned, call, grid_is_empty in zip(
-                self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True):
+            self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True
+        ):
             if dt is not None and planned.sets:
                 continue
             check_cancel()
-            begin = clock.perf_counter()
+            begin = time.perf_counter()
             if self._limiting & planned.writes:
                 self.particles.limits = None
-            step.keep = (keep or self.checked or self._lasting or self.program.lasting or self.particles.keep_next
-                         or step.dt >= step.time_left * (1.0 - 1e-9))
+            step.keep = (
+                keep
+                or self.checked
+                or self._lasting
+                or self.program.lasting
+                or self.memory.keep_next
+                or step.dt >= step.time_left * (1.0 - 1e-9)
+            )
             if self.checked:
-                run_checked(planned, call, self.particles, self.grid, step.report)
+                run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
             else:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:
                 self._prepare()  # a user's stage moved particles far or added some: lay the grid out anew under them
-            self.stage_seconds[planned.id] += clock.perf_counter() - begin
+            self.stage_seconds[planned.id] += time.perf_counter() - begin
         return step.dt
 
     def resume_choice(self, choice: Sequence[Any] | None) -> None:
@@ -230,7 +362,7 @@ class SubstepSolver:
             return
         self.choice = measure(self, time_left, check_cancel)
         self.choose(self.choice.index)
-        self.step_context.report["choice"] = self.choice
+        self.step_context.tell(CHOICE, **self.choice.facts())
 
     def advance(self, duration: float, dt: float | None = None) -> int:
         """Run substeps for `duration` seconds and return how many."""
@@ -242,45 +374,57 @@ class SubstepSolver:
 
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
-        particles, begin = self.particles, clock.perf_counter()
+        particles, begin = self.particles, time.perf_counter()
         if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()
-        self.stage_seconds["sort"] += clock.perf_counter() - begin
+        self.stage_seconds["sort"] += time.perf_counter() - begin
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
         self.particles.append({**columns, "id": self.particles.new_ids(count)})
 
     # ---------------------------------------------------------------- looking
-    def snapshot(self, names: Sequence[str] | None = None) -> Particles:
-        """Return frozen particles in the order of their ids; `names` limits the attributes."""
+    def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
+        """Return frozen particles in the order of their ids, per simulated second.
+
+        Args:
+            names: Attributes to return besides position, id and material; None for all.
+            frame: Frame whose materials they are of; None takes the last substep's.
+        """
         store = self.particles
         order = np.argsort(store.unpack("id"), kind="stable")
         chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
         columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
-        return Particles(columns, self.materials, self.spacing, self.time)
+        own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
+        return Particles(columns, self.materials_at(self._frame if frame is None else frame), self.spacing, self.time, own)
+
+    def materials_at(self, frame: float) -> tuple[Material, ...]:
+        """Return the materials with their parameters as they are at a frame."""
+        return tuple(sampled(material, frame) for material in self.materials)
 
 
-def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
-    law, coefficients = law_of(material)
-    viscosity = material.viscosity + (0.0 if law.viscosity is None else float(coefficients[law.viscosity]))
-    coefficients = np.append(coefficients, material.viscosity)
-    limits = [math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time)]
-    return BoundLaw(index, material.label or law.label, law_kernels(material.law, dtype), coefficients, material.density, viscosity,
-                    law.state, *limits)
-
-
-def _user_attribute(name: str, particles: Particles, emitters: Sequence[Emitter]) -> Attribute:
-    """Describe a column that is not in the attribute table: it is carried along."""
-    column = next(part[name] for part in [particles, *(e.template for e in emitters)] if name in part)
+def _carried(name: str, parts: Sequence[Particles]) -> Field:
+    """Describe a column that is not in the table: as its source does, or as something that is carried along."""
+    known = next((part.field(name) for part in parts if part.field(name)), None)
+    if known is not None:
+        return known
+    column = next(part[name] for part in parts if name in part)
     kind = "real" if column.dtype.kind == "f" else ("int64" if column.dtype.itemsize == 8 else "int32")
-    return Attribute(name, name, tuple(column.shape[1:]), "", f"primvars:{name}", name, "Carried from the source.", kind)
+    return Field(name, shape=tuple(column.shape[1:]), doc="Carried from the source.", kind=kind, houdini=name)
+
+
+VOLUME_MISMATCH = 1e-3
+"""Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""
 
 
 def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material]) -> dict[str, np.ndarray]:
-    """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density."""
+    """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density.
+
+    Laws that hold J themselves get it from a given total deformation.
+    """
     columns, count = dict(columns), len(columns["position"])
+    _match_volumes(columns, materials)
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])
     columns.setdefault("mass", density[columns["material"]] * columns["volume"])
@@ -288,6 +432,24 @@ def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: 
         if count and not (np.isfinite(columns[name]).all() and columns[name].min() > 0):
             raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {columns[name].min():g}")
     return columns
+
+
+def _match_volumes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:
+    """Give laws that hold J in `volume_change` that of the total deformation, where that alone is given."""
+    if not len(columns["position"]) or "total_deformation" not in columns:
+        return
+    holds = np.array(["volume_change" in law_of(material)[0].state for material in materials])[columns["material"]]
+    change = np.linalg.det(np.asarray(columns["total_deformation"], float).reshape(-1, 3, 3)) - 1.0
+    if "volume_change" not in columns:
+        columns["volume_change"] = np.where(holds, change, 0.0)
+        return
+    wrong = holds & (np.abs(columns["volume_change"] - change) > VOLUME_MISMATCH * (1.0 + change))
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        raise MpmNodesError(
+            f"solve: volume_change of particle {first} is {columns['volume_change'][first]:g}, but the determinant of its "
+            f"total_deformation less 1 is {change[first]:g}; give equal ones, or leave volume_change out"
+        )
 
 
 def _origin(particles: Particles, walls: Walls | None, emitters: Sequence[Emitter]) -> np.ndarray:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Attribute, MpmNodesError
-from mpm_nodes.kernels import binning, motion, weights
-from mpm_nodes.kernels.jit import thread_count
+from mpm_nodes.data import ATTRIBUTES, Field, MpmNodesError
+from mpm_nodes.kernels.compile.jit import thread_count
+from mpm_nodes.kernels.transfers import binning, motion, weights
+from mpm_nodes.solver.stores import Saved, Store
 
 PAD = 64
 """Elements behind every array that a sixteen-lane access may touch."""
@@ -30,11 +31,8 @@ ROW_SPREAD, ROW_OFFSET = 1024, 208
 FEW = 256
 """Deleted particles up to this number are closed up one by one."""
 
-STATE_FORMAT = 1
-"""Raised when checkpoints of older versions can no longer be continued."""
-
-
 LINE, PAGE = 64, 4096
+_layouts = itertools.count(1)
 _first_lines = itertools.cycle(range(0, PAGE // LINE, 5))
 
 
@@ -51,6 +49,13 @@ def aligned(count: int, dtype: Any) -> np.ndarray:
     raw.fill(0)
     start = -raw.ctypes.data % LINE + (next(_first_lines) * LINE if size >= 16 * PAGE else 0)
     return raw[start : start + size].view(dtype)
+
+
+LIMITING = ("velocity", "velocity_gradient", "stiffness_scale", "material")
+"""What the limits of dt hang on, beside the state of the laws."""
+
+_FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits")
+"""What a store of particles saves beside arrays and stale names."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,21 @@ class BoundLaw:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
 
+    def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
+        """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
+        function = self.kernels.law.function("longest_step")
+        if function is None:
+            return math.inf
+        rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
+        values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
+        state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
+        scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
+        stiff = self.kernels.law.stiffness
+        coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
+        return float(np.min(function(state, coefficients, particles.h)))
 
-class ParticleStore:
+
+class ParticleStore(Store):
     """Particles of one solve.
 
     Attributes:
@@ -102,16 +120,22 @@ class ParticleStore:
         stale: Attributes whose rows hold nothing: a fused stage used and dropped them inside the last substep.
         limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
-        generation: Counts the block tables: what was built for an older one does not fit.
+        generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
         next_id: Identity of the next particle that comes.
-        resampling_age: Substeps since the last resampling.
-        keep_next: Whether a stage asks the next substep to keep what no later one reads.
     """
 
-    def __init__(self, names: Iterable[str], *, cell_size: float, origin: Any = (0, 0, 0), dtype: Any = np.float32,
-                 materials: int = 1, user_attributes: Iterable[Attribute] = ()) -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        cell_size: float,
+        origin: Any = (0, 0, 0),
+        dtype: Any = np.float32,
+        materials: int = 1,
+        own_fields: Iterable[Field] = (),
+    ) -> None:
         self.dtype = np.dtype(dtype)
-        self.table = {**ATTRIBUTES, **{attribute.name: attribute for attribute in user_attributes}}
+        self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
         self.h = float(cell_size)
         self.origin = np.asarray(origin, float).copy()
         self.materials = materials
@@ -120,8 +144,9 @@ class ParticleStore:
         self._int = np.dtype(np.int32 if single else np.int64)
         self.count = 0
         self.stride = 0
-        self.names = tuple(dict.fromkeys(["velocity", "mass", "volume", "id", "material",
-                                          *(name for name in names if name != "position")]))
+        self.names = tuple(
+            dict.fromkeys(["velocity", "mass", "volume", "id", "material", *(name for name in names if name != "position")])
+        )
         self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
         self.offset = aligned(PAD, self._int)
         self._spare: dict[str, np.ndarray] = {}
@@ -136,9 +161,8 @@ class ParticleStore:
         self.drift = 0.0
         self.sorted = True
         self.sort_age = 0
-        self.generation = 0
+        self.generation = next(_layouts)
         self.next_id = 0
-        self.resampling_age, self.keep_next = 0, False
 
     # ---------------------------------------------------------------- what kernels see
     def array(self, name: str) -> np.ndarray:
@@ -181,8 +205,15 @@ class ParticleStore:
     def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:
         speed, strain = np.empty(len(segments)), np.empty((len(segments), 2))
         motion.largest_speeds(self.array("velocity"), self.stride, segments, speed)
-        law.kernels.limits(*law.state(self), self.array("velocity_gradient"), self.optional("stiffness_scale"), self.stride,
-                           segments, law.coefficients, strain)
+        law.kernels.limits(
+            *law.state(self),
+            self.array("velocity_gradient"),
+            self.optional("stiffness_scale"),
+            self.stride,
+            segments,
+            law.coefficients,
+            strain,
+        )
         return float(np.sqrt(speed.max())), float(np.sqrt(strain[:, 0].max())), float(strain[:, 1].max())
 
     @property
@@ -210,8 +241,47 @@ class ParticleStore:
         return sum(array.nbytes for array in arrays)
 
     def _dtype_of(self, name: str) -> np.dtype:
-        kind = self.table[name].kind
-        return self.dtype if kind == "real" else np.dtype(kind)
+        return self.table[name].dtype(self.dtype)
+
+    # ---------------------------------------------------------------- save and restore
+    def kind(self) -> dict[str, Any]:
+        """See `Store`."""
+        return {"attributes": list(self.names), "precision": self.dtype.name, "cell size": self.h}
+
+    def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
+        """See `Store`. Memory order, sort age and measured limits are part of it."""
+        facts = {name: getattr(self, name) for name in _FACTS} | {"stale": sorted(self.stale)}
+        fields = {name: self.rows(name) for name in ("position", *self.names) if name not in skip}
+        tables = {"origin": self.origin, "block_coord": self.block_coord, "block_start": self.block_start}
+        tables |= {f"runs of material {index}": runs for index, runs in enumerate(self.segments)}
+        if copy:
+            fields, tables = ({name: array.copy() for name, array in part.items()} for part in (fields, tables))
+        return Saved(facts, fields, tables, self.generation)
+
+    def restore(self, saved: Saved) -> None:
+        """See `Store`."""
+        self.count = 0
+        self.reserve(saved.facts["count"])
+        for name in _FACTS:
+            setattr(self, name, saved.facts[name])
+        self.stale = set(saved.facts["stale"])
+        tables = {name: array.copy() for name, array in saved.tables.items()}
+        self.origin[:] = tables["origin"]
+        self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
+        self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
+        self.generation = next(_layouts) if saved.layout is None else saved.layout
+        self.put(saved.fields)
+
+    def put(self, fields: Mapping[str, np.ndarray]) -> None:
+        """See `Store`."""
+        for name, values in fields.items():
+            self.rows(name)[:] = values
+
+    def garbage(self, name: str, like: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """See `Store`."""
+        if name == "position":  # any offset inside the block is safe for the kernels
+            return (rng.uniform(-1.9, 1.9, like.shape) * self.unit).astype(like.dtype)
+        return super().garbage(name, like, rng)
 
     # ---------------------------------------------------------------- NumPy in and out
     def unpack(self, name: str) -> np.ndarray:
@@ -227,11 +297,14 @@ class ParticleStore:
             position = np.repeat(corner, per_block, axis=0)
             position += self.h * (self.rows("position").T / self.unit)
             return position
-        return np.ascontiguousarray(self.rows(name).T).reshape(self.count, *self.table[name].shape)
+        return np.array(self.rows(name).T, order="C").reshape(self.count, *self.table[name].shape)
 
     def _refuse_stale(self, name: str) -> None:
         if name in self.stale:
-            raise MpmNodesError(f"attribute '{name}' was not kept by the last substep; run that one with step(keep=True)")
+            raise MpmNodesError(
+                f"attribute '{name}' was not kept by the last substep; name it in the Reads of the stage that needs it "
+                "(and in its `removes` the particles, if it deletes some), or run that substep with step(keep=True)"
+            )
 
     def pack(self, name: str, values: np.ndarray) -> None:
         """Write an attribute from shape (count, *shape).
@@ -243,7 +316,8 @@ class ParticleStore:
         """
         shape = (self.count, *((3,) if name == "position" else self.table[name].shape))
         values = np.asarray(values)
-        self.limits = None
+        if name in LIMITING or any(name in law.names for law in self.laws):
+            self.limits = None
         self.stale.discard(name)
         if values.shape != shape:
             raise MpmNodesError(f"pack '{name}': shape {values.shape} given, {shape} needed")
@@ -315,8 +389,7 @@ class ParticleStore:
         self._arrays = {name: self._resized(name, stride) for name in self.names}
         offset = aligned(3 * stride + PAD, self._int)
         for axis in range(3):
-            offset[axis * stride : axis * stride + self.count] = (
-                self.offset[axis * self.stride : axis * self.stride + self.count])
+            offset[axis * stride : axis * stride + self.count] = self.offset[axis * self.stride : axis * self.stride + self.count]
         self.offset, self.stride = offset, stride
         self._spare = {}
 
@@ -337,7 +410,8 @@ class ParticleStore:
         if len(block) and np.abs(block).max() >= 1 << 20:
             raise MpmNodesError(
                 f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
-                f"{(1 << 22) * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size")
+                f"{(1 << 22) * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
+            )
         offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
         block = block.astype(np.int64)
         packed = ((block[:, 0] + 1048576) << 42) | ((block[:, 1] + 1048576) << 21) | (block[:, 2] + 1048576)
@@ -366,7 +440,7 @@ class ParticleStore:
     def _retabled(self) -> None:
         """Note a new block table: the grid's tables no longer fit, and the runs of each material are found anew."""
         self.sorted = False
-        self.generation += 1
+        self.generation = next(_layouts)
         self.limits = None
         material = self.array("material")[: self.count]
         cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
@@ -402,10 +476,11 @@ class ParticleStore:
         binning.unpack_coord(unique, self.block_coord)
         self.block_start = new_start
         begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
-        self.segments = [np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64)
-                         for b, e in zip(begin.T, end.T, strict=True)]
+        self.segments = [
+            np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64) for b, e in zip(begin.T, end.T, strict=True)
+        ]
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
-        self.generation += 1
+        self.generation = next(_layouts)
 
     def _move(self, source: np.ndarray, home: np.ndarray) -> None:
         for name in self.names:

@@ -18,9 +18,27 @@ from mpm_nodes.verification.contract import Finding, Problem, Record, registered
 
 __all__ = ["Finding", "Problem", "Record", "problems", "run", "run_law"]
 
-_MODULES = ("transfers", "conservation", "invariance", "laws", "elasticity", "plasticity", "viscoplasticity", "viscoelasticity",
-            "liquids", "viscosity", "contact", "implicit", "implicit_contact", "implicit_flow", "implicit_stability",
-            "seeding", "tearing", "resampling", "voids")
+_MODULES = (
+    "transfers",
+    "conservation",
+    "invariance",
+    "laws",
+    "elasticity",
+    "plasticity",
+    "viscoplasticity",
+    "viscoelasticity",
+    "liquids",
+    "viscosity",
+    "contact",
+    "implicit",
+    "implicit_contact",
+    "implicit_flow",
+    "implicit_stability",
+    "seeding",
+    "tearing",
+    "resampling",
+    "voids",
+)
 
 
 def problems() -> dict[str, type[Problem]]:
@@ -30,8 +48,12 @@ def problems() -> dict[str, type[Problem]]:
     return {problem.name: problem for problem in registered()}
 
 
-def run(names: Sequence[str] | None = None, fast: bool | None = None, all: bool | None = None,
-        progress: Callable[[Record], None] | None = None) -> list[Record]:
+def run(
+    names: Sequence[str] | None = None,
+    fast: bool | None = None,
+    all: bool | None = None,
+    progress: Callable[[Record], None] | None = None,
+) -> list[Record]:
     """Run problems and return their records, one per number checked.
 
     Args:

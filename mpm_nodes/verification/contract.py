@@ -25,12 +25,14 @@ class Finding:
         measured: What the solver gave.
         tolerance: Largest difference allowed, in the same unit.
         what: Which number it is, for problems that check several.
+        advice: Where it failed and what to do, for checks of what users write.
     """
 
     expected: float
     measured: float
     tolerance: float
     what: str = ""
+    advice: str = ""
 
     @classmethod
     def relative(cls, expected: float, measured: float, tolerance: float, what: str = "") -> Finding:
@@ -55,6 +57,7 @@ class Record:
         tolerance: Largest difference allowed.
         passed: Whether the difference is within it.
         seconds: Wall-clock time.
+        advice: Where it failed and what to do, where the check knows; "" when it passed.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Record:
     tolerance: float
     passed: bool
     seconds: float
+    advice: str = ""
 
 
 class Problem:
@@ -103,9 +107,16 @@ class Problem:
 
     def _record(self, finding: Finding, seconds: float) -> Record:
         measured = float(finding.measured)
-        return Record(f"{self.name} {finding.what}".strip(), self.source, float(finding.expected),
-                      measured if math.isfinite(measured) else str(measured), float(finding.tolerance), finding.passed,
-                      round(seconds, 3))
+        return Record(
+            f"{self.name} {finding.what}".strip(),
+            self.source,
+            float(finding.expected),
+            measured if math.isfinite(measured) else str(measured),
+            float(finding.tolerance),
+            finding.passed,
+            round(seconds, 3),
+            "" if finding.passed else finding.advice,
+        )
 
     @classmethod
     def summary(cls) -> str:

@@ -19,8 +19,9 @@ GRAVITY = 9.81
 
 def total_energy(solver: SubstepSolver) -> float:
     """Return kinetic and stored energy and that of height [J]."""
-    return (kinetic_energy(solver) + stored_energy(solver)
-            + GRAVITY * float(column(solver, "mass") @ column(solver, "position")[:, 1]))
+    return (
+        kinetic_energy(solver) + stored_energy(solver) + GRAVITY * float(column(solver, "mass") @ column(solver, "position")[:, 1])
+    )
 
 
 class StiffSponge(Problem):
@@ -51,7 +52,7 @@ class StiffSponge(Problem):
         for _ in range(30):
             solver.step(50 * limit)
             energies.append(total_energy(solver))
-        return np.array(energies), solver.step_context.report["implicit"].halved
+        return np.array(energies), solver.step_context.report["implicit"]["halved"]
 
 
 def shaken_sponge(dtype: type, speed: float, substeps: object) -> tuple[SubstepSolver, float]:
@@ -76,6 +77,7 @@ class Popping(Problem):
     """
 
     name = "popping"
+    slow = True  # without guards its scene no longer pops since contacts follow the surface: it needs another
     source = "method 7.2 (feasibility)"
 
     def findings(self) -> Iterator[Finding]:

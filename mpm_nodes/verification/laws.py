@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mpm_nodes.kernels import mat3
+from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.parameters import lame

@@ -47,8 +47,9 @@ class SnowInvariants(Problem):
     def _dropped(preserve: bool) -> tuple[SubstepSolver, np.ndarray]:
         """Return the solver after the impact, and each particle's volume ratio in memory order."""
         h = 0.05
-        start = block(material("snow", density=400.0, preserve_volume=preserve), (0, 0.05, 0), (0.25, 0.3, 0.25), h,
-                      velocity=(0.0, -6.0, 0.0))
+        start = block(
+            material("snow", density=400.0, preserve_volume=preserve), (0, 0.05, 0), (0.25, 0.3, 0.25), h, velocity=(0.0, -6.0, 0.0)
+        )
         solver = SubstepSolver(start, cell_size=h, walls=walled((-0.5, 0.0, -0.5), (0.75, 1.0, 0.75), SLIP), dtype=np.float64)
         volume = np.ones(len(start))
         while solver.time < 0.03:

@@ -37,8 +37,14 @@ class ResampledTotals(Problem):
         start = ball(material("herschel_bulkley"), (0.0, 0.0, 0.0), 3 * h, h)
         n, x = len(start), start["position"] * [1.25, 1.0, 0.95]
         x[:900:60] = x[1:901:60] + random.uniform(-2e-4, 2e-4, (15, 3))
-        start = changed(start, position=x, velocity=random.normal(size=(n, 3)), affine=random.normal(size=(n, 3, 3)),
-                        mass=random.uniform(0.5, 1.5, n), volume=random.uniform(0.5, 1.5, n) * h**3 / 8)
+        start = changed(
+            start,
+            position=x,
+            velocity=random.normal(size=(n, 3)),
+            affine=random.normal(size=(n, 3, 3)),
+            mass=random.uniform(0.5, 1.5, n),
+            volume=random.uniform(0.5, 1.5, n) * h**3 / 8,
+        )
         solver = SubstepSolver(start, "continuum_foam", cell_size=h, dtype=np.float64)
         mass, volume = column(solver, "mass").sum(), column(solver, "volume").sum()
         p, turn, scale, centre = momentum(solver), angular_momentum(solver), momentum_scale(solver), centre_of_mass(solver)

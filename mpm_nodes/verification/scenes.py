@@ -34,9 +34,16 @@ def cloud(matter: Material, count: int, size: float, cell_size: float, seed: int
     random = np.random.default_rng(seed)
     volume = random.uniform(0.5, 1.5, count) * size**3 / count
     return Particles(
-        {"position": random.uniform(-0.5 * size, 0.5 * size, (count, 3)), "velocity": random.normal(size=(count, 3)),
-         "affine": random.normal(size=(count, 3, 3)), "volume": volume, "mass": matter.density * volume},
-        (matter,), 0.5 * cell_size)
+        {
+            "position": random.uniform(-0.5 * size, 0.5 * size, (count, 3)),
+            "velocity": random.normal(size=(count, 3)),
+            "affine": random.normal(size=(count, 3, 3)),
+            "volume": volume,
+            "mass": matter.density * volume,
+        },
+        (matter,),
+        0.5 * cell_size,
+    )
 
 
 def changed(particles: Particles, **columns: Any) -> Particles:

@@ -75,8 +75,9 @@ class SeededMass(Problem):
         box_volume, ball_volume = 0.73 * 0.31 * 0.5, 4 / 3 * np.pi * 0.45**3
         for seeding in Seeding:
             for what, volume, start in (
-                    ("box", box_volume, block(matter, (0, 0, 0), (0.73, 0.31, 0.5), CELL, seeding=seeding)),
-                    ("ball", ball_volume, ball(matter, (0, 0, 0), 0.45, CELL, seeding=seeding))):
+                ("box", box_volume, block(matter, (0, 0, 0), (0.73, 0.31, 0.5), CELL, seeding=seeding)),
+                ("ball", ball_volume, ball(matter, (0, 0, 0), 0.45, CELL, seeding=seeding)),
+            ):
                 yield Finding.relative(700.0 * volume, start["mass"].sum(), 1e-12, f"mass {what} {seeding.value} [kg]")
                 yield Finding.relative(volume, start["volume"].sum(), 1e-12, f"volume {what} {seeding.value} [m^3]")
         yield Finding(8 * 6**3, len(block(matter, (0, 0, 0), (0.6, 0.6, 0.6), CELL)), 0.0, "lattice of 6^3 cells")

@@ -126,8 +126,11 @@ class TransferConservation(Problem):
         m, p = solver.grid.unpack("mass"), solver.grid.unpack("momentum")
         solver.grid.pack("velocity", np.divide(p, m[:, None], out=np.zeros_like(p), where=m[:, None] > 0))
         gather(solver.particles, solver.grid, kernel=kernel)
-        error = max(np.abs(column(solver, "velocity") - a - x @ w.T).max(), np.abs(column(solver, "affine") - w).max(),
-                    np.abs(column(solver, "velocity_gradient") - w).max())
+        error = max(
+            np.abs(column(solver, "velocity") - a - x @ w.T).max(),
+            np.abs(column(solver, "affine") - w).max(),
+            np.abs(column(solver, "velocity_gradient") - w).max(),
+        )
         return Finding(0.0, error, 1e-10, f"affine field {kernel.value}")
 
 
@@ -148,13 +151,16 @@ class FreeFall(Problem):
         for transfer in Transfer:
             for kernel in Kernel:
                 start = block(material("neo_hookean"), (0, 0, 0), (0.4, 0.4, 0.4), CELL, velocity=(0.3, v0, 0.0))
-                solver = SubstepSolver(start, preset(transfer=transfer.value, kernel=kernel.value), cell_size=CELL,
-                                       gravity=(0.0, -g, 0.0), dtype=np.float64)
+                solver = SubstepSolver(
+                    start,
+                    preset(transfer=transfer.value, kernel=kernel.value),
+                    cell_size=CELL,
+                    gravity=(0.0, -g, 0.0),
+                    dtype=np.float64,
+                )
                 for _ in range(steps):
                     solver.step(dt)
                 fallen = solver.snapshot(["position"])["position"] - start["position"]
                 exact = np.array([0.3 * steps * dt, steps * v0 * dt - g * dt**2 * steps * (steps + 1) / 2, 0.0])
                 worst = np.abs(fallen - exact).max() / np.linalg.norm(exact)
                 yield Finding(0.0, worst, 1e-11, f"{transfer.value} {kernel.value}")
-
-

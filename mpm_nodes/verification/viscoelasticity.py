@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from mpm_nodes.verification.tearing import chain, full
 _PAD = 16
 MU, LAM, T_R, VISCOSITY = 50.0, 500.0, 0.5, 3.0
 PARAMS = {"shear_modulus": MU, "lame_parameter": LAM, "relaxation_time": T_R}
+AS_PRINTED = {**PARAMS, "exact_convection": False}
+"""The convection of R15 eq. 14, linear in the step."""
 
 
 class _Points:
@@ -35,9 +37,9 @@ class _Points:
         volume_change: J - 1, shape (count,).
     """
 
-    def __init__(self, count: int, dtype: Any = np.float64) -> None:
+    def __init__(self, count: int, dtype: Any = np.float64, params: Mapping[str, Any] = PARAMS) -> None:
         self.kernels, self.count, self.stride = law_kernels("oldroyd_b", dtype), count, count + _PAD
-        self.coeffs = np.append(self.kernels.law.coefficients(PARAMS), VISCOSITY)
+        self.coeffs = np.append(self.kernels.law.coefficients(params), VISCOSITY)
         self._arrays = np.zeros(self.stride, dtype), np.zeros(6 * self.stride, dtype)
         self._segments = np.array([(0, count, 0)], np.int64)
 
@@ -64,8 +66,9 @@ class _Points:
     def stress(self, L: np.ndarray) -> np.ndarray:
         """Return the Kirchhoff stress [Pa], viscosity included, shape (6, count)."""
         tau = np.zeros(6 * self.stride, self.strain.dtype)
-        self.kernels.stress(*self._arrays, self._gradient(L), np.zeros(0, tau.dtype), tau, self.stride, self._segments, self.coeffs,
-                            1e-3)
+        self.kernels.stress(
+            *self._arrays, self._gradient(L), np.zeros(0, tau.dtype), tau, self.stride, self._segments, self.coeffs, 1e-3
+        )
         return tau.reshape(6, self.stride)[:, : self.count].astype(float)
 
     def _gradient(self, L: np.ndarray) -> np.ndarray:
@@ -232,9 +235,19 @@ class OldroydVolumeInSolve(Problem):
         start = block(material("oldroyd_b", 200.0, **PARAMS), (0, 0, 0), (2 * h, 2 * h, 2 * h), h)
         arm = start["position"] - h
         start = changed(start, velocity=np.cross([0.0, 0.0, 3.0], arm) + arm * [-2.0, 2.0, -2.0])
-        graph = chain("choose_time_step", "rasterize", "compute_stress", "add_stress_forces", "update_grid_velocity",
-                      "collide_grid", "gather", "update_deformation", "update_total_deformation", "collide_particles",
-                      "move_particles")
+        graph = chain(
+            "choose_time_step",
+            "rasterize",
+            "compute_stress",
+            "add_stress_forces",
+            "update_grid_velocity",
+            "collide_grid",
+            "gather",
+            "update_deformation",
+            "update_total_deformation",
+            "collide_particles",
+            "move_particles",
+        )
         solver = SubstepSolver(start, graph, cell_size=h, gravity=(0, 0, 0), dtype=np.float64)
         for _ in range(10_000):
             solver.step(2e-4)
@@ -263,12 +276,12 @@ class OldroydDefinite(Problem):
         count, dt = 512, T_R / 20
         theta = 1 - np.exp(-dt / T_R)
         for dtype in (np.float64, np.float32):
-            random, points, least, wrong = np.random.default_rng(3), _Points(count, dtype), np.inf, 0
+            random, points, least, wrong = np.random.default_rng(3), _Points(count, dtype, AS_PRINTED), np.inf, 0
             bare = np.tile(np.eye(3), (count, 1, 1))
             for _ in range(200):
                 A = 0.3 * random.standard_normal((count, 3, 3))
                 state = {"volume_change": points.volume_change.astype(float), "elastic_strain": points.strain.astype(float).T}
-                feasible = call_law("oldroyd_b", "feasible", state, A, params=PARAMS, dt=dt)
+                feasible = call_law("oldroyd_b", "feasible", state, A, params=AS_PRINTED, dt=dt)
                 wrong += (_eigenvalues(_linear(full(state["elastic_strain"]) + np.eye(3), A, theta))[feasible] <= 0).sum()
                 points.advance(A / dt, dt)
                 points.volume_change[:] = 0.0  # random steps would shrink it beyond any float

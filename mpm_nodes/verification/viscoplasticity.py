@@ -128,8 +128,12 @@ class ReturnMap(Problem):
         residual = np.abs(left + np.exp(log_beta + np.log(left) / n) - 1.0)
         allowed = 1e-12 + 50 * eps * trial[flows] / (excess * left * min(n, 1.0))
         where = f"{name} {np.dtype(dtype)}"
-        yield Finding(0.0, float((~(residual <= allowed)).sum()), 0.0,
-                      f"{where}, unconverged of {flows.sum()} that flow ({nanoseconds:.1f} ns a state)")
+        yield Finding(
+            0.0,
+            float((~(residual <= allowed)).sum()),
+            0.0,
+            f"{where}, unconverged of {flows.sum()} that flow ({nanoseconds:.1f} ns a state)",
+        )
         yield Finding(0.0, float((np.abs(after.det - 1.0) / after.largest**3).max()) / eps, 50.0, f"{where}, |det b - 1| / eps")
         turned = 1.0 - (before.deviator * after.deviator).sum(0) / (before.size * after.size)
         yield Finding(0.0, float(turned[before.size > 1e-2].max()) / eps, 1e3, f"{where}, turn of s / eps")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.materials.library import named_material
-from mpm_nodes.samples.measures import cells_of, grown
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.cells import cells_of, grown
 from mpm_nodes.verification.contract import Finding, Problem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import ball, changed

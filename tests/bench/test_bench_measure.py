@@ -10,11 +10,30 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.bench import calibrate, cold, domain, measure, rows, scenes, table
+from mpm_nodes.bench.threads import available_threads, set_threads
+from mpm_nodes.solver.state import ParticleStore
 
 KEYS = {
-    "scene", "law", "kernel", "transfer", "particles", "threads", "particle_steps_per_second", "stage_seconds",
-    "bytes_per_particle", "executor_overhead", "calibration", "precision", "fused", "compile_seconds", "beside_bytes",
-    "substeps", "total_seconds", "version", "cpu", "cpu_features",
+    "scene",
+    "law",
+    "kernel",
+    "transfer",
+    "particles",
+    "threads",
+    "particle_steps_per_second",
+    "stage_seconds",
+    "bytes_per_particle",
+    "executor_overhead",
+    "calibration",
+    "precision",
+    "fused",
+    "compile_seconds",
+    "beside_bytes",
+    "substeps",
+    "total_seconds",
+    "version",
+    "cpu",
+    "cpu_features",
 }
 MACHINE = {"triad_gigabytes_per_second": 40.0, "fma_gigaflops": 200.0}
 
@@ -50,20 +69,38 @@ def test_a_record_is_complete_and_consistent(calibrated):
     assert record["calibration"] == MACHINE
 
 
+def arrays_reached(value, seen: set[int]) -> list[np.ndarray]:
+    """Return every array that a value holds, in objects of any kind but the particles' store, each once."""
+    if id(value) in seen or isinstance(value, ParticleStore):
+        return []
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
+    if parts is None:
+        parts = vars(value).values() if hasattr(value, "__dict__") and not isinstance(value, type) else ()
+    return [array for part in parts for array in arrays_reached(part, seen)]
+
+
 def test_beside_counts_grid_and_tables():
-    """What is held besides the particles is at least the grid, and is not counted twice."""
+    """Besides the particles a solve holds all that the grid does, tables of transfers too, and the block tables: each once."""
     solver = scenes.solver(scenes.scene("cube", "neo_hookean", 1000), rows.Row())
     solver.step()
-    grid, tables = solver.grid.nbytes, solver.grid.coord.nbytes + solver.grid.tile_slot.nbytes
-    assert grid + tables <= measure.beside_bytes(solver) < grid + 100 * tables
+    particles, shared = solver.particles, {id(solver.particles.origin)}
+    held = arrays_reached(solver.grid, set(shared))
+    segments, colour_start, colour_range, tile_slot, *_ = solver.grid.scatter_tables()
+    assert {id(array) for array in (colour_start, colour_range, tile_slot)} <= {id(array) for array in held}
+    assert solver.grid.nbytes == sum(array.nbytes for array in held)
+    tables = [particles.origin, particles.block_coord, particles.block_start, segments, *particles.segments]
+    assert measure.beside_bytes(solver) == solver.grid.nbytes + sum(array.nbytes for array in tables)
 
 
 def test_calibration_is_positive_and_of_both_kinds(monkeypatch):
     """Bandwidth and arithmetic are positive numbers for every number of threads."""
     monkeypatch.setattr(calibrate, "ELEMENTS", 1 << 20)
     monkeypatch.setattr(calibrate, "REPEATS", 3)
-    for threads in {1, min(2, measure.available_threads())}:
-        measure.set_threads(threads)
+    for threads in {1, min(2, available_threads())}:
+        set_threads(threads)
         figures = calibrate.calibration(threads)
         assert set(figures) == set(MACHINE) and all(0 < value < float("inf") for value in figures.values())
 
@@ -133,7 +170,8 @@ def test_quick_runs_through_the_command_line(calibrated, tmp_path, capsys):
     assert cli.main(["bench", "--quick", "--json", str(tmp_path / "records.json")]) == 0
     records, printed = json.loads((tmp_path / "records.json").read_text()), capsys.readouterr().out.splitlines()
     assert [(r["scene"], r["law"], r["kernel"], r["transfer"]) for r in records] == [
-        (r.scene, r.law, r.kernel, r.transfer) for r in rows.quick(2)]
+        (r.scene, r.law, r.kernel, r.transfer) for r in rows.quick(2)
+    ]
     assert {r["particles"] for r in records} == {10_000}
     assert len(printed) == 2 + 2 * len(records)
     assert all(f"{1e-6 * r['particle_steps_per_second']:.1f}" in text for r, text in zip(records, printed[2::2], strict=True))
@@ -171,10 +209,25 @@ def test_stopping_keeps_what_was_measured(monkeypatch, tmp_path, capsys):
 
 def measure_stand_in(row: rows.Row) -> dict:
     """Return a record as `measure` gives it, of made-up figures: 12 million particle-steps per second."""
-    return {"scene": row.scene, "law": row.law, "kernel": row.kernel, "transfer": row.transfer, "particles": row.particles,
-            "threads": row.threads, "precision": row.precision, "fused": row.fuse, "particle_steps_per_second": 12e6,
-            "total_seconds": 1.0, "substeps": 12, "stage_seconds": {"gather": 0.01, "sort": 0.002}, "executor_overhead": 1e-5,
-            "bytes_per_particle": 280.0, "beside_bytes": 1e8, "compile_seconds": 0.1, "calibration": MACHINE}
+    return {
+        "scene": row.scene,
+        "law": row.law,
+        "kernel": row.kernel,
+        "transfer": row.transfer,
+        "particles": row.particles,
+        "threads": row.threads,
+        "precision": row.precision,
+        "fused": row.fuse,
+        "particle_steps_per_second": 12e6,
+        "total_seconds": 1.0,
+        "substeps": 12,
+        "stage_seconds": {"gather": 0.01, "sort": 0.002},
+        "executor_overhead": 1e-5,
+        "bytes_per_particle": 280.0,
+        "beside_bytes": 1e8,
+        "compile_seconds": 0.1,
+        "calibration": MACHINE,
+    }
 
 
 @pytest.mark.slow

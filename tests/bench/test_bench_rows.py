@@ -18,17 +18,31 @@ def chosen(*arguments: str, available: int = 2) -> list[rows.Row]:
 
 def record(row: rows.Row, rate: float = 50.0, **facts: float) -> dict:
     """Return what the goals need to know about a row of `rate` million particle-steps per second."""
-    return {"scene": row.scene, "law": row.law, "kernel": row.kernel, "transfer": row.transfer, "particles": row.particles,
-            "threads": row.threads, "precision": row.precision, "fused": row.fuse, "particle_steps_per_second": 1e6 * rate,
-            "bytes_per_particle": 280.0, "beside_bytes": 100e6, "stage_seconds": {"avoid_a_void": 1e-3}, "substeps": 10,
-            "total_seconds": 0.1, **facts}
+    return {
+        "scene": row.scene,
+        "law": row.law,
+        "kernel": row.kernel,
+        "transfer": row.transfer,
+        "particles": row.particles,
+        "threads": row.threads,
+        "precision": row.precision,
+        "fused": row.fuse,
+        "particle_steps_per_second": 1e6 * rate,
+        "bytes_per_particle": 280.0,
+        "beside_bytes": 100e6,
+        "stage_seconds": {"avoid_a_void": 1e-3},
+        "substeps": 10,
+        "total_seconds": 0.1,
+        **facts,
+    }
 
 
 def test_lists_give_every_combination():
     """Two laws, two sizes and two numbers of threads are eight rows; what is not listed has one value."""
     found = chosen("--law", "snow", "liquid", "--particles", "500", "70_000", "--threads", "1", "2", "--no-fuse")
     assert len(found) == 8 and {(r.law, r.particles, r.threads) for r in found} == {
-        (law, count, threads) for law in ("snow", "liquid") for count in (500, 70_000) for threads in (1, 2)}
+        (law, count, threads) for law in ("snow", "liquid") for count in (500, 70_000) for threads in (1, 2)
+    }
     assert {(r.scene, r.kernel, r.transfer, r.fuse) for r in found} == {("cube", "quadratic", "apic", False)}
 
 
@@ -38,8 +52,7 @@ def test_scenes_bring_their_laws():
     assert [r.law for r in chosen("--scene", "dam_break", "--law", "snow")] == ["snow"]
     assert len(chosen("--scene", "two_materials", "--law", "snow", "liquid")) == 1
     foam = chosen("--scene", "foam", "--law", "snow", "--kernel", "quadratic", "cubic")
-    assert [(r.law, r.kernel, r.transfer) for r in foam] == [
-        rows.FOAM]
+    assert [(r.law, r.kernel, r.transfer) for r in foam] == [rows.FOAM]
 
 
 def test_all_has_every_case_of_the_issue_once():
@@ -71,9 +84,18 @@ def test_quick_is_small():
 def test_goals_are_met_or_not_by_the_worst_record():
     """Each figure is compared with its bound, on its side, and the worst of several records counts."""
     base, small, dam = rows.Row(), rows.Row(particles=10_000), rows.Row("dam_break")
-    results = {r.goal.text: r for r in goals.results([
-        record(base, 46.0), record(small, 18.0), record(dam, 24.0, bytes_per_particle=321.0),
-        record(rows.Row(law="snow"), 29.9), record(rows.Row(kernel="cubic", transfer="flip"), 35.0)])}
+    results = {
+        r.goal.text: r
+        for r in goals.results(
+            [
+                record(base, 46.0),
+                record(small, 18.0),
+                record(dam, 24.0, bytes_per_particle=321.0),
+                record(rows.Row(law="snow"), 29.9),
+                record(rows.Row(kernel="cubic", transfer="flip"), 35.0),
+            ]
+        )
+    }
     figures = {text: (pytest.approx(result.figure), result.met) for text, result in results.items()}
     assert figures == {
         "neo-Hookean, quadratic": (46.0, True),

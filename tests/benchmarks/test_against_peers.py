@@ -29,10 +29,19 @@ def played(monkeypatch, tmp_path):
         assert ours == (script == "mpm_nodes_cube.py") and threads == 1
         if "--state" in options:
             speed = 1.5 if (script, options["--form"]) in wrong else 1.0
-            np.savez(options["--state"], position=np.full((8, 3), 0.5), velocity=np.full((8, 3), speed),
-                     deformation=np.tile(1.01 * np.eye(3), (8, 1, 1)))
-        facts = {"version": "9", "seconds": 1.0, "step_seconds": SECONDS[script] * (2.0 if options["--form"] == "same" else 1.0),
-                 "steps": 20, "cores_busy": 1.0}
+            np.savez(
+                options["--state"],
+                position=np.full((8, 3), 0.5),
+                velocity=np.full((8, 3), speed),
+                deformation=np.tile(1.01 * np.eye(3), (8, 1, 1)),
+            )
+        facts = {
+            "version": "9",
+            "seconds": 1.0,
+            "step_seconds": SECONDS[script] * (2.0 if options["--form"] == "same" else 1.0),
+            "steps": 20,
+            "cores_busy": 1.0,
+        }
         Path(options["--result"]).write_text(json.dumps(facts))
 
     monkeypatch.setenv("MPM_NODES_CACHE", str(tmp_path))
@@ -95,6 +104,7 @@ def test_a_package_that_cannot_be_installed_is_named(monkeypatch):
 
 def test_failure_of_an_environment_is_an_error_not_a_trace(monkeypatch, capsys):
     """The command ends with the message on stderr and exit code 2."""
+
     def fail(requirements):
         raise MpmNodesError("pip could not install taichi==1.7.4")
 
@@ -133,8 +143,16 @@ def test_a_script_that_fails_says_what_it_said():
 @pytest.mark.slow
 def test_peers_agree_with_us():
     """Taichi and Warp, installed by pip, compute what we compute (20,000 particles), in both forms."""
-    command = [sys.executable, str(FOLDER / "against_peers.py"), "--particles", "20000", "--rounds", "1", "--threads",
-               str(min(2, os.cpu_count() or 1))]
+    command = [
+        sys.executable,
+        str(FOLDER / "against_peers.py"),
+        "--particles",
+        "20000",
+        "--rounds",
+        "1",
+        "--threads",
+        str(min(2, os.cpu_count() or 1)),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": agrees") == 4

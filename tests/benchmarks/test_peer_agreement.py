@@ -12,8 +12,11 @@ def state(count: int = 2000) -> dict[str, np.ndarray]:
     """Return a strained, moving cloud below 1 m."""
     rng = np.random.default_rng(5)
     strain = 0.02 * rng.normal(size=(count, 3, 3))
-    return {"position": rng.uniform(0.2, 0.8, (count, 3)), "velocity": rng.normal(size=(count, 3)) + [0.0, -1.0, 0.0],
-            "deformation": np.eye(3) + strain}
+    return {
+        "position": rng.uniform(0.2, 0.8, (count, 3)),
+        "velocity": rng.normal(size=(count, 3)) + [0.0, -1.0, 0.0],
+        "deformation": np.eye(3) + strain,
+    }
 
 
 def changed(name: str) -> dict[str, np.ndarray]:

@@ -11,8 +11,24 @@ from surface_of_points import enclosed_volume
 
 SCRIPTS = sorted((FOLDER / "peers").glob("*.py"))
 OURS = {"mpm_nodes_cube", "mpm_nodes_surface"}
-AT_HOME = {"numpy", "taichi", "warp", "pysplashsurf", "falling_cube", "surface_of_points", "__future__", "argparse",
-           "collections", "dataclasses", "importlib", "json", "os", "pathlib", "time", "typing"}
+AT_HOME = {
+    "numpy",
+    "taichi",
+    "warp",
+    "pysplashsurf",
+    "falling_cube",
+    "surface_of_points",
+    "__future__",
+    "argparse",
+    "collections",
+    "dataclasses",
+    "importlib",
+    "json",
+    "os",
+    "pathlib",
+    "time",
+    "typing",
+}
 
 
 @pytest.mark.parametrize("script", [path for path in SCRIPTS if path.stem not in OURS], ids=lambda path: path.stem)
@@ -34,8 +50,17 @@ def test_every_solver_takes_the_scene_from_one_place(solver):
     calls = [ast.unparse(item.func) for item in ast.walk(tree) if isinstance(item, ast.Call)]
     numbers = {item.value for item in ast.walk(tree) if isinstance(item, ast.Constant) and isinstance(item.value, float)}
     assert calls.count("cube.particles") == 1
-    assert numbers.isdisjoint({falling_cube.CELL, falling_cube.SPACING, falling_cube.YOUNGS_MODULUS, falling_cube.DENSITY,
-                               falling_cube.TIME_STEP, falling_cube.GRAVITY, falling_cube.POISSON_RATIO})
+    assert numbers.isdisjoint(
+        {
+            falling_cube.CELL,
+            falling_cube.SPACING,
+            falling_cube.YOUNGS_MODULUS,
+            falling_cube.DENSITY,
+            falling_cube.TIME_STEP,
+            falling_cube.GRAVITY,
+            falling_cube.POISSON_RATIO,
+        }
+    )
 
 
 def test_scene_is_the_same_every_time():

@@ -17,8 +17,14 @@ class Flight:
 
     def __init__(self, position: np.ndarray, velocity: np.ndarray, origin=(0.0, 0.0, 0.0)) -> None:
         self.store = ParticleStore(["velocity"], cell_size=CELL, origin=origin)
-        self.store.append({"position": position, "velocity": np.broadcast_to(velocity, position.shape),
-                           "mass": np.ones(len(position)), "id": np.arange(len(position))})
+        self.store.append(
+            {
+                "position": position,
+                "velocity": np.broadcast_to(velocity, position.shape),
+                "mass": np.ones(len(position)),
+                "id": np.arange(len(position)),
+            }
+        )
         self.store.sort()
 
     def step(self, colliders: ColliderSet, time: float, dt: float) -> None:
@@ -70,5 +76,3 @@ def write_usd(tmp_path):
         return path
 
     return write
-
-

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Collider, CollisionRule, WallRule, Walls
-from mpm_nodes.kernels.collision import to_body
-from mpm_nodes.kernels.collision_culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
-from mpm_nodes.kernels.collision_paths import collide_particle
-from mpm_nodes.kernels.lane_gather import mask_bits
-from mpm_nodes.kernels.lane_memory import load
-from mpm_nodes.kernels.lanes import const
-from mpm_nodes.kernels.lend import lend
-from mpm_nodes.kernels.level_set import BOX, CAPSULE, LEVEL_SET, PLANE, SPHERE, Bodies, PosedLevelSets
-from mpm_nodes.kernels.mesh_level_set import mesh_level_set
-from mpm_nodes.kernels.posing import sample_body
+from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
+from mpm_nodes.kernels.collisions.paths import collide_particle
+from mpm_nodes.kernels.collisions.posing import sample_body
+from mpm_nodes.kernels.collisions.rules import to_body
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.lanes.arithmetic import const
+from mpm_nodes.kernels.lanes.indexed import mask_bits
+from mpm_nodes.kernels.lanes.memory import load
+from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, LEVEL_SET, PLANE, SPHERE, Bodies, PosedLevelSets
+from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.state import ParticleStore
 
@@ -42,8 +42,13 @@ def shape(name: str) -> PosedLevelSets:
         return PosedLevelSets(LEVEL_SET, level_sets=(cuboid(0.5), cuboid(0.55)), level_set_times=TIMES, **motion)
     if name in ("mesh", "still"):
         return PosedLevelSets(LEVEL_SET, level_sets=(cuboid(0.5),), **(motion if name == "mesh" else {}))
-    kind, sizes = {"sphere": (SPHERE, (0.5,)), "box": (BOX, (0.5, 0.3, 0.2)), "capsule": (CAPSULE, (0.2, 0.4)),
-                   "plane": (PLANE, ()), "pea": (SPHERE, (0.12,))}[name]
+    kind, sizes = {
+        "sphere": (SPHERE, (0.5,)),
+        "box": (BOX, (0.5, 0.3, 0.2)),
+        "capsule": (CAPSULE, (0.2, 0.4)),
+        "plane": (PLANE, ()),
+        "pea": (SPHERE, (0.12,)),
+    }[name]
     return PosedLevelSets(kind, sizes, **motion)
 
 
@@ -55,8 +60,14 @@ def cloud(dtype: type, seed: int = 1, count: int = 6000) -> ParticleStore:
     random = np.random.default_rng(seed)
     store = ParticleStore(["velocity"], cell_size=CELL, dtype=dtype)
     speed = 0.9 * CELL / DT * random.uniform(0.0, 1.0, (count, 1)) ** 4
-    store.append({"position": random.uniform(-1.1, 1.1, (count, 3)), "velocity": speed * random.uniform(-1.0, 1.0, (count, 3)),
-                  "mass": np.ones(count), "id": np.arange(count)})
+    store.append(
+        {
+            "position": random.uniform(-1.1, 1.1, (count, 3)),
+            "velocity": speed * random.uniform(-1.0, 1.0, (count, 3)),
+            "mass": np.ones(count),
+            "id": np.arange(count),
+        }
+    )
     store.sort()
     return store
 
@@ -80,9 +91,21 @@ def check_paths(colliders: ColliderSet, dtype: type) -> int:
     offset, velocity = store.offset.copy(), store.array("velocity").copy()
     colliders.pose(0.0, DT)
     before = velocity.copy()
-    every_path(offset, velocity, store.stride, store.block_coord, store.block_start, store.unit, store.h,
-               store.origin - colliders.origin, DT, colliders._walls, colliders._wall_rules, doomed,
-               Bodies(colliders._integer, colliders._real, *colliders._lattices))
+    every_path(
+        offset,
+        velocity,
+        store.stride,
+        store.block_coord,
+        store.block_start,
+        store.unit,
+        store.h,
+        store.origin - colliders.origin,
+        DT,
+        colliders.walls.box,
+        colliders.walls.rules,
+        doomed,
+        Bodies(colliders._integer, colliders._real, *colliders._lattices),
+    )
     keep = ~doomed.astype(bool)
     rows = [row.reshape(3, -1)[:, : store.count][:, keep] for row in (offset[: 3 * store.stride], velocity[: 3 * store.stride])]
     colliders.collide_particles(store)
@@ -101,9 +124,12 @@ def test_particles_past_one_body(kind, rule):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_particles_past_many_bodies_and_walls(dtype):
     """Bodies that overlap each other and walls of every rule: still the same bits, in either precision."""
-    bodies = [Collider(f"body {k}", rule, 0.2 * k, shape(kind))
-              for k, (kind, rule) in enumerate(zip(("sphere", "plane", "mesh", "keyed"), [*CollisionRule, CollisionRule.SLIP],
-                                                   strict=True))]
+    bodies = [
+        Collider(f"body {k}", rule, 0.2 * k, shape(kind))
+        for k, (kind, rule) in enumerate(
+            zip(("sphere", "plane", "mesh", "keyed"), [*CollisionRule, CollisionRule.SLIP], strict=True)
+        )
+    ]
     sides = (WallRule.STICKY, WallRule.SLIP, WallRule.SEPARATE, WallRule.OPEN, WallRule.DELETE, WallRule.SEPARATE)
     walls = Walls((-0.95, -0.9, -1.0), (0.9, 0.95, 0.93), sides)
     assert check_paths(ColliderSet(bodies, walls, dtype), dtype) > 1000
@@ -119,8 +145,9 @@ def clear_points(b, x, offset, h, arrays):
         for p in range(0, offset.shape[1], 16):
             o0, o1, o2 = load(offset[0], p), load(offset[1], p), load(offset[2], p)
             zero = const(o0, 0.0)
-            bits = mask_bits(clear_lanes(reals, integers, 0, o0, o1, o2, zero, zero, zero, 1.0 / h, bodies.table,
-                                         bodies.coarse, bodies.values))
+            bits = mask_bits(
+                clear_lanes(reals, integers, 0, o0, o1, o2, zero, zero, zero, 1.0 / h, bodies.table, bodies.coarse, bodies.values)
+            )
             for lane in range(16):
                 clear[p + lane] = bits >> lane & 1
     return clear

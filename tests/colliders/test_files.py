@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, InputError, Mesh
-from mpm_nodes.kernels.level_set import Bodies
-from mpm_nodes.kernels.posing import body_velocity, sample_body
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.kernels.collisions.posing import body_velocity, sample_body
+from mpm_nodes.kernels.level_sets.level_set import Bodies
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere, collide_usd, collide_vdb
 from mpm_nodes.nodes.collider_motion import box_mesh, sphere_mesh
 from mpm_nodes.nodes.seeding import rotation_matrix
@@ -80,8 +82,9 @@ def test_vdb_with_rotated_transform(tmp_path):
     assert phi[3] < -0.2  # deep inside
     np.testing.assert_allclose(collider.mesh.points.mean(axis=0), (1.0, 2.0, 3.0), atol=0.02)
     moved = collide_vdb(Shot(1).context, path=tmp_path / "turned.vdb", scale=2.0, translate=(0.0, 1.0, 0.0))
-    np.testing.assert_allclose(Posed(moved, 0.0).phi(*(2.0 * (places @ turn.T + (1.0, 2.0, 3.0)) + (0.0, 1.0, 0.0)))[:3],
-                               2.0 * expected[:3], atol=0.02)
+    np.testing.assert_allclose(
+        Posed(moved, 0.0).phi(*(2.0 * (places @ turn.T + (1.0, 2.0, 3.0)) + (0.0, 1.0, 0.0)))[:3], 2.0 * expected[:3], atol=0.02
+    )
 
 
 def test_vdb_velocity_grid_is_a_belt(tmp_path):
@@ -138,8 +141,11 @@ def test_vdb_that_cannot_be_used(tmp_path):
     fog.fill((0, 0, 0), (9, 9, 9), 1.0)
     fog.name, fog.gridClass = "density", "fog volume"
     vdb.write(str(tmp_path / "fog.vdb"), [fog])
-    cases = [("absent.vdb", "surface", "no such file"), ("fog.vdb", "surface", "no grid 'surface'; it has density"),
-             ("fog.vdb", "density", "not a level set")]
+    cases = [
+        ("absent.vdb", "surface", "no such file"),
+        ("fog.vdb", "surface", "no grid 'surface'; it has density"),
+        ("fog.vdb", "density", "not a level set"),
+    ]
     whole = (tmp_path / "fog.vdb").read_bytes()
     (tmp_path / "cut.vdb").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "text.vdb").write_text("this is not a volume")
@@ -171,7 +177,8 @@ def test_usd_rigid_animation(write_usd):
         matrix[3, :3] = (0.2 * (code - 1), 0.0, 0.0)
         matrices[code] = matrix
     path = write_usd(box_mesh((1.0, 0.4, 0.4)), matrices=matrices)
-    collider = collide_usd(Shot(3).context, SETTINGS, path=path)
+    kept = Kept(MemoryStore(1 << 30))
+    collider = collide_usd(Shot(3).context, SETTINGS, kept, path=path)
     assert len(collider.shape.level_sets) == 1
     posed = Posed(collider, 2.0 / 24.0)
     turn = rotation_matrix((0.0, 60.0, 0.0))
@@ -180,7 +187,7 @@ def test_usd_rigid_animation(write_usd):
     omega = np.array([0.0, np.radians(30.0) * 24.0, 0.0])
     expected = np.array([0.2 * 24.0, 0.0, 0.0]) + np.cross(omega, tip)
     np.testing.assert_allclose(posed.velocity(tip + (0.4, 0.0, 0.0)), expected, rtol=0.03, atol=0.1)
-    again = collide_usd(Shot(4).context, SETTINGS, path=path)
+    again = collide_usd(Shot(4).context, SETTINGS, kept, path=path)
     assert again.shape.level_sets[0] is collider.shape.level_sets[0]  # built once for the shot
 
 
@@ -203,7 +210,7 @@ def test_usd_warns_and_refuses(write_usd, tmp_path):
     """Imperfect meshes warn with counts; sheets, empty meshes, wrong prims and damaged files are refused by name."""
     ball = sphere_mesh(0.5, rings=10)
     starts = np.concatenate([[0], np.cumsum(ball.counts)])
-    holed = Mesh(ball.points, ball.counts[1:], ball.indices[starts[1]:])
+    holed = Mesh(ball.points, ball.counts[1:], ball.indices[starts[1] :])
     shot = Shot(1)
     collide_usd(shot.context, SETTINGS, path=write_usd(holed, name="holed.usda"), friction=0.2, rule=CollisionRule.SLIP)
     assert len(shot.warnings) == 1 and "4 open edges around 1 holes" in shot.warnings[0]
@@ -255,8 +262,8 @@ def test_keyed_knobs_move_analytic_colliders():
 @pytest.mark.parametrize("mesh", [sphere_mesh(0.5), sphere_mesh(0.2, 0.4), box_mesh((1.0, 2.0, 3.0))])
 def test_shown_meshes_are_wound_outward(mesh):
     """The meshes that show analytic colliders are closed and counter-clockwise seen from outside."""
-    from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
-    from mpm_nodes.kernels.winding import winding_numbers, winding_tree
+    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
+    from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
 
     triangles, _ = triangulate(mesh.counts, mesh.indices)
     solid = solid_mesh(mesh.points, triangles)

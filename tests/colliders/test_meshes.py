@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.mesh_level_set import lost_share, mesh_level_set
-from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate, weld
-from mpm_nodes.kernels.winding import winding_numbers, winding_tree
+from mpm_nodes.kernels.level_sets.mesh_level_set import lost_share, mesh_level_set
+from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate, weld
+from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
 from mpm_nodes.nodes.collider_motion import box_mesh, sphere_mesh
 
 
@@ -60,8 +60,9 @@ def test_head_with_open_eyes_flipped_and_overlapping_parts():
     eye_points, eye_triangles = ball(8, 0.15, eyes[0] * 1.25)
     nose_points, nose_triangles = ball(10, 0.3, (0.0, 0.0, 1.0))
     every = np.concatenate([points, eye_points, nose_points])
-    faces = np.concatenate([triangles[~open_eyes], eye_triangles[:, ::-1] + len(points),
-                            nose_triangles + len(points) + len(eye_points)])
+    faces = np.concatenate(
+        [triangles[~open_eyes], eye_triangles[:, ::-1] + len(points), nose_triangles + len(points) + len(eye_points)]
+    )
     solid = solid_mesh(every, faces, "head")
     assert solid.flipped == len(eye_triangles)
     assert solid.open_edges > 10 and len(solid.loops) == 2
@@ -69,16 +70,22 @@ def test_head_with_open_eyes_flipped_and_overlapping_parts():
     level_set = mesh_level_set(solid.extended(every), solid.triangles, 0.05)
 
     def exact(x):
-        return np.min([np.linalg.norm(x, axis=1) - 1.0, np.linalg.norm(x - eyes[0] * 1.25, axis=1) - 0.15,
-                       np.linalg.norm(x - (0, 0, 1.0), axis=1) - 0.3], axis=0)
+        return np.min(
+            [
+                np.linalg.norm(x, axis=1) - 1.0,
+                np.linalg.norm(x - eyes[0] * 1.25, axis=1) - 0.15,
+                np.linalg.norm(x - (0, 0, 1.0), axis=1) - 0.3,
+            ],
+            axis=0,
+        )
 
     inside = inside_voxels(level_set)
     assert exact(inside).max() < 0.03
     hidden = (np.linalg.norm(inside, axis=1) < 0.9) & (np.linalg.norm(inside - (0, 0, 1.0), axis=1) < 0.28)
     assert hidden.sum() > 20  # the nose inside the head is inside, and no surface is left in there:
     from mpm_nodes.data import Collider, CollisionRule
-    from mpm_nodes.kernels.level_set import LEVEL_SET, Bodies, PosedLevelSets
-    from mpm_nodes.kernels.posing import sample_body
+    from mpm_nodes.kernels.collisions.posing import sample_body
+    from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, Bodies, PosedLevelSets
     from mpm_nodes.solver.colliders import ColliderSet
 
     shape = PosedLevelSets(LEVEL_SET, level_sets=(level_set,))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Collider, CollisionRule, WallRule, Walls
-from mpm_nodes.kernels.level_set import BOX, LEVEL_SET, PLANE, SPHERE, PosedLevelSets
-from mpm_nodes.kernels.mesh_level_set import mesh_level_set
-from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
+from mpm_nodes.kernels.level_sets.level_set import BOX, LEVEL_SET, PLANE, SPHERE, PosedLevelSets
+from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
+from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 from mpm_nodes.solver.colliders import ColliderSet
 
 RULES = list(CollisionRule)
@@ -59,11 +59,11 @@ def test_stuck_particle_follows_the_body(flight):
 def shell(rings: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a bowl: half a sphere of radius 0.6 m with walls 0.06 m thick, open above."""
     polar = np.linspace(0.5 * np.pi, np.pi, rings)
-    profile = np.concatenate([np.stack([r * np.sin(p), r * np.cos(p)], 1)
-                              for r, p in ((0.6, polar), (0.54, polar[::-1]))])
+    profile = np.concatenate([np.stack([r * np.sin(p), r * np.cos(p)], 1) for r, p in ((0.6, polar), (0.54, polar[::-1]))])
     turn = 2.0 * np.pi * np.arange(3 * rings) / (3 * rings)
-    points = np.stack([profile[:, :1] * np.cos(turn), np.repeat(profile[:, 1:], len(turn), 1),
-                       -profile[:, :1] * np.sin(turn)], axis=-1)
+    points = np.stack(
+        [profile[:, :1] * np.cos(turn), np.repeat(profile[:, 1:], len(turn), 1), -profile[:, :1] * np.sin(turn)], axis=-1
+    )
     wide, j = len(turn), np.arange(len(turn))
     after, faces = (j + 1) % wide, []
     for r in range(len(profile)):
@@ -87,7 +87,7 @@ def test_concave_bowl_holds_what_is_thrown_in(flight):
     below_rim = position[:, 1] < -0.05
     assert below_rim.sum() > 200
     assert (np.linalg.norm(position[below_rim], axis=1) < 0.57).all()
-    (_, inside, depth), = colliders.report(particles.store)
+    ((_, inside, depth),) = colliders.report(particles.store)
     assert inside == 0 and depth == 0.0
 
 
@@ -116,8 +116,7 @@ def test_mesh_that_folds_within_a_frame_does_not_leak(flight):
     times = np.linspace(0.0, frame, keys)
     poses = [folded(np.radians(70.0) * t / frame) for t in times]
     speeds = np.gradient(np.array(poses), times, axis=0)
-    sets = tuple(mesh_level_set(pose, solid.triangles, 0.03, velocities=speed)
-                 for pose, speed in zip(poses, speeds, strict=True))
+    sets = tuple(mesh_level_set(pose, solid.triangles, 0.03, velocities=speed) for pose, speed in zip(poses, speeds, strict=True))
     random = np.random.default_rng(7)
     cloud = random.uniform((-0.4, 0.05, -0.4), (0.4, 0.2, 0.4), (600, 3))
     particles = flight(cloud, np.zeros(3))
@@ -157,8 +156,11 @@ def test_particle_inside_comes_out(flight):
 
 def test_walls(flight):
     """Each side of the domain does what its rule says: stick, slide, let pass, delete."""
-    walls = Walls((0.0, 0.0, 0.0), (1.0, 1.0, 1.0),
-                  (WallRule.STICKY, WallRule.SLIP, WallRule.SEPARATE, WallRule.OPEN, WallRule.DELETE, WallRule.SLIP))
+    walls = Walls(
+        (0.0, 0.0, 0.0),
+        (1.0, 1.0, 1.0),
+        (WallRule.STICKY, WallRule.SLIP, WallRule.SEPARATE, WallRule.OPEN, WallRule.DELETE, WallRule.SLIP),
+    )
     middle = np.full((5, 3), 0.5)
     velocity = np.array([[-3.0, 0.0, 1.0], [3.0, 0.0, 0.5], [0.5, -3.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, -3.0]])
     particles = flight(middle, velocity)

@@ -7,25 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpm_nodes.kernels.collision import SEPARATE, SLIP, STICKY, respond
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY, respond
 
 UP = (0.0, 1.0, 0.0)
 STILL = (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize(("rule", "friction", "velocity", "body", "expected"), [
-    (STICKY, 0.0, (1.0, 2.0, 3.0), (0.5, 0.0, 0.0), (0.5, 0.0, 0.0)),
-    (SLIP, 0.0, (1.0, -2.0, 3.0), STILL, (1.0, 0.0, 3.0)),
-    (SLIP, 0.0, (1.0, 2.0, 3.0), STILL, (1.0, 0.0, 3.0)),  # no separation either
-    (SLIP, 0.0, (1.0, -2.0, 3.0), (5.0, 4.0, 0.0), (1.0, 4.0, 3.0)),
-    (SEPARATE, 0.0, (1.0, 2.0, 0.0), STILL, (1.0, 2.0, 0.0)),
-    (SEPARATE, 0.0, (1.0, -2.0, 0.0), STILL, (1.0, 0.0, 0.0)),
-    (SEPARATE, 0.0, (1.0, 2.0, 0.0), (0.0, 3.0, 0.0), (1.0, 3.0, 0.0)),  # the body catches up
-    (SEPARATE, 0.25, (2.0, -2.0, 0.0), STILL, (1.5, 0.0, 0.0)),  # |v_t| shortened by mu |v_n|
-    (SEPARATE, 1.5, (2.0, -2.0, 0.0), STILL, (0.0, 0.0, 0.0)),  # sticks
-    (SEPARATE, 1.5, (2.0, -2.0, 0.0), (1.0, 0.0, 2.0), (1.0, 0.0, 2.0)),
-    (SEPARATE, 0.5, (2.0, 2.0, 0.0), STILL, (2.0, 2.0, 0.0)),  # receding: no friction
-])
+@pytest.mark.parametrize(
+    ("rule", "friction", "velocity", "body", "expected"),
+    [
+        (STICKY, 0.0, (1.0, 2.0, 3.0), (0.5, 0.0, 0.0), (0.5, 0.0, 0.0)),
+        (SLIP, 0.0, (1.0, -2.0, 3.0), STILL, (1.0, 0.0, 3.0)),
+        (SLIP, 0.0, (1.0, 2.0, 3.0), STILL, (1.0, 0.0, 3.0)),  # no separation either
+        (SLIP, 0.0, (1.0, -2.0, 3.0), (5.0, 4.0, 0.0), (1.0, 4.0, 3.0)),
+        (SEPARATE, 0.0, (1.0, 2.0, 0.0), STILL, (1.0, 2.0, 0.0)),
+        (SEPARATE, 0.0, (1.0, -2.0, 0.0), STILL, (1.0, 0.0, 0.0)),
+        (SEPARATE, 0.0, (1.0, 2.0, 0.0), (0.0, 3.0, 0.0), (1.0, 3.0, 0.0)),  # the body catches up
+        (SEPARATE, 0.25, (2.0, -2.0, 0.0), STILL, (1.5, 0.0, 0.0)),  # |v_t| shortened by mu |v_n|
+        (SEPARATE, 1.5, (2.0, -2.0, 0.0), STILL, (0.0, 0.0, 0.0)),  # sticks
+        (SEPARATE, 1.5, (2.0, -2.0, 0.0), (1.0, 0.0, 2.0), (1.0, 0.0, 2.0)),
+        (SEPARATE, 0.5, (2.0, 2.0, 0.0), STILL, (2.0, 2.0, 0.0)),  # receding: no friction
+    ],
+)
 def test_rule(rule, friction, velocity, body, expected):
     """Every rule gives the value worked out by hand, for still and for moving bodies."""
     np.testing.assert_allclose(respond(rule, friction, *UP, *velocity, *body), expected, atol=1e-15)
@@ -34,8 +37,9 @@ def test_rule(rule, friction, velocity, body, expected):
 _speed = st.floats(-10.0, 10.0)
 
 
-@given(rule=st.sampled_from([STICKY, SLIP, SEPARATE]), friction=st.floats(0.0, 2.0),
-       numbers=st.lists(_speed, min_size=9, max_size=9))
+@given(
+    rule=st.sampled_from([STICKY, SLIP, SEPARATE]), friction=st.floats(0.0, 2.0), numbers=st.lists(_speed, min_size=9, max_size=9)
+)
 def test_relative_speed_never_grows(rule, friction, numbers):
     """Relative to the body neither the speed nor its tangential part grows, and nothing is left that goes into the body."""
     normal, velocity, body = np.reshape(numbers, (3, 3))

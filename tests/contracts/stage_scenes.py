@@ -13,7 +13,7 @@ from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRul
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.graph.registry import Registry
-from mpm_nodes.kernels.level_set import BOX, SPHERE, PosedLevelSets
+from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -21,13 +21,27 @@ CELL = 0.1
 MATERIALS = {
     "neo_hookean": Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber"),
     "fixed_corotated": Material("fixed_corotated", {"youngs_modulus": 2e4}, 1000.0, "jelly"),
-    "snow": Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow",
-                     tear_threshold=1.0, recovery_time=0.3),
+    "snow": Material(
+        "snow",
+        {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3},
+        400.0,
+        "snow",
+        tear_threshold=1.0,
+        recovery_time=0.3,
+    ),
     "liquid": Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup"),
-    "herschel_bulkley": Material("herschel_bulkley", {"bulk_modulus": 2e4, "yield_stress": 10.0}, 77.7, "cream",
-                                 tear_threshold=1.0, recovery_time=0.3),
-    "oldroyd_b": Material("oldroyd_b", {"shear_modulus": 2e3, "lame_parameter": 2e4, "relaxation_time": 0.02}, 200.0, "paste",
-                          tear_threshold=1.0, recovery_time=0.3, viscosity=2.0),
+    "herschel_bulkley": Material(
+        "herschel_bulkley", {"bulk_modulus": 2e4, "yield_stress": 10.0}, 77.7, "cream", tear_threshold=1.0, recovery_time=0.3
+    ),
+    "oldroyd_b": Material(
+        "oldroyd_b",
+        {"shear_modulus": 2e3, "lame_parameter": 2e4, "relaxation_time": 0.02},
+        200.0,
+        "paste",
+        tear_threshold=1.0,
+        recovery_time=0.3,
+        viscosity=2.0,
+    ),
 }
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 

@@ -19,6 +19,11 @@ HEAVY = ("numba", "llvmlite", "pxr", "openvdb", "pyopenvdb", "bpy", "hou", "PIL"
 FLOORS = {
     "mpm_nodes.kernels": 1,
     "mpm_nodes.data": 1,
+    "mpm_nodes.search_path": 1,
+    "mpm_nodes.children": 1,
+    "mpm_nodes.orphans": 1,
+    "mpm_nodes.regular_files": 1,
+    "mpm_nodes.terminal": 1,
     "mpm_nodes.materials": 2,
     "usd_io": 2,
     "mpm_nodes.graph": 2,
@@ -44,9 +49,7 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-ROOMS = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {
-    "mpm_nodes"
-}
+ROOMS = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {"mpm_nodes"}
 
 
 def room_of(module: str) -> str | None:
@@ -101,9 +104,7 @@ def test_no_import_climbs(path: Path):
     room = room_of(module_of(path))
     for line, name, target in imported_rooms(path):
         climbs = room is not None and floor_of(target) > floor_of(room)
-        assert not climbs, (
-            f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(room)} to {floor_of(target)}"
-        )
+        assert not climbs, f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(room)} to {floor_of(target)}"
 
 
 def test_rooms_do_not_import_in_circles():
@@ -115,12 +116,67 @@ def test_rooms_do_not_import_in_circles():
     assert [room for room in sorted(ROOMS) if room in below[room]] == []
 
 
+def test_only_the_sample_command_knows_the_reproduction_of_the_sources():
+    """Figures, paper sizes and studies are no part of the package: one command imports them, when it runs."""
+    for path in SOURCES:
+        for line, name in imports_of(path):
+            if name.startswith("mpm_nodes_samples"):
+                assert path == PACKAGE / "commands" / "sample.py", f"{path.relative_to(ROOT)}:{line} imports {name}"
+        assert not any(name.startswith("mpm_nodes_samples") for _, name in imports_of(path, top_level_only=True)), path
+
+
+def modules_imported(path: Path) -> set[str]:
+    """Return the modules of this repository that a module names anywhere: in functions and for type checkers too."""
+    found = set()
+    for item in ast.walk(ast.parse(path.read_text())):
+        if isinstance(item, ast.Import):
+            found |= {alias.name for alias in item.names}
+        elif isinstance(item, ast.ImportFrom):
+            base = item.module or ""
+            if item.level:
+                package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
+                home = package.split(".")[: len(package.split(".")) - item.level + 1]
+                base = ".".join([*home, *([item.module] if item.module else [])])
+            names = {f"{base}.{alias.name}" for alias in item.names}
+            found |= (names & MODULES.keys()) or {base}
+    return found & MODULES.keys() - {module_of(path)}
+
+
+MODULES = {module_of(path): path for path in SOURCES}
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of two or more modules that reach each other, each sorted."""
+    reached: dict[str, set[str]] = {}
+    for start in edges:
+        near, waiting = set(), [start]
+        while waiting:
+            new = edges[waiting.pop()] - near
+            near |= new
+            waiting += new
+        reached[start] = near
+    found = {tuple(sorted(b for b in edges if b in reached[a] and a in reached[b])) for a in edges}
+    return sorted(list(circle) for circle in found if len(circle) > 1)
+
+
+def test_circles_are_found():
+    """Two modules that name each other, and three in a ring; what only hangs on one is no part of it."""
+    edges = {"a": {"b"}, "b": {"a", "x"}, "c": {"d"}, "d": {"e"}, "e": {"c"}, "x": set(), "y": {"a"}}
+    assert circles(edges) == [["a", "b"], ["c", "d", "e"]]
+
+
+def test_modules_do_not_import_in_circles():
+    """Within a room and between rooms, wherever the import stands: a late import only hides a circle."""
+    assert circles({name: modules_imported(path) for name, path in MODULES.items()}) == []
+
+
 def test_graph_knows_no_physics():
-    """The graph room imports nothing of this package but the data types and itself."""
+    """The graph room imports nothing of this package but the data types, the opening of files and itself."""
+    ground = ("mpm_nodes.graph", "mpm_nodes.data", "mpm_nodes.regular_files", "mpm_nodes.terminal", "mpm_nodes.__")
     for path in (PACKAGE / "graph").glob("*.py"):
         for line, name in imports_of(path):
             if name.split(".")[0] in ("mpm_nodes", "usd_io"):
-                known = name == "mpm_nodes" or name.startswith(("mpm_nodes.graph", "mpm_nodes.data", "mpm_nodes.__"))
+                known = name == "mpm_nodes" or name.startswith(ground)
                 assert known, f"{path.name}:{line} imports {name}"
 
 
@@ -194,9 +250,5 @@ def test_no_text_names_the_place_where_it_was_written():
 
 def test_no_room_is_called_after_nothing():
     """No module is called utils, core, common, manager or helpers."""
-    found = [
-        str(path.relative_to(ROOT))
-        for path in SOURCES
-        if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_ROOMS
-    ]
+    found = [str(path.relative_to(ROOT)) for path in SOURCES if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_ROOMS]
     assert found == []

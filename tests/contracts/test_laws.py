@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mpm_nodes.data import A, Pascals, Range
-from mpm_nodes.kernels import mat3
-from mpm_nodes.kernels.jit import inline
-from mpm_nodes.kernels.lanes import const, sqrt
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import const, sqrt
 
 STATE = ("volume_change",)
 COEFFICIENTS = ("bulk", "density")
@@ -147,10 +147,7 @@ def test_generated_node_makes_the_material(law_id):
 def test_material_nodes_load_without_numba():
     """Listing nodes must stay fast: the module of material nodes imports no numba."""
     code = "import sys, mpm_nodes.nodes.materials; print('numba' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-        == "False"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -262,7 +259,7 @@ def test_a_users_law_works_everywhere(spring):
         ("        bulk: Bulk modulus [Pa].\n", "", "Params.bulk has no help; add the line 'bulk: ...'"),
         ("Range(min=0.0)] = 1e4", "Range(min=0.0)]", "Params.bulk has no default; give one"),
         ("VISCOSITY = None\n", "", "has no VISCOSITY; define it"),
-        ('("volume_change",)', '("volume","flavour")', "STATE names 'flavour', which is no particle attribute"),
+        ('("volume_change",)', '("volume","flavour")', "STATE names 'flavour', which is no field of particles"),
         ('("bulk", "density")', '("bulk", "rho")', "COEFFICIENTS has no 'density'; wave speeds need it"),
         ('STIFFNESS = ("bulk",)', 'STIFFNESS = ("mu",)', "names 'mu', which is not in COEFFICIENTS"),
         (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import mpm_nodes
+from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import Declaration, NodeDeclaration, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph, load_graph
@@ -53,9 +53,7 @@ def test_it_says_what_it_is(declaration: Declaration):
     assert declaration.label[:1].isupper() and len(declaration.label) <= 40
     assert declaration.doc.endswith(".") and declaration.doc[:1].isupper() and len(declaration.doc) <= 400
     for knob in declaration.knobs:
-        assert len(knob.doc) >= 5 and knob.doc[:1] == knob.doc[:1].upper(), (
-            f"{declaration.id}.{knob.name}: {knob.doc!r}"
-        )
+        assert len(knob.doc) >= 5 and knob.doc[:1] == knob.doc[:1].upper(), f"{declaration.id}.{knob.name}: {knob.doc!r}"
 
 
 @each
@@ -142,9 +140,7 @@ def test_a_node_can_be_found_by_menu_and_wire(declaration: NodeDeclaration):
 def test_every_required_port_can_be_fed(declaration: NodeDeclaration):
     """For each port there is a node whose output fits it."""
     for port in declaration.ports:
-        assert any(port.accepts(output.type) for other in NODES for output in other.outputs), (
-            f"{declaration.id}.{port.name}"
-        )
+        assert any(port.accepts(output.type) for other in NODES for output in other.outputs), f"{declaration.id}.{port.name}"
 
 
 @each_stage
@@ -174,9 +170,7 @@ def test_a_preset_is_sound(name: str):
         assert stage in {planned.id for planned in plan.stages} and record["type"] in registry
 
 
-@pytest.mark.parametrize(
-    "path", sorted((Path(mpm_nodes.__file__).parent / "samples").glob("*.json")), ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("path", sorted(samples_folder().glob("*.json")), ids=lambda p: p.stem)
 def test_a_shipped_sample_is_sound(path: Path):
     """Each sample graph loads, has no problem and can be planned."""
     assert plan_graph(load_graph(path)).nodes

@@ -38,9 +38,16 @@ def test_no_built_in_stage_lies(laws, kernel, transfer, fuse):
 @pytest.mark.parametrize("laws", [("herschel_bulkley",), ("snow", "liquid")], ids=["herschel_bulkley", "snow and liquid"])
 @pytest.mark.parametrize(("kernel", "transfer"), [("quadratic", "apic"), ("cubic", "flip")])
 def test_no_stage_of_foam_lies(laws, kernel, transfer, fuse):
-    """The same where matter tears at the least distortion and is resampled in every substep."""
-    settings = {"kernel": kernel, "transfer": transfer, "resampling_interval": 1, "detect_tears.threshold_scale": 1e-4,
-                "avoid_a_void.finest": "1/32"}
+    """The same where matter tears at the least distortion, is resampled in every substep, and spheres leave gaps to fill."""
+    settings = {
+        "kernel": kernel,
+        "transfer": transfer,
+        "resampling_interval": 1,
+        "detect_tears.threshold_scale": 1e-4,
+        "avoid_a_void.finest": "1/32",
+        "avoid_a_void.coverage": 0.8,
+        "avoid_a_void.depth": 1.8,
+    }
     run = solver(laws, {"preset": "continuum_foam", "set": settings}, checked=True, fuse=fuse)
     weak, counts = 0, {run.particles.count}
     for _ in range(6):
@@ -199,10 +206,25 @@ def nothing_on_energy(energy: A[Energy, Reads()]) -> Stage["energy"]:
     """Do nothing."""
 
 
-NOTHING = {"particles": nothing_on_particles, "grid": nothing_on_grid, "colliders": nothing_on_colliders,
-           "energy": nothing_on_energy}
-CARRIED = ("position", "velocity", "affine", "velocity_gradient", "deformation", "plastic_volume_ratio", "volume_change",
-           "stress", "mass", "volume", "stiffness_scale")
+NOTHING = {
+    "particles": nothing_on_particles,
+    "grid": nothing_on_grid,
+    "colliders": nothing_on_colliders,
+    "energy": nothing_on_energy,
+}
+CARRIED = (
+    "position",
+    "velocity",
+    "affine",
+    "velocity_gradient",
+    "deformation",
+    "plastic_volume_ratio",
+    "volume_change",
+    "stress",
+    "mass",
+    "volume",
+    "stiffness_scale",
+)
 
 
 @stage(label="Round Trip")

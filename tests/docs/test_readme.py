@@ -23,7 +23,10 @@ def test_the_graph_shown_is_the_file_and_valid():
     assert validate(load_graph(ROOT / "docs/snowball.json")) == []
 
 
-@pytest.mark.parametrize("code", re.findall(r"<!-- python: tested -->\n```python\n(.*?)```", TEXT, re.S))
+EXAMPLES = re.findall(r"<!-- python: tested -->\n```python\n(.*?)```", TEXT + (ROOT / "docs/python.md").read_text(), re.S)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
 def test_the_python_shown_runs(code):
     """Each example marked as tested runs as it stands."""
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=300, capture_output=True)
@@ -32,19 +35,27 @@ def test_the_python_shown_runs(code):
 def test_the_stage_shown_runs_from_a_folder_on_the_path(tmp_path):
     """The wind of the README, wired into the preset, pushes a falling ball by a t^2 / 2 (to first order in dt)."""
     (tmp_path / "wind.py").write_text(re.search(r"<!-- stage: tested -->\n```python\n(.*?)```", TEXT, re.S).group(1))
-    substeps = json.loads((ROOT / "mpm_nodes/solver/presets/explicit_apic.json").read_text())
-    substeps["nodes"]["blow"] = {"type": "wind", "knobs": {"push": 30.0}, "inputs": {"grid": "add_stress_forces"}}
-    substeps["nodes"]["update_grid_velocity"]["inputs"]["grid"] = "blow"
+    patch = json.loads(re.search(r'`(\{"preset": "explicit_apic", "edits".*?\})`', TEXT).group(1))
+    substeps = {**patch, "set": {"wind.push": 30.0}}
     graph = json.loads((ROOT / "docs/snowball.json").read_text())
     graph["settings"].update(cell_size=0.08, end=4)
     graph["nodes"]["fall"]["knobs"]["substeps"] = substeps
     (tmp_path / "windy.json").write_text(json.dumps(graph))
-    code = ("import sys; from mpm_nodes import load_graph; from mpm_nodes.graph.executor import Evaluator;"
-            "value = Evaluator(load_graph(sys.argv[1])).value;"
-            "print(*(value('fall.particles', frame)['position'][:, 0].mean() for frame in (1, 4)))")
+    code = (
+        "import sys; from mpm_nodes import load_graph; from mpm_nodes.graph.executor import Evaluator;"
+        "value = Evaluator(load_graph(sys.argv[1])).value;"
+        "print(*(value('fall.particles', frame)['position'][:, 0].mean() for frame in (1, 4)))"
+    )
     command = [sys.executable, "-c", code, str(tmp_path / "windy.json")]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "MPM_NODES_PATH": str(tmp_path)}, capture_output=True, text=True,
-                          timeout=300, check=True)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "MPM_NODES_PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
     before, after = map(float, done.stdout.split())
     exact = 0.5 * 30.0 * (3 / 24) ** 2
     assert exact - 1e-3 < after - before < 1.05 * exact
@@ -53,8 +64,9 @@ def test_the_stage_shown_runs_from_a_folder_on_the_path(tmp_path):
 def test_the_node_list_is_generated():
     """The list between the markers is what `mpm-nodes nodes --markdown` prints."""
     shown = re.search(r"<!-- nodes: begin -->\n(.*?)<!-- nodes: end -->", TEXT, re.S).group(1)
-    printed = subprocess.run([sys.executable, "-m", "mpm_nodes.cli", "nodes", "--markdown"], check=True, cwd=ROOT,
-                             capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-m", "mpm_nodes.cli", "nodes", "--markdown"], check=True, cwd=ROOT, capture_output=True, text=True
+    ).stdout
     assert shown == printed
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles
-from mpm_nodes.nodes import emit
+from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.colours import colour_particles
 from mpm_nodes.solver.emission import Drops, source_of
 from mpm_nodes.solver.run import SubstepSolver
@@ -21,7 +21,8 @@ def body() -> Particles:
 def test_copies_come_at_their_frames_turned_and_scattered():
     """Times are frames since the start; every copy is a rigid image of the body within the spread."""
     template = body()
-    made = emit.emit_drops(SETTINGS, template, count=6, start_frame=7, interval=3, spread=(0.6, 0.0, 0.2), turn=(0.0, 360.0, 0.0))
+    places = {"spread": (0.6, 0.0, 0.2), "turn": (0.0, 360.0, 0.0)}
+    made = streams.emit_drops(SETTINGS, template, count=6, start_frame=7, interval=3, **places)
     assert [drop.time for drop in made.drops] == pytest.approx([(2 + 3 * n) / 24 for n in range(6)])
     middle = template["position"].mean(axis=0)
     for drop in made.drops:
@@ -36,33 +37,35 @@ def test_copies_come_at_their_frames_turned_and_scattered():
 
 def test_equal_seeds_drop_equally_and_others_do_not():
     """The seed fixes places and turns."""
-    a, b, c = (emit.emit_drops(SETTINGS, body(), spread=(1.0, 0.0, 0.0), start_frame=5, seed=seed) for seed in (1, 1, 2))
+    a, b, c = (streams.emit_drops(SETTINGS, body(), spread=(1.0, 0.0, 0.0), start_frame=5, seed=seed) for seed in (1, 1, 2))
     assert a.drops == b.drops != c.drops
 
 
 def test_copies_before_the_shot_are_left_out_and_none_left_is_an_error():
     """Only copies from the shot's first frame on are kept; the error names the frame and the cure."""
-    assert len(emit.emit_drops(SETTINGS, body(), count=4, start_frame=1, interval=2).drops) == 2
+    assert len(streams.emit_drops(SETTINGS, body(), count=4, start_frame=1, interval=2).drops) == 2
     with pytest.raises(MpmNodesError, match=r"all 2 copies lie before frame 5.*raise start_frame"):
-        emit.emit_drops(SETTINGS, body(), count=2, start_frame=1, interval=1)
+        streams.emit_drops(SETTINGS, body(), count=2, start_frame=1, interval=1)
 
 
 def test_a_copy_enters_in_the_substep_of_its_time_wherever_that_ends():
     """Positions are those of free flight to the end of the substep; each copy comes once."""
-    made = emit.emit_drops(SETTINGS, body(), count=3, start_frame=5, interval=2.4, velocity=(0.0, -2.0, 0.0))
+    made = streams.emit_drops(SETTINGS, body(), count=3, start_frame=5, interval=2.4, velocity=(0.0, -2.0, 0.0))
     drops = source_of(made, np.zeros(1, np.int32))
     assert isinstance(drops, Drops)
+    at_start = drops.between(-np.inf, 0.0)
+    assert np.array_equal(at_start["position"], body()["position"])
     seen = [drops.between(begin, begin + 0.03) for begin in 0.03 * np.arange(10)]
-    assert [0 if columns is None else len(columns["position"]) for columns in seen] == [8, 0, 0, 8, 0, 0, 8, 0, 0, 0]
+    assert [0 if columns is None else len(columns["position"]) for columns in seen] == [0, 0, 0, 8, 0, 0, 8, 0, 0, 0]
     late = body()["position"] + [0.0, -2.0 * (0.12 - 0.1), 0.0]
     assert np.allclose(seen[3]["position"], late, atol=1e-12) and (seen[3]["velocity"] == [0.0, -2.0, 0.0]).all()
 
 
 def test_a_solve_takes_the_drops_in():
     """Sources alone first; later the copies as well, with new ids, at their density."""
-    made = emit.emit_drops(SETTINGS, body(), count=2, start_frame=6, interval=1, spread=(2.0, 0.0, 0.0))
+    made = streams.emit_drops(SETTINGS, body(), count=2, start_frame=6, interval=1, spread=(2.0, 0.0, 0.0))
     solver = SubstepSolver(body(), cell_size=0.1, emitters=[made], gravity=(0.0, 0.0, 0.0))
-    assert len(solver.snapshot()) == 8
+    assert len(solver.snapshot()) == 8  # the copies are due a frame and two after the initial state
     solver.advance(2.5 / 24)
     state = solver.snapshot()
     assert state["id"].tolist() == list(range(24))

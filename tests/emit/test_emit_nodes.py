@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, InputError, Material, MpmNodesError, Particles
-from mpm_nodes.nodes import emit, seeding
+from mpm_nodes.graph.declare import PreflightContext
+from mpm_nodes.nodes import emit, seeding, streams
 from mpm_nodes.nodes.seeding import Seeding
 
 SETTINGS = GraphSettings(cell_size=0.1)
@@ -88,7 +89,8 @@ def test_too_many_particles_are_refused_before_they_are_made():
     """The message holds the count, the need, what is free and the cell size that would fit."""
     with pytest.raises(MpmNodesError, match=r"about 5\.12e\+13 particles need .* GiB, but .* set settings.cell_size to"):
         emit.emit_box(GraphSettings(cell_size=1e-3), CHEESE, size=(20.0, 20.0, 16.0))
-    told = emit.emit_box.preflight({"size": (20.0, 20.0, 16.0), "seeding": Seeding.LATTICE}, SETTINGS, {})
+    context = PreflightContext({"size": (20.0, 20.0, 16.0), "seeding": Seeding.LATTICE}, SETTINGS)
+    told = emit.emit_box.declaration.preflight(context)
     assert told["particles"] == pytest.approx(20 * 20 * 16 * 8000)
     assert told["memory"] > told["particles"] * 72  # the columns alone
 
@@ -105,12 +107,12 @@ def test_stream_carries_its_velocity_and_times():
     """Frames become seconds since the start frame; the template moves at the stream's velocity."""
     template = emit.emit_sphere(SETTINGS, CHEESE, radius=0.2, velocity=(9.0, 0.0, 0.0))
     settings = GraphSettings(cell_size=0.1, fps=24.0, start=5)
-    stream = emit.emit_stream(settings, template, velocity=(0.0, -2.0, 0.0), start_frame=11, duration=12)
+    stream = streams.emit_stream(settings, template, velocity=(0.0, -2.0, 0.0), start_frame=11, duration=12)
     assert (stream.start, stream.end) == (6 / 24, 18 / 24)
     assert (stream.template["velocity"] == [0.0, -2.0, 0.0]).all()
-    assert emit.emit_stream(settings, template, start_frame=1).start == 0.0
+    assert streams.emit_stream(settings, template, start_frame=1).start == 0.0
     with pytest.raises(MpmNodesError, match="velocity: is zero"):
-        emit.emit_stream(settings, template, velocity=(0.0, 0.0, 0.0))
+        streams.emit_stream(settings, template, velocity=(0.0, 0.0, 0.0))
 
 
 def test_merge_keeps_materials_apart_and_numbers_ids_anew():

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, Many, Metres, MpmNodesError, Previous, Range
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.registry import Registry
 
 calls: Counter[str] = Counter()
+needs: dict[str, Callable[[PreflightContext], dict[str, Any]]] = {}
+"""What the preflights of `fake_source` and `fake_solve` say, for tests to set; nothing as it is."""
+
+
+def needs_of(name: str) -> Callable[[PreflightContext], dict[str, Any]]:
+    return lambda told: needs.get(name, lambda told: {})(told)
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,7 @@ class Solved(NamedTuple):
     state: Solver
 
 
-@node(category="Test", label="Source")
+@node(category="Test", label="Source", preflight=needs_of("source"))
 def fake_source(settings: GraphSettings, *, count: int = 5, size: A[float, Metres, Range(min=0.0)] = 1.0) -> Cloud:
     """Make points on a line.
 
@@ -100,7 +107,7 @@ def fake_join(clouds: Many[Cloud], *, scale: float = 1.0, fail: str = "") -> Clo
     return Cloud(np.concatenate([cloud.points for cloud in clouds]) * scale)
 
 
-@node(category="Test", label="Solve")
+@node(category="Test", label="Solve", preflight=needs_of("solve"))
 def fake_solve(
     cloud: Cloud,
     previous: Previous[Solver],
@@ -167,9 +174,7 @@ def fake_read(*, file: Path = Path("in.txt")) -> Cloud:
     return Cloud(np.array([float(word) for word in file.read_text().split()]))
 
 
-REGISTRY = Registry(
-    function.declaration for function in (fake_source, fake_move, fake_join, fake_solve, fake_write, fake_read)
-)
+REGISTRY = Registry(function.declaration for function in (fake_source, fake_move, fake_join, fake_solve, fake_write, fake_read))
 
 
 def shot(end: int = 6, start: int = 1, write: bool = True, **solve) -> Graph:

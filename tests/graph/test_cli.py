@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from fake_nodes import REGISTRY, calls, shot
+from fake_nodes import REGISTRY, calls, needs, shot
 
 from mpm_nodes import cli, verification
 from mpm_nodes.graph import events, registry
@@ -89,11 +89,7 @@ def test_events_as_json_lines_are_all_of_stdout(folder, capfd):
     assert [event["frame"] for event in told if event["event"] == "frame_done"] == [1, 2]
     code, out, err = run(capfd, "cook", "shot.json", "--events", "jsonl", "--set", "sim.dies=2")
     last = json.loads(out.splitlines()[-1])
-    assert (
-        code == 4
-        and (last["event"], last["exit_code"]) == ("error", 4)
-        and err.startswith("mpm-nodes: error: sim, frame 2:")
-    )
+    assert code == 4 and (last["event"], last["exit_code"]) == ("error", 4) and err.startswith("mpm-nodes: error: sim, frame 2:")
 
 
 def test_interrupt_cancels_and_says_how_to_go_on(folder, capfd, monkeypatch):
@@ -222,8 +218,7 @@ def test_nodes_are_listed_and_described(capfd):
 
 def test_validate_says_what_a_graph_needs(folder, capfd, monkeypatch):
     """A valid graph: its size, and the estimates of its nodes."""
-    source = REGISTRY.get("fake_source").function
-    monkeypatch.setattr(source, "preflight", lambda k, s, i: {"memory": 2_000_000, "disk": 500_000}, raising=False)
+    monkeypatch.setitem(needs, "source", lambda told: {"memory": 2_000_000, "disk": 500_000})
     code, out, _ = run(capfd, "validate", "shot.json")
     assert code == 0 and "3 nodes, frames 1 to 6" in out and "needs about 2.0 MB of memory and 3.0 MB of disk" in out
     assert run(capfd, "validate", "shot.json", "--json")[:2] == (0, "[]\n")
@@ -243,7 +238,7 @@ def test_clean_shows_before_it_deletes(folder, capfd):
 
 
 def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
-    """Names and speeds are handed on; a failed check makes the exit code 1; the JSON has just the seven keys."""
+    """Names and speeds are handed on; a failed check makes the exit code 1 and is advised on; the JSON has just the eight keys."""
 
     @dataclass
     class Record:
@@ -254,21 +249,24 @@ def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
         measured: float = 1.25
         tolerance: float = 0.5
         seconds: float = 0.125
+        advice: str = ""
 
     asked = []
 
     def fake(names, fast=None, all=False):
         asked.append((list(names), fast, all))
-        return [Record("free fall", True), Record("bar wave", "bar" not in names)]
+        return [Record("free fall", True), Record("bar wave", not names, advice="stretch it less" if names else "")]
 
     monkeypatch.setattr(verification, "run", fake, raising=False)
     code, out, _ = run(capfd, "verify", "--all")
-    assert code == 0 and "free fall  paper   1         1.25" in out and "2 of 2 passed" in out
+    assert code == 0 and "free fall  paper   1         1.25" in out and "2 of 2 passed" in out and "stretch" not in out
     code, out, _ = run(capfd, "verify", "bar", "--fast", "--json", "r.json")
-    assert code == 1 and "failed: bar wave" in out
+    assert code == 1 and "failed: bar wave" in out and "\nbar wave: stretch it less\n" in out
     assert asked == [([], None, True), (["bar"], True, False)]
     records = json.loads((folder / "r.json").read_text())
-    assert list(records[1]) == ["name", "source", "expected", "measured", "tolerance", "passed", "seconds"]
+    keys = ["name", "source", "expected", "measured", "tolerance", "passed", "seconds", "advice"]
+    assert [list(record) for record in records] == [keys, keys]
+    assert [record["advice"] for record in records] == ["", "stretch it less"]
     assert run(capfd, "verify", "--json", "none/r.json")[0] == 5
 
 

@@ -39,14 +39,17 @@ def test_overhead_writes_the_figures_that_it_prints(tmp_path, capsys):
     assert figures["share"] == pytest.approx(figures["dispatch_us"] / figures["substep_us"])
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["--overhead", "--law", "snow"], "takes no --law"),
-    (["--overhead", "--particles", "10", "20"], "2 values given; give one"),
-    (["--domain", "--scene", "cube"], "takes no --scene"),
-    (["--particles", "0"], "'0' is no whole number above 0"),
-    (["--law", "jello"], "choose from 'neo_hookean'"),
-    (["--threads", "100000"], "give at most"),
-])
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--overhead", "--law", "snow"], "takes no --law"),
+        (["--overhead", "--particles", "10", "20"], "2 values given; give one"),
+        (["--domain", "--scene", "cube"], "takes no --scene"),
+        (["--particles", "0"], "'0' is no whole number above 0"),
+        (["--law", "jello"], "choose from 'neo_hookean'"),
+        (["--threads", "100000"], "give at most"),
+    ],
+)
 def test_wrong_arguments_are_refused_with_the_cure(arguments, said, capsys):
     """What cannot be measured is refused before anything is measured, with exit code 2."""
     assert cli.main(["bench", *arguments]) == 2

@@ -38,10 +38,7 @@ def test_a_graph_built_in_python_is_the_file_format():
     """Handles become wires, enums, paths, tuples and arrays become JSON, defaults are written out."""
     raw = small_graph().to_json()
     assert raw["settings"] == {"cell_size": 0.05, "fps": 30.0, "start": 3, "end": 9}
-    assert (
-        raw["nodes"]["cheese"]["knobs"] == {"density": 300.0, "side": "right"}
-        and raw["nodes"]["cheese"]["version"] == 3
-    )
+    assert raw["nodes"]["cheese"]["knobs"] == {"density": 300.0, "side": "right"} and raw["nodes"]["cheese"]["version"] == 3
     assert raw["nodes"]["block"]["knobs"] == {"size": [1.0, 2.0, 3.0], "count": 3, "on": True}
     assert raw["nodes"]["sim"]["inputs"] == {"sources": ["block", "cheese"]}
     assert raw["nodes"]["cache"]["inputs"] == {"particles": "sim.particles"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fake_nodes import shot
 
-from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, duration
+from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, Thinned, duration
 from mpm_nodes.graph.executor import execute
 
 
@@ -48,17 +48,57 @@ def test_every_event_is_flat_json():
         assert not any(isinstance(value, dict) for value in event.values())
 
 
-def test_substeps_are_thinned_out_and_all_counted():
-    """A thousand substeps in no time give one event; the shortest dt and its cause are kept."""
+def test_a_library_hears_of_every_substep():
+    """Nothing is left out for a callback; the shortest dt and its cause are kept, and the particles at the end."""
     events: list[dict] = []
-    stream = EventStream(events.append, interval=3600.0)
+    stream = EventStream(events.append)
     stream.start_frame(7)
     for number in range(1000):
         stream.report("substep", dt=1.0 / (1 + (number == 400)), limit=f"limit {number}", particles=number)
-    assert [event["substep"] for event in events] == [1]
-    assert stream.frame_figures() == {"substeps": 1000, "dt_min": 0.5, "particles": 400, "limit": "limit 400"}
+    assert [event["substep"] for event in events] == [*range(1, 1001)]
+    assert stream.frame_figures() == {"substeps": 1000, "dt_min": 0.5, "particles": 999, "limit": "limit 400"}
     stream.start_frame(8)
     assert stream.frame_figures() == {"substeps": 0}
+
+
+def test_a_terminal_hears_of_a_few():
+    """A thousand substeps in no time are one event a frame; what is no substep passes."""
+    events: list[dict] = []
+    stream = EventStream(Thinned(events.append, interval=3600.0))
+    for frame in (7, 8):
+        stream.start_frame(frame)
+        for _ in range(1000):
+            stream.report("substep", dt=1.0)
+        stream.report("removed", particles=3)
+    assert [event["event"] for event in events] == ["substep", "removed"] * 2
+    assert [event["substep"] for event in events[::2]] == [1, 1]
+
+
+def test_a_cook_returns_the_figures_of_every_frame():
+    """Per frame: wall-clock, substeps, dt, particles, seconds of every node, and whatever nodes report, by kind and node."""
+    told: list[dict] = []
+    result = execute(shot(end=3), on_event=told.append)
+    assert [each.frame for each in result.figures] == [1, 2, 3]
+    first, *_, last = result.figures
+    assert (first.substeps, first.dt_min, first.particles) == (0, None, None)
+    assert (last.substeps, last.dt_min, last.particles) == (3, 1e-3, 5)
+    sim = last.solves["sim"]
+    assert (sim.dt_max, sim.limit, sim.facts) == (3e-3, "cfl", {"limit": "cfl", "limit_material": "jam"}) and math.isclose(
+        sim.dt_mean, 2e-3
+    )
+    assert set(first.nodes) == {"source", "sim", "cache"} and set(last.nodes) == {"sim", "cache"}
+    assert 0.0 < sum(last.nodes.values()) <= last.seconds <= result.seconds
+    assert sum(event["event"] == "substep" for event in told) == 6
+    stream = EventStream()
+    stream.start_frame(4)
+    for node in ("a", "b"):
+        stream.report("substep", node=node, dt=0.5 if node == "b" else 1.0, particles=10, limit=node)
+        stream.report("temperature", node=node, highest=300.0)
+    figures = stream.tally.figures(2.0)
+    assert (figures.substeps, figures.particles, figures.dt_min, figures.seconds) == (2, 20, 0.5, 2.0)
+    assert stream.frame_figures()["limit"] == "b"
+    assert [event["highest"] for event in figures.facts["temperature"]] == [300.0] * 2
+    assert list(figures.facts_of("a", "temperature")) == [{"frame": 4, "node": "a", "highest": 300.0}]
 
 
 def test_json_lines_have_no_nan_and_survive_a_reader_that_leaves():

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from fake_nodes import REGISTRY, Solver, calls, content, shot
+from fake_nodes import REGISTRY, Solver, calls, content, needs, shot
 
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.graph import preflight
@@ -274,10 +274,7 @@ def test_provenance_is_in_the_manifest_that_nodes_see(tmp_path):
 # ---------------------------------------------------------------- before the run
 def test_memory_and_disk_are_compared_with_what_is_free(tmp_path, monkeypatch):
     """A graph that needs more than there is stops before any node runs, and names the knob."""
-    source = REGISTRY.get("fake_source").function
-    monkeypatch.setattr(
-        source, "preflight", lambda knobs, settings, inputs: {"memory": 10**15, "count": knobs["count"]}, raising=False
-    )
+    monkeypatch.setitem(needs, "source", lambda told: {"memory": 10**15, "count": told.knobs["count"]})
     with pytest.raises(
         GraphError, match=r"source: needs about 1000\.0 TB of memory.* are free; raise settings\.cell_size \(now 0\.5"
     ):
@@ -285,15 +282,27 @@ def test_memory_and_disk_are_compared_with_what_is_free(tmp_path, monkeypatch):
     assert not calls and not (tmp_path / "out").exists()
     seen = []
 
-    def estimate(knobs, settings, inputs):
-        seen.append(inputs["cloud"])
+    def estimate(told):
+        seen.append(told.inputs["cloud"])
         return {"disk": 10**17}
 
-    monkeypatch.setattr(source, "preflight", lambda knobs, settings, inputs: {"count": knobs["count"]})
-    monkeypatch.setattr(REGISTRY.get("fake_solve").function, "preflight", estimate, raising=False)
+    monkeypatch.setitem(needs, "source", lambda told: {"count": told.knobs["count"]})
+    monkeypatch.setitem(needs, "solve", estimate)
     with pytest.raises(OutputError, match=r"needs about .* for 6 frames"):
         execute(shot(), out=tmp_path / "out")
     assert seen == [({"count": 5},)] and not calls
+
+
+def test_a_preflight_that_refuses_is_named_and_costs_nothing(tmp_path, monkeypatch):
+    """What a node's own preflight raises comes before any node runs, with the node's name and its exit code."""
+
+    def refuse(told):
+        raise InputError("in.usd: no such file; give the path of a file that is there")
+
+    monkeypatch.setitem(needs, "source", refuse)
+    with pytest.raises(InputError, match=r"source: in\.usd: no such file"):
+        execute(shot(), out=tmp_path / "out")
+    assert not calls and not (tmp_path / "out").exists()
 
 
 def test_free_memory_is_no_more_than_the_machine_has():

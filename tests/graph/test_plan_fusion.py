@@ -1,20 +1,80 @@
-"""Fusion in the plan: which runs of stages one kernel may stand for, and what the plan then says about it."""
+"""Fusion in the plan: which stages share one call, why others do not, and what the plan then says about it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Annotated as A
 
 import plan_stages
 import pytest
-from plan_stages import bump, gathered, heat, push, registry, scatter, strain, substeps
+from plan_stages import registry, substeps
 
-from mpm_nodes.data import Grid, Kernel, Reads, Stage, Writes
+from mpm_nodes.data import Colliders, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import DeclarationError, stage
-from mpm_nodes.graph.fusion import FusedStage, Fusion, fused
+from mpm_nodes.graph.fusion import FusedStage, Run, fused, runs_of
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 
-MOMENTUM = frozenset({("grid", "momentum")})
-KEYED = {"keys": [[1, 0.0, "linear"], [3, 4.0, "linear"]]}
+
+@dataclass(frozen=True)
+class Body:
+    """What the planner reads of a fragment."""
+
+    gathers: frozenset[str] = frozenset()
+    scatters: frozenset[str] = frozenset()
+    joins: bool = True
+
+
+@dataclass(frozen=True)
+class Marks(Body):
+    """A choice of particles that go."""
+
+    mark: bool = True
+    reads: tuple[str, ...] = ("mass",)
+
+
+@dataclass(frozen=True)
+class Rests(Body):
+    """A stage that has nothing to do at times."""
+
+    idle: bool = True
+
+
+@dataclass(frozen=True)
+class Folds(Body):
+    """An update of nodes that can do without the force."""
+
+    source: str = "force"
+    into: str = "momentum"
+    extra: dict = field(default_factory=dict, compare=False)
+
+
+MOMENTUM, FORCE, VELOCITY = (frozenset([name]) for name in ("momentum", "force", "velocity"))
+
+
+@stage(label="Rasterize", fragments=(Body(scatters=MOMENTUM),))
+def raster(
+    particles: A[Particles, Reads("position", "velocity", "mass")], grid: A[Grid, Writes("mass", "momentum", "force")]
+) -> Stage["particles", "grid"]:
+    """Scatter momentum."""
+
+
+@stage(label="Forces", fragments=(Body(scatters=FORCE),))
+def forces(
+    particles: A[Particles, Reads("position", "stress")],
+    grid: A[Grid, Reads("force"), Writes("force")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["particles", "grid"]:
+    """Scatter forces.
+
+    Args:
+        kernel: Weights.
+    """
+
+
+@stage(label="Update", fragments=(Folds(),))
+def update(grid: A[Grid, Reads("mass", "momentum", "force"), Writes("velocity")], step: StepContext) -> Stage["grid"]:
+    """Update nodes."""
 
 
 @stage(label="Probe")
@@ -28,136 +88,171 @@ def probe(
     """
 
 
-@stage(label="Shove")
-def shove(
-    grid: A[Grid, Reads("mass"), Reads("momentum", when=("by", 1.0)), Writes("momentum")], *, by: float = 0.0
-) -> Stage["grid"]:
-    """Write the momentum, and read it depending on a number.
+@stage(label="Gather", fragments=(Body(gathers=VELOCITY),))
+def collect(
+    particles: A[Particles, Reads("position"), Writes("velocity")], grid: A[Grid, Reads("velocity")]
+) -> Stage["particles", "grid"]:
+    """Gather."""
+
+
+@stage(label="Calm", fragments=lambda by: (Body(),) if by > 0.0 else ())
+def calm(particles: A[Particles, Reads("velocity"), Writes("velocity")], *, by: float = 1.0) -> Stage["particles"]:
+    """Damp.
 
     Args:
-        by: How much.
+        by: How much; 0 needs no loop.
     """
+
+
+@stage(label="Thin", fragments=(Marks(),))
+def thin(particles: A[Particles, Reads("mass", "position"), Writes("position")]) -> Stage["particles"]:
+    """Remove particles."""
+
+
+@stage(label="Meet", fragments=(Rests(),))
+def meet(
+    particles: A[Particles, Reads("position", "velocity"), Writes("velocity")], colliders: A[Colliders, Reads("level_set")]
+) -> Stage["particles"]:
+    """Collide."""
+
+
+@stage(label="Go", fragments=(Body(),))
+def go(particles: A[Particles, Reads("position", "velocity"), Writes("position")], step: StepContext) -> Stage["particles"]:
+    """Move."""
+
+
+@stage(label="Fatten", fragments=(Body(),))
+def fatten(particles: A[Particles, Reads("mass"), Writes("mass")]) -> Stage["particles"]:
+    """Write the mass."""
+
+
+STAGES = (raster, forces, update, probe, collect, calm, thin, meet, go, fatten)
+WIRES = {
+    "raster": ("particles", "grid"),
+    "forces": ("particles", "grid"),
+    "update": ("grid",),
+    "probe": ("grid",),
+    "collect": ("particles", "grid"),
+    "calm": ("particles",),
+    "thin": ("particles",),
+    "meet": ("particles", "colliders"),
+    "go": ("particles",),
+    "fatten": ("particles",),
+    "pass_particles": ("particles",),
+}
+WHOLE = ("raster", "forces", "update", "collect", "calm", "thin", "meet", "go")
+
+
+def chain(*kinds: str, **settings) -> SubstepPlan:
+    """Plan a chain of stages, each wired to the last that carried its domain; a name twice gets a number."""
+    last = {"particles": "particles", "grid": "grid", "colliders": "colliders"}
+    nodes = {}
+    for kind in kinds:
+        name = kind if kind not in nodes else f"{kind}_2"
+        nodes[name] = {"type": kind, "inputs": {domain: last[domain] for domain in WIRES[kind]}}
+        last |= {domain: f"{name}.{domain}" for domain in WIRES[kind] if domain != "colliders"}
+    document = {"format": "mpm_nodes.substeps", "version": 1, "nodes": nodes, "set": settings}
+    return plan_substeps(document, (), registry(*STAGES))
+
+
+def shared(plan: SubstepPlan) -> list[str]:
+    """Return the stages of each run, joined."""
+    return ["+".join(member.id for member in run.members) for run in runs_of(plan)]
 
 
 def together(*given, knobs):
     """Stand for several stages: record what is given."""
-    plan_stages.calls.append(("together", *given, knobs))
+    plan_stages.calls.append((*given, knobs))
 
 
-def fusion(*stages, **facts) -> Fusion:
-    """Return a fusion of stages that takes the particles, the grid and the step."""
-    return Fusion(stages, together, ("particles", "grid", "step"), **facts)
+def compose(run: Run, plan: SubstepPlan):
+    """Return the call for any run."""
+    return together
 
 
-def plan(document: dict | None = None, *functions, **knobs) -> SubstepPlan:
-    document = document or substeps()
-    return plan_substeps({**document, "set": knobs}, ("deformation",), registry(*functions))
-
-
-def names(found: SubstepPlan) -> list[str]:
-    return [planned.id for planned in found.stages]
-
-
-SINGLE = names(plan())
+def one_of(plan: SubstepPlan) -> FusedStage:
+    """Return the one fused stage of a plan."""
+    (found,) = (planned for planned in fused(plan, compose).stages if isinstance(planned, FusedStage))
+    return found
 
 
 # ---------------------------------------------------------------- which stages
-def test_neighbours_become_one_call_and_the_others_stay():
-    """A run of stages is one stage named by all of them; whatever else the plan says is as it was."""
-    before = plan()
-    after = fused(before, [fusion(scatter, push)])
-    assert names(after) == ["choose", "scatter+push", *SINGLE[3:]]
-    assert [planned for planned in after.stages if "+" not in planned.id] == [before.stages[0], *before.stages[3:]]
-    assert (after.attributes_needed, after.grid_arrays_needed, after.user_attributes, after.signature, after.sets_dt) == (
-        before.attributes_needed, before.grid_arrays_needed, before.user_attributes, before.signature, True)
-    assert [m.id for m in after.stages[1].members] == ["scatter", "push"] and names(before) == SINGLE
+def test_neighbours_become_one_call():
+    """Scatters with the update of nodes are one run, what follows the gather another."""
+    plan = chain(*WHOLE)
+    assert shared(plan) == ["raster+forces+update", "collect+calm+thin+meet+go"]
+    after = fused(plan, compose)
+    assert [planned.id for planned in after.stages] == shared(plan) and all(isinstance(p, FusedStage) for p in after.stages)
+    assert replace(after, stages=plan.stages) == plan and after.sets_dt == plan.sets_dt
 
 
-def test_without_fusions_a_plan_is_unchanged():
-    """No fusion, or none that is found, gives the same stages."""
-    assert fused(plan(), []).stages == plan().stages == fused(plan(), [fusion(push, scatter), fusion(gathered, bump)]).stages
+def test_a_plan_without_fragments_is_unchanged():
+    """Stages that bring none are single, and the plan says the same."""
+    plan = plan_substeps(substeps(), ("deformation",), registry())
+    assert fused(plan, compose).stages == plan.stages and all(not run.is_shared for run in runs_of(plan))
 
 
-@pytest.mark.parametrize("turn", [1, -1])
-def test_the_longest_fusion_is_taken(turn):
-    """Of the fusions that begin at one stage the longest one wins, wherever it stands in the list."""
-    fusions = [fusion(scatter, push), fusion(scatter, push, bump, gathered), fusion(scatter, push, bump)][::turn]
-    assert names(fused(plan(), fusions)) == ["choose", "scatter+push+bump+gather", *SINGLE[5:]]
+@pytest.mark.parametrize("place", range(1, 5))
+def test_a_stage_without_a_fragment_keeps_its_neighbours_apart(place):
+    """Wherever it stands, it is named as the reason."""
+    after = ["collect", "calm", "thin", "meet", "go"]
+    kinds = ["raster", "update", *after[:place], "pass_particles", *after[place:]]
+    runs = list(runs_of(chain(*kinds)))
+    members = [[member.id for member in run.members] for run in runs]
+    assert ["pass_particles"] in members and [name for each in members for name in each] == kinds
+    assert all(not ({"collect", "go"} <= set(each)) for each in members)
+    before = next(run for run in runs if run.members[-1].id == {1: "collect", 2: "calm", 3: "thin", 4: "meet"}[place])
+    if place < 4:
+        assert before.ending == "pass_particles brings no fragment"
 
 
-def test_a_shorter_fusion_stands_in_where_a_longer_one_may_not():
-    """What rules out the longest leaves the next one, and the stages behind it may be fused again."""
-    fusions = [fusion(scatter, push, bump, fits=lambda knobs: False), fusion(scatter, push), fusion(bump, gathered)]
-    assert names(fused(plan(), fusions)) == ["choose", "scatter+push", "bump+gather", *SINGLE[5:]]
+def test_fragments_may_hang_on_knobs():
+    """A stage that brings none with these knobs stands alone."""
+    assert shared(chain(*WHOLE, **{"calm.by": 0.0}))[1:] == ["collect", "calm", "thin+meet+go"]
 
 
-def test_every_run_is_fused_not_only_the_first():
-    """A fusion stands in wherever its stages follow each other."""
-    document = substeps(
-        again={"type": "push", "inputs": {"grid": "bump"}},
-        bump_again={"type": "bump", "inputs": {"grid": "again", "colliders": "bump"}},
-        gather={"type": "gathered", "inputs": {"particles": "scatter", "grid": "bump_again"}},
-    )
-    assert names(fused(plan(document), [fusion(push, bump)]))[2:5] == ["push+bump", "again+bump_again", "gather"]
+def test_the_same_stage_twice_is_two_members():
+    """Stages are told apart by their place in the graph."""
+    plan = chain("raster", "update", "collect", "calm", "calm", **{"calm_2.by": 3.0})
+    assert one_of(plan).knobs == {"knobs": {"collect": {}, "calm": {"by": 1.0}, "calm_2": {"by": 3.0}}}
 
 
 @pytest.mark.parametrize(
-    ("inserted", "wire"),
-    [("pass_grid", ("push", "grid", "scatter.grid")), ("pass_particles", ("gather", "particles", "scatter"))],
-    ids=["on the wire between them", "beside them"],
+    ("kinds", "expected", "reason"),
+    [
+        (("raster", "update", "collect", "go", "collect"), ["raster", "update", "collect+go", "collect_2"], "are no longer"),
+        (("fatten", "thin"), ["fatten", "thin"], "chooses by mass"),
+        (("raster", "forces", "thin", "forces"), ["raster+forces+thin", "forces_2"], "what was removed"),
+        (("raster", "update", "collect", "meet"), ["raster", "update", "collect", "meet"], "no loop of its own"),
+        (("raster", "update", "forces"), ["raster", "update", "forces"], "another loop"),
+    ],
 )
-def test_stages_that_do_not_follow_each_other_stay_apart(inserted, wire):
-    """A stage between two others in the order, wired into them or beside them, keeps them apart; with it out they join."""
-    target, port, source = wire
-    between = {"type": inserted, "inputs": {port: source}}
-    changed = {**substeps()["nodes"][target], "inputs": {**substeps()["nodes"][target]["inputs"], port: "between"}}
-    planned = plan(substeps(between=between, **{target: changed}))
-    place = names(planned).index("between")
-    left, right = planned.stages[place - 1], planned.stages[place + 1]
-    assert names(fused(planned, [fusion(left.function, right.function)])) == names(planned)
-    without = plan(substeps(between={**between, "bypass": True}, **{target: changed}))
-    assert f"{left.id}+{right.id}" in names(fused(without, [fusion(left.function, right.function)]))
+def test_what_cannot_share_a_loop_does_not(kinds, expected, reason):
+    """Moved particles visit no grid, who goes is chosen before the loop and adds nothing after, nodes are another loop."""
+    runs = list(runs_of(chain(*kinds)))
+    assert ["+".join(member.id for member in run.members) for run in runs] == expected
+    assert any(reason in run.ending for run in runs), [run.ending for run in runs]
 
 
-def test_a_bypassed_stage_neither_counts_nor_separates():
-    """A bypassed member leaves its neighbours as neighbours, and a fusion that needs it is not found."""
-    document = substeps()
-    document["nodes"]["push"]["bypass"] = True
-    fusions = [fusion(scatter, push, bump), fusion(scatter, bump)]
-    assert names(fused(plan(document), fusions)) == ["choose", "scatter+bump", *SINGLE[4:]]
-    assert names(fused(plan(), fusions)) == ["choose", "scatter+push+bump", *SINGLE[4:]]
-
-
-# ---------------------------------------------------------------- what rules a fusion out
-@pytest.mark.parametrize("kind", ["spoils", "omits"])
-def test_an_array_that_a_later_stage_reads_may_not_be_lost(kind):
-    """Bump and gather read the momentum after scatter and push: only a fusion with them in it, or none after, may lose it."""
-    chain = (scatter, push, bump, gathered)
-    for count in (2, 3):
-        assert names(fused(plan(), [fusion(*chain[:count], **{kind: MOMENTUM})])) == SINGLE
-    assert "scatter+push+bump+gather" in names(fused(plan(), [fusion(*chain, **{kind: MOMENTUM})]))
-    unread = frozenset({("grid", "force")})
-    assert "scatter+push" in names(fused(plan(), [fusion(scatter, push, **{kind: unread})]))
+# ---------------------------------------------------------------- arrays that are not needed
+def test_an_array_that_a_later_stage_reads_is_kept():
+    """The update of nodes does without the force only where nobody reads force or momentum later."""
+    plan = chain("raster", "forces", "update", "collect", "go")
+    assert next(runs_of(plan)).omits == {("grid", "force")}
+    assert shared(chain("raster", "forces", "update", "forces"))[0] == "raster+forces"
 
 
 def test_a_read_that_the_knobs_rule_out_is_no_read():
-    """Reads(..., when=(knob, value)): with another value the array may be lost; with that value, or a key list, it may not."""
-    gone = dict.fromkeys(("bump", "gather", "strain", "heat", "drift"))
-    document = substeps(**gone, probe={"type": "probe", "inputs": {"grid": "push"}}) | {"parameters": {}}
-    lossy = [fusion(scatter, push, spoils=MOMENTUM)]
-    plans = {value: plan(document, probe, **{"probe.kernel": value}) for value in ("quadratic", "cubic")}
-    reads = {value: next(p.reads for p in found.stages if p.id == "probe") for value, found in plans.items()}
-    assert reads == {"quadratic": {("grid", "mass")}, "cubic": {("grid", "mass"), ("grid", "momentum")}}
-    assert "scatter+push" in names(fused(plans["quadratic"], lossy)) and "scatter+push" not in names(fused(plans["cubic"], lossy))
-    document["nodes"]["probe"]["type"] = "shove"
-    for by, read in ((0.0, False), (1.0, True), (KEYED, True)):
-        assert (("grid", "momentum") in next(p.reads for p in plan(document, shove, **{"probe.by": by}).stages
-                                             if p.id == "probe")) is read, by
+    """Reads(..., when=(knob, value)): with another value the momentum may be lost; with that value it may not."""
+    kinds = ("raster", "forces", "update", "probe", "collect", "go")
+    assert shared(chain(*kinds))[0] == "raster+forces+update"
+    assert shared(chain(*kinds, **{"probe.kernel": "cubic"}))[0] == "raster+forces"
 
 
 def test_a_read_that_depends_on_no_knob_is_refused():
     """The condition of a read names a knob of the stage."""
     with pytest.raises(DeclarationError, match=r"stage lost reads .* depending on speed, which is none of its knobs"):
+
         @stage(label="Lost")
         def lost(grid: A[Grid, Reads("momentum", when=("speed", 1.0))], *, kernel: Kernel = Kernel.QUADRATIC) -> Stage["grid"]:
             """Depend on nothing.
@@ -167,91 +262,37 @@ def test_a_read_that_depends_on_no_knob_is_refused():
             """
 
 
-def test_a_fusion_sees_the_knobs_before_it_says_whether_it_fits():
-    """`fits` is given the values of every member by its function's name, defaults and settings alike."""
-    seen = []
-
-    def fits(knobs):
-        seen.append(knobs)
-        return knobs["scatter"]["kernel"] is Kernel.CUBIC
-
-    both = [fusion(scatter, push, fits=fits)]
-    assert names(fused(plan(), both)) == SINGLE
-    assert names(fused(plan(**{"scatter.kernel": "cubic", "push.by": 2.5}), both))[:3] == ["choose", "scatter+push", "bump"]
-    assert seen == [
-        {"scatter": {"kernel": Kernel.QUADRATIC}, "push": {"by": 1.0}},
-        {"scatter": {"kernel": Kernel.CUBIC}, "push": {"by": 2.5}},
-    ]
-
-
 # ---------------------------------------------------------------- what a fused stage says
-def fused_stage(planned: SubstepPlan, *stages, **facts) -> FusedStage:
-    """Return the one fused stage of a plan."""
-    (found,) = (s for s in fused(planned, [fusion(*stages, **facts)]).stages if isinstance(s, FusedStage))
-    return found
-
-
 def test_what_a_member_writes_first_is_no_read_of_the_whole():
-    """Reads are those that no earlier member wrote; writes are all of them, less what the kernel leaves alone."""
-    found = fused_stage(plan(), scatter, push, bump, gathered)
-    assert found.reads == {("particles", "position"), ("particles", "velocity"), ("grid", "position"), ("colliders", "level_set")}
-    assert found.writes == {("grid", "mass"), ("grid", "momentum"), ("particles", "velocity")}
-    assert fused_stage(plan(), push, bump).reads == {("grid", "momentum"), ("grid", "position"), ("colliders", "level_set")}
-    lossy = fused_stage(plan(), scatter, push, bump, gathered, omits=MOMENTUM)
-    assert lossy.writes == {("grid", "mass"), ("particles", "velocity")} and lossy.reads == found.reads
-    assert fused_stage(plan(), scatter, push, bump, gathered, spoils=MOMENTUM).writes == found.writes
+    """Reads are those that no earlier member wrote; writes are all of them, less what the loop leaves alone."""
+    first, second = fused(chain(*WHOLE), compose).stages
+    assert first.reads == {("particles", name) for name in ("position", "velocity", "mass", "stress")}
+    assert first.writes == {("grid", name) for name in ("mass", "momentum", "velocity")}
+    assert second.reads == {("particles", "position"), ("particles", "mass"), ("grid", "velocity"), ("colliders", "level_set")}
+    assert second.writes == {("particles", "velocity"), ("particles", "position")}
 
 
-def test_a_branch_that_writes_later_is_still_read_first():
-    """An array that one member reads and a later one writes is read by the whole."""
-    order = [scatter, push, bump, gathered]
-    assert ("particles", "velocity") in fused_stage(plan(), *order).reads
-    branch = {"strain": strain, "heat": heat}
-    pair = [branch[name] for name in SINGLE[5:7]]
-    found = fused_stage(plan(), *pair)
-    both = {("particles", "deformation"), ("particles", "temperature")}
-    assert found.reads == found.writes == both
-
-
-def test_a_fused_stage_that_chooses_the_step_says_so():
-    """The step's length is set by a member: the plan still chooses its own dt."""
-    found = fused(plan(), [fusion(plan_stages.choose, scatter)])
-    assert found.stages[0].sets == ("dt",) and found.sets_dt
-    assert fused_stage(plan(), scatter, push).sets == ()
-
-
-def test_a_fused_stage_takes_the_arguments_of_its_kernel():
-    """Domains and the step are bound in the order that the fusion names, and the members' knobs by function."""
-    planned = fused(plan(), [Fusion((push, bump), together, ("step", "colliders", "grid"))])
+def test_a_fused_stage_takes_the_domains_of_its_members_and_the_step():
+    """Arguments come in one order, and the members' knobs by their ids."""
+    planned = fused(chain(*WHOLE, **{"forces.kernel": "cubic"}), compose)
     plan_stages.calls.clear()
     for call in planned.bind({"particles": "P", "grid": "G", "colliders": "C"}, "S").calls:
         call()
-    assert plan_stages.calls[2] == ("together", "S", "C", "G", {"push": {"by": 1.0}, "bump": {}})
-    assert [name for name, *_ in plan_stages.calls] == ["choose", "scatter", "together", "gathered", *(
-        planned.stages[i].declaration.id for i in (4, 5)), "drift"]
-    assert planned.stages[2].domains == ("colliders", "grid")
+    assert plan_stages.calls == [
+        ("P", "G", "S", {"raster": {}, "forces": {"kernel": Kernel.CUBIC}, "update": {}}),
+        ("P", "G", "C", "S", {"collect": {}, "calm": {"by": 1.0}, "thin": {}, "meet": {}, "go": {}}),
+    ]
 
 
 def test_keyed_knobs_are_sampled_in_fused_calls():
     """A fused call gets every member's knobs at the frame: keyed ones interpolated, the others as they are."""
-    settings = {"push.by": KEYED, "scatter.kernel": "cubic"}
-    planned = fused(plan(**settings), [fusion(scatter, push)])
+    planned = fused(
+        chain("raster", "update", "collect", "calm", **{"calm.by": {"keys": [[1, 1.0, "linear"], [3, 5.0, "linear"]]}}), compose
+    )
     bound, other = (planned.bind({"particles": "P", "grid": "G", "colliders": "C"}, "S") for _ in range(2))
     given = []
     for frame in (None, 2.0, 2.5, 9.0):
         if frame is not None:
             bound.sample(frame)
-        plan_stages.calls.clear()
-        bound.calls[1]()
-        given.append(plan_stages.calls[0])
-    cubic = {"kernel": Kernel.CUBIC}
-    assert given == [("together", "P", "G", "S", {"scatter": cubic, "push": {"by": by}}) for by in (0.0, 2.0, 3.0, 4.0)]
-    assert other.calls[1].keywords == {"knobs": {"scatter": cubic, "push": {"by": 0.0}}}
-
-
-def test_plans_with_particles_only_fuse_too():
-    """A fusion may stand at the end of the plan, where nothing is left that could read what it loses."""
-    pair = tuple({"strain": strain, "heat": heat}[name] for name in SINGLE[5:7])
-    lossy = Fusion((*pair, plan_stages.drift), together, ("particles", "step"), omits=frozenset({("particles", "temperature")}))
-    found = fused(plan(), [lossy])
-    assert names(found) == [*SINGLE[:5], "+".join(SINGLE[5:])] and ("particles", "temperature") not in found.stages[-1].writes
+        given.append(bound.calls[-1].keywords["knobs"]["calm"]["by"])
+    assert given == [1.0, 3.0, 4.0, 5.0] and other.calls[-1].keywords["knobs"]["calm"] == {"by": 1.0}

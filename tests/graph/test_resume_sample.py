@@ -13,13 +13,12 @@ ROOT = Path(__file__).parent.parent.parent
 
 COOK = """
 import os, signal, sys
-from pathlib import Path
-import mpm_nodes
+from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.executor import execute
 
 out, dies = sys.argv[1:]
-graph = load_graph(Path(mpm_nodes.__file__).parent / "samples" / "demo.json")
+graph = load_graph(sample_graph("demo"))
 graph.set("settings.cell_size", 0.08)
 labels = []
 
@@ -34,9 +33,7 @@ execute(graph, frames=(1, 4), out=out, resume=True, crash=crash)
 
 def cook(out: Path, dies: str = "") -> int:
     """Cook four frames in a process of its own, which dies at a step of the third commit; return its exit code."""
-    done = subprocess.run(
-        [sys.executable, "-c", COOK, str(out), dies], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", COOK, str(out), dies], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode in (0, -9), done.stderr
     return done.returncode
 

@@ -93,18 +93,22 @@ def _installed() -> tuple[Path | None, str]:
 
 def _run(user: Path, script: str, arguments: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environ = {**os.environ, "BLENDER_USER_RESOURCES": str(user), "PYTHONPATH": paths, "MPM_NODES_PYTHON": sys.executable,
-               **variables}
+    environ = {
+        **os.environ,
+        "BLENDER_USER_RESOURCES": str(user),
+        "PYTHONPATH": paths,
+        "MPM_NODES_PYTHON": sys.executable,
+        **variables,
+    }
     file = user / f"script_{abs(hash(script))}.py"
     other = os.environ.get("MPM_NODES_TEST_BPY", "")
     file.write_text((f"import sys; sys.path.insert(0, {other!r})\n" if other else "") + script, encoding="utf-8")
-    return subprocess.run([sys.executable, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ,
-                          cwd=user, check=False)
+    return subprocess.run(
+        [sys.executable, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ, cwd=user, check=False
+    )
 
 
-def in_blender(
-    script: str, variables: dict[str, str] | None = None, package: str = PACKAGE, **given: Any
-) -> dict[str, Any]:
+def in_blender(script: str, variables: dict[str, str] | None = None, package: str = PACKAGE, **given: Any) -> dict[str, Any]:
     """Run a script in Blender with the extension enabled; return the `answer` that it fills. `given` is there as a dict.
 
     `package` is the module of the add-on: the installed extension, or a folder on PYTHONPATH, as before Blender 4.2.

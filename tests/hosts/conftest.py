@@ -20,7 +20,7 @@ def spec():
 @pytest.fixture(scope="session")
 def package(spec, tmp_path_factory):
     """A package folder as `mpm-nodes host houdini` writes it."""
-    from mpm_nodes.hosts.houdini.assets import write
+    from mpm_nodes.hosts.houdini.package import write
 
     folder = tmp_path_factory.mktemp("package")
     write(spec, folder)

@@ -133,8 +133,15 @@ class Node:
             raise OperationFailed(name)
 
     # ------------------------------------------------------------ making and wiring
-    def createNode(self, node_type_name: str, node_name: str | None = None, run_init_scripts: bool = True,
-                   load_contents: bool = True, exact_type_name: bool = False, force_valid_node_name: bool = False) -> Node:
+    def createNode(
+        self,
+        node_type_name: str,
+        node_name: str | None = None,
+        run_init_scripts: bool = True,
+        load_contents: bool = True,
+        exact_type_name: bool = False,
+        force_valid_node_name: bool = False,
+    ) -> Node:
         found = self._houdini.types.get(node_type_name)
         if found is None:
             raise OperationFailed(f"{node_type_name}: no such node type")
@@ -297,9 +304,23 @@ class Houdini:
 
     def _module(self) -> types.ModuleType:
         hou = types.ModuleType("hou")
-        for each in (Color, Error, GeometryPermissionError, InterruptableOperation, Keyframe, KeyframeValueNotSet, NodeError,
-                     NodeWarning, OperationFailed, OperationInterrupted, PermissionError, Vector2, attribType, exprLanguage,
-                     severityType):
+        for each in (
+            Color,
+            Error,
+            GeometryPermissionError,
+            InterruptableOperation,
+            Keyframe,
+            KeyframeValueNotSet,
+            NodeError,
+            NodeWarning,
+            OperationFailed,
+            OperationInterrupted,
+            PermissionError,
+            Vector2,
+            attribType,
+            exprLanguage,
+            severityType,
+        ):
             setattr(hou, each.__name__, each)
         hou.pwd = lambda: self.cooking[-1]
         hou.node = lambda path: self._find(path)
@@ -317,8 +338,15 @@ class Houdini:
         """Give the session windows; the module `hou.ui` exists only then."""
         self.has_ui = True
 
-        def displayMessage(text: str, buttons: Any = ("OK",), severity: Any = severityType.Message, default_choice: int = 0,
-                           close_choice: int = -1, help: Any = None, title: Any = None) -> int:
+        def displayMessage(
+            text: str,
+            buttons: Any = ("OK",),
+            severity: Any = severityType.Message,
+            default_choice: int = 0,
+            close_choice: int = -1,
+            help: Any = None,
+            title: Any = None,
+        ) -> int:
             self.shown.append(text)
             return 0
 
@@ -357,11 +385,19 @@ def _built_in() -> dict[str, NodeType]:
         Path(node.parm("lopoutput").evalAsString()).write_text(CUBE)
 
     kinds = {
-        "geo": NodeType("geo", dialog(), 0), "null": NodeType("null", dialog(), 1), "merge": NodeType("merge", dialog(), 9999),
-        "box": NodeType("box", dialog(), 1), "usdimport": NodeType("usdimport", dialog(filepath1="file"), 0),
+        "geo": NodeType("geo", dialog(), 0),
+        "null": NodeType("null", dialog(), 1),
+        "merge": NodeType("merge", dialog(), 9999),
+        "box": NodeType("box", dialog(), 1),
+        "usdimport": NodeType("usdimport", dialog(filepath1="file"), 0),
         "sublayer": NodeType("sublayer", dialog(filepath1="file"), 9999),
-        "usdexport": NodeType("usdexport", dialog(lopoutput="file", trange="integer", f1="float", f2="float", f3="float",
-                                                  execute="button"), 1, None, {"execute": export}),
+        "usdexport": NodeType(
+            "usdexport",
+            dialog(lopoutput="file", trange="integer", f1="float", f2="float", f3="float", execute="button"),
+            1,
+            None,
+            {"execute": export},
+        ),
     }
     return kinds
 

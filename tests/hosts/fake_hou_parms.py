@@ -190,7 +190,7 @@ class Parm:
     def _curve(self, frame: float) -> float:
         before = [key for key in self._keys if key.frame() <= frame] or self._keys[:1]
         key = before[-1]
-        after = self._keys[self._keys.index(key) + 1:]
+        after = self._keys[self._keys.index(key) + 1 :]
         function = key.expression()
         if not function.endswith("()"):
             return self._node._houdini.expression(function, frame)
@@ -253,8 +253,14 @@ class HDADefinition:
 
 
 class NodeType:
-    def __init__(self, name: str, dialog: ParsedDialog, most_inputs: int, sections: dict[str, str] | None = None,
-                 buttons: dict[str, Callable[[Any], None]] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        dialog: ParsedDialog,
+        most_inputs: int,
+        sections: dict[str, str] | None = None,
+        buttons: dict[str, Callable[[Any], None]] | None = None,
+    ) -> None:
         self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
         self._sections = sections
 
@@ -287,8 +293,9 @@ class Geometry:
         self._points += list(point_positions)
         return tuple(point_positions)
 
-    def addAttrib(self, type: Any, name: str, default_value: Any, transform_as_normal: bool = False,
-                  create_local_variable: bool = True) -> None:
+    def addAttrib(
+        self, type: Any, name: str, default_value: Any, transform_as_normal: bool = False, create_local_variable: bool = True
+    ) -> None:
         self._check()
         if name in self._strings or type != attribType.Point or not isinstance(default_value, str):
             raise OperationFailed(f"{name}: only new string attributes of points here")
@@ -321,5 +328,8 @@ class Geometry:
 
 def expand(text: str, variables: dict[str, str]) -> str:
     """Replace $NAME and ${NAME}; Houdini leaves unknown ones alone."""
-    return re.sub(r"\$\{?([A-Za-z_]+)(\d?)\}?", lambda m: variables.get(m[1], m[0]) if not m[2] else
-                  variables[m[1]].zfill(int(m[2])) if m[1] == "F" else m[0], text)
+    return re.sub(
+        r"\$\{?([A-Za-z_]+)(\d?)\}?",
+        lambda m: variables.get(m[1], m[0]) if not m[2] else variables[m[1]].zfill(int(m[2])) if m[1] == "F" else m[0],
+        text,
+    )

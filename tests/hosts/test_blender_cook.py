@@ -271,7 +271,7 @@ def test_an_animated_mesh_of_the_scene_is_met_and_frames_come_back(tmp_path: Pat
         low, high = np.array(shown["collider"])
         height, half = 0.30 + 0.03 * (frame - 1), 0.3 * (1.0 + 0.2 * (frame - 1))
         np.testing.assert_allclose([low, high], [[-half, -0.2, height - 0.3], [half, 0.4, height + 0.3]], atol=0.03)
-    assert seen["frames"]["3"]["low"][2] < seen["frames"]["1"]["low"][2] - 0.1, "the jelly falls"
+    assert seen["frames"]["3"]["low"][2] < seen["frames"]["1"]["low"][2] - 0.05, "the jelly falls"
     first, last, blurred = (np.array(seen["pictures"][name]).reshape(40, 40, 4) for name in ("first", "last", "blurred"))
     assert all(np.isfinite(picture).all() and picture[..., :3].max() > 0.1 for picture in (first, last, blurred))
     assert np.abs(first - last).mean() > 0.01 and np.abs(last - blurred).mean() > 0.001
@@ -331,16 +331,25 @@ def test_empties_are_places(tmp_path: Path):
 def test_the_tutorials_script_runs(tmp_path: Path):
     """The script of docs/blender.md, with three frames and a small picture, cooks and renders its shot."""
     code = re.search(r"<!-- blender: tested -->\n```python\n(.*?)```", (ROOT / "docs" / "blender.md").read_text(), re.S).group(1)
-    smaller = {"tree.k_end = 0.04, 36": "tree.k_end = 0.08, 3", "frame_set(12)": "frame_set(3)", "shot_0012": "shot_0003",
-               '"CYCLES", 32': '"CYCLES", 1', "= 640, 400": "= 32, 20"}
+    smaller = {
+        "tree.k_end = 0.04, 36": "tree.k_end = 0.08, 3",
+        "frame_set(12)": "frame_set(3)",
+        "shot_0012": "shot_0003",
+        '"CYCLES", 32': '"CYCLES", 1',
+        "= 640, 400": "= 32, 20",
+    }
     for old, new in smaller.items():
         assert old in code
         code = code.replace(old, new)
-    seen = in_blender("""
+    seen = in_blender(
+        """
 bpy.ops.wm.save_as_mainfile(filepath=given["blend"])
 exec(given["code"], {})
 answer["names"] = sorted(each.name for each in bpy.data.objects)
 answer["status"] = bpy.data.node_groups["MPM Graph"].status
-""", code=code, blend=str(tmp_path / "shot.blend"))
+""",
+        code=code,
+        blend=str(tmp_path / "shot.blend"),
+    )
     assert seen["status"].startswith("3 frames cooked") and {"Ball", "mesh", "particles"} <= set(seen["names"])
     assert (tmp_path / "shot_0003.png").is_file() and (tmp_path / "mpm" / "MPM_Graph_cache" / "r001" / "cache.usda").is_file()

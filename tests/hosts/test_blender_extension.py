@@ -160,7 +160,7 @@ def test_the_check_button_says_what_is_wrong(tmp_path: Path):
     """A good environment gives its versions, also by its folder; a bad one says what is missing and what to do."""
     (tmp_path / "empty").mkdir()
     other = tmp_path / "other"
-    other.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S \"$@\"\n")
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     other.chmod(0o755)
     seen = in_blender(ENVIRONMENT, folder=sys.prefix, empty=str(tmp_path / "empty"), other=str(other))
     assert seen["good"][0] == "" and "mpm-nodes 0.1.0 on Python" in seen["good"][1]

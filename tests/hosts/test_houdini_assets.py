@@ -14,34 +14,56 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.hosts.houdini import assets, dialog_script
+from mpm_nodes.hosts.houdini import assets, dialog_script, specifications
+from mpm_nodes.hosts.houdini import package as package_folder
 from mpm_nodes.hosts.houdini.check import check_asset, check_folder
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "hda_specs"
 
 
-def test_committed_assets_are_those_of_the_registry(spec):
+def test_committed_specifications_are_those_of_the_registry(spec):
     """hda_specs/ is what the registry gives today."""
-    found = assets.differences(spec, COMMITTED)
-    assert found == [], f"{len(found)} files of hda_specs differ; run `mpm-nodes host houdini` and commit hda_specs"
+    found = specifications.differences(spec, COMMITTED)
+    assert found == [], f"{len(found)} files of hda_specs differ; run `mpm-nodes host houdini --specs hda_specs` and commit it"
 
 
-def test_differences_are_found(spec, package, tmp_path):
-    """A changed, a missing and a foreign file are each reported."""
-    copy = tmp_path / "copy"
-    shutil.copytree(package, copy)
-    otls = copy / "mpm_nodes" / "otls"
-    (otls / "mpm_nodes.solve.hda" / "INDEX__SECTION").write_text("")
-    (otls / "mpm_nodes.emit_box.hda" / "Sections.list").unlink()
-    (otls / "mpm_nodes.gone.hda").mkdir()
-    (otls / "mpm_nodes.gone.hda" / "Help").write_text("")
-    assert assets.differences(spec, copy) == [
-        "mpm_nodes/otls/mpm_nodes.emit_box.hda/Sections.list: missing",
-        "mpm_nodes/otls/mpm_nodes.gone.hda/Help: not of this registry",
-        "mpm_nodes/otls/mpm_nodes.solve.hda/INDEX__SECTION: differs"]
-    assets.write(spec, copy)
-    assert assets.differences(spec, copy) == []
+def test_libraries_built_from_the_committed_files_are_those_of_the_registry(spec):
+    """Nothing is lost on the way through hda_specs/: the same bytes, expanded and packed."""
+    read = specifications.read(COMMITTED, spec["presets"])
+    for form in package_folder.FORMS:
+        assert package_folder.all_files(read, form) == package_folder.all_files(spec, form)
+
+
+def test_differences_are_found(spec, tmp_path):
+    """A changed, a missing and a foreign specification are each reported; writing mends them."""
+    specifications.write(spec, tmp_path)
+    (tmp_path / "solve.json").write_text("{}")
+    (tmp_path / "emit_box.json").unlink()
+    (tmp_path / "gone.json").write_text("{}")
+    found = ["emit_box.json: missing", "gone.json: not of this registry", "solve.json: differs"]
+    assert specifications.differences(spec, tmp_path) == found
+    specifications.write(spec, tmp_path)
+    assert specifications.differences(spec, tmp_path) == []
+
+
+def test_a_folder_without_specifications_is_refused(spec, tmp_path):
+    """No shared.json, and a file that lacks a field, are named with what to do."""
+    with pytest.raises(InputError, match=r"holds no shared\.json"):
+        specifications.read(tmp_path, spec["presets"])
+    specifications.write(spec, tmp_path)
+    (tmp_path / "mine.json").write_text('{"scope": "graph", "id": "mine"}')
+    with pytest.raises(InputError, match=r"mine\.json: has no category, doc"):
+        specifications.read(tmp_path, spec["presets"])
+
+
+def test_a_written_package_forgets_nodes_that_are_gone(spec, tmp_path):
+    """Libraries of both forms from an earlier build are replaced."""
+    otls = tmp_path / "mpm_nodes" / "otls"
+    (otls / "mpm_nodes.gone.hda").mkdir(parents=True)
+    (otls / "mpm_nodes.older.hda").write_bytes(b"INDX")
+    package_folder.write(spec, tmp_path, "packed")
+    assert {path.name for path in otls.iterdir()} == {f"mpm_nodes.{asset.id}.hda" for asset in assets.assets_of(spec)}
 
 
 def test_every_node_and_stage_has_one_asset(spec, package):
@@ -164,7 +186,7 @@ def test_a_users_node_gets_an_asset_too(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.py").write_text(USER_NODE)
     spec = host_spec(registries.load(path=str(tmp_path / "mine"), entry_points=False))
-    assets.write(spec, tmp_path / "package")
+    package_folder.write(spec, tmp_path / "package")
     _, findings = check_folder(tmp_path / "package")
     assert [str(each) for each in findings] == []
     with fake_hou.session(tmp_path / "package", tmp_path, monkeypatch) as houdini:
@@ -173,8 +195,20 @@ def test_a_users_node_gets_an_asset_too(tmp_path, monkeypatch):
         node = houdini.work.createNode("mpm_nodes::every_kind::3.0", "one")
         record = next(record for record in spec["nodes"] if record["id"] == "every_kind")
         assert (record["builtin"], record["inputs"][1]["optional"]) == (False, True)
-        others = {"maybe": 0.5, "given": None, "pair": [-3, 4], "four": [1e-9, 2.0, 3.0, 4.0], "cells": 64, "count": 1, "words": [],
-                  "any_file": "b.txt", "out": "c/d", "text": "it's", "angle": 7.5, "flag": False}
+        others = {
+            "maybe": 0.5,
+            "given": None,
+            "pair": [-3, 4],
+            "four": [1e-9, 2.0, 3.0, 4.0],
+            "cells": 64,
+            "count": 1,
+            "words": [],
+            "any_file": "b.txt",
+            "out": "c/d",
+            "text": "it's",
+            "angle": 7.5,
+            "flag": False,
+        }
         for knob in record["knobs"]:
             assert read_knob(node, knob, (1, 2)) == knob["default"], knob["name"]
             write_knob(node, knob, others[knob["name"]])
@@ -259,14 +293,17 @@ BROKEN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "a parameter named like a component": (_dialog('name    "jitter"', 'name    "centrex"'), "two parameters centrex"),
     "a name with a space": (_dialog(RADIUS, 'name    "my radius"'), "letters, digits and _"),
     "a range that runs backwards": (_dialog("range   { 0! 10 }", "range   { 20! 10 }"), "has range 20! to 10"),
-    "a condition on nothing": (_dialog("type    float", 'type    float\n            hidewhen "{ nothing == 1 } { seed == 2 }"'),
-                               "hidewhen names nothing"),
+    "a condition on nothing": (
+        _dialog("type    float", 'type    float\n            hidewhen "{ nothing == 1 } { seed == 2 }"'),
+        "hidewhen names nothing",
+    ),
     "a condition without an operator": (_dialog("type    float", 'type    float\n            hidewhen "{ seed }"'), "no condition"),
     "a menu with a token alone": (_dialog('"lattice" "Lattice"', '"lattice"'), "pairs of token and label"),
     "a property option too few": (_replace("TypePropertiesOptions", "MakeDefault := 1;\n", ""), "these 14 keys"),
     "a property option that is no number": (
         _replace("TypePropertiesOptions", "MakeDefault := 1", "MakeDefault := on"),
-        "these 14 keys"),
+        "these 14 keys",
+    ),
     "options that are no JSON": (_add("ExtraFileOptions", "{"), "is no JSON"),
     "an option of another kind": (_replace("ExtraFileOptions", '"bool"', '"flag"'), '"bool" | "string" | "intarray"'),
     "a Python section that is not marked": (_add("ExtraFileOptions", "{}"), "does not say that OnCreated is Python"),
@@ -301,7 +338,7 @@ def test_a_button_that_does_not_compile_is_caught(package, tmp_path):
 
 def test_a_folder_without_assets_is_refused(tmp_path):
     """Checking nothing is an error, not a success."""
-    with pytest.raises(InputError, match="holds no expanded asset"):
+    with pytest.raises(InputError, match="holds no asset"):
         check_folder(tmp_path)
 
 
@@ -322,7 +359,7 @@ def test_the_command_writes_and_checks(tmp_path):
     assert run("--out", str(tmp_path)).returncode == 0
     passed = run("--check", str(tmp_path))
     assert passed.returncode == 0 and re.search(r"\d+ assets, 0 errors, 0 warnings", passed.stdout)
-    asset = tmp_path / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda"
+    asset = tmp_path / "expanded" / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda"
     (asset / "houdini.hdalibrary").unlink()
     failed = run("--check", str(asset))
     assert failed.returncode == 1 and "houdini.hdalibrary" in failed.stdout

@@ -173,7 +173,7 @@ def test_a_program_that_does_not_stop_is_stopped_hard(houdini, tmp_path, monkeyp
     import mpm_nodes_houdini.process as process
 
     monkeypatch.setattr(process, "PATIENCE", 0.2)
-    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('{\"event\": \"plan\"}', flush=True)\ntime.sleep(60)"
+    stubborn = 'signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(\'{"event": "plan"}\', flush=True)\ntime.sleep(60)'
     running = process.Process([*process.command(program(tmp_path, stubborn)), "cook"])
     assert next(event for event in running.events() if event) == {"event": "plan"}
     running.stop()

@@ -13,25 +13,44 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.validate import validate
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for folder in ("samples", "mpm_nodes/samples", "docs") for path in (ROOT / folder).glob("*.json"))
+FILES = sorted(path for folder in ("samples", "docs") for path in (ROOT / folder).glob("*.json"))
 GRAPHS = [path for path in FILES if strict_json.read(path).get("format") == "mpm_nodes.graph"]
 PRESETS = sorted(path for path in (ROOT / "mpm_nodes" / "solver" / "presets").glob("*.json") if "nodes" in strict_json.read(path))
 
 FULL = {
-    "format": "mpm_nodes.graph", "version": 1, "settings": {"cell_size": 0.05, "fps": 30, "start": -5, "end": 10},
+    "format": "mpm_nodes.graph",
+    "version": 1,
+    "settings": {"cell_size": 0.05, "fps": 30, "start": -5, "end": 10},
     "nodes": {
         "goo": {"type": "material_snow", "knobs": {"preserve_volume": True, "label": 'he said "hi"'}, "comment": "mine"},
         "tear-it": {"type": "material_tearing", "inputs": {"material": "goo"}, "bypass": True, "position": [120.125, -40]},
-        "9".replace("9", "ümlaut"): {"type": "emit_sphere", "inputs": {"material": "tear-it"}, "knobs": {
-            "radius": {"keys": [[1, 0.2, "step"], [4.5, 0.3, "linear"], [9, 0.4, "smooth"]]}, "seed": 7,
-            "centre": {"keys": [[1, [0, 1, 0], "smooth"], [8, [0, 2, 1], "linear"]]}, "seeding": "poisson"}},
+        "9".replace("9", "ümlaut"): {
+            "type": "emit_sphere",
+            "inputs": {"material": "tear-it"},
+            "knobs": {
+                "radius": {"keys": [[1, 0.2, "step"], [4.5, 0.3, "linear"], [9, 0.4, "smooth"]]},
+                "seed": 7,
+                "centre": {"keys": [[1, [0, 1, 0], "smooth"], [8, [0, 2, 1], "linear"]]},
+                "seeding": "poisson",
+            },
+        },
         "box": {"type": "emit_box", "inputs": {"material": "goo.material"}, "editor": {"blender": {"width": 200}}},
         "floor": {"type": "collide_plane", "knobs": {"rule": "sticky"}},
         "file": {"type": "collide_vdb", "knobs": {"path": "../bodies/a #1.####.vdb", "frame_offset": -3}},
-        "fall": {"type": "solve", "inputs": {"sources": ["box", "ümlaut"], "colliders": ["file", "floor"]}, "knobs": {
-            "substeps": {"preset": "explicit_apic", "set": {"cfl": 0.25, "kernel": "cubic", "gather.flip_fraction": 0.5}},
-            "wall_y_low": "separate"}},
+        "fall": {
+            "type": "solve",
+            "inputs": {"sources": ["box", "ümlaut"], "colliders": ["file", "floor"]},
+            "knobs": {
+                "substeps": {"preset": "explicit_apic", "set": {"cfl": 0.25, "kernel": "cubic", "gather.flip_fraction": 0.5}},
+                "wall_y_low": "separate",
+            },
+        },
         "again": {"type": "solve", "inputs": {"sources": "fall.particles"}, "knobs": {"substeps": {"preset": "explicit_apic"}}},
+        "patched": {
+            "type": "solve",
+            "inputs": {"sources": "fall.particles"},
+            "knobs": {"substeps": {"preset": "explicit_apic", "edits": [{"bypass": "apply_plasticity"}], "set": {"cfl": 0.3}}},
+        },
         "skin": {"type": "surface_particles", "inputs": {"particles": "again"}, "knobs": {"attributes": ["velocity", "two words"]}},
         "cache": {"type": "write_cache", "inputs": {"mesh": "skin.mesh", "volumes": ["skin"], "particles": "fall"}},
         "points": {"type": "export_points", "inputs": {"particles": "fall"}},
@@ -65,7 +84,9 @@ def same(houdini, graph, tmp_path):
 def test_a_graph_with_everything_comes_back_equal(houdini, tmp_path):
     """Nothing of a graph is lost or changed on the way through Houdini's nodes, and the package still takes it."""
     back = same(houdini, FULL, tmp_path)
-    assert [problem for problem in validate(back) if "file.path" not in problem.place] == []
+    # a solve takes its sources at one frame: keys on them travel, and are told
+    told = [problem for problem in validate(back) if "file.path" not in problem.place]
+    assert [problem for problem in told if "is keyed, but" not in problem.message] == []
 
 
 @pytest.mark.parametrize("path", GRAPHS, ids=lambda path: path.stem)

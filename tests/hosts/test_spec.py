@@ -15,6 +15,7 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.substep_document import load_substeps
 from mpm_nodes.hosts import spec as spec_module
+from mpm_nodes.solver.auto_steps import CHOICE
 
 HOSTS = Path(spec_module.__file__).parent
 
@@ -36,7 +37,8 @@ def test_it_names_every_node_stage_preset_and_knob(spec):
             assert record["version"] == declaration.version and record["doc"]
     assert [preset["name"] for preset in spec["presets"]] == sorted(registry.presets)
     assert {m["name"] for m in spec["materials"]} == {
-        item["value"] for node in spec["nodes"] if node["id"] == "material_library" for item in node["knobs"][0]["menu"]}
+        item["value"] for node in spec["nodes"] if node["id"] == "material_library" for item in node["knobs"][0]["menu"]
+    }
 
 
 def test_accepted_types_are_what_the_package_accepts(spec):
@@ -72,8 +74,12 @@ def test_only_internal_outputs_are_hidden(spec):
 def test_graph_format_and_names_are_the_packages_own(spec):
     """A graph that a host writes by the specification's words is taken."""
     form = spec["graph_format"]
-    graph = {"format": form["name"], "version": form["version"], "settings": {k["name"]: k["default"] for k in spec["settings"]},
-             "nodes": {"plane": {"type": "collide_plane"}}}
+    graph = {
+        "format": form["name"],
+        "version": form["version"],
+        "settings": {k["name"]: k["default"] for k in spec["settings"]},
+        "nodes": {"plane": {"type": "collide_plane"}},
+    }
     assert list(load_graph(graph)) == ["plane"]
     assert re.fullmatch(spec["name_pattern"], "plane") and not re.fullmatch(spec["name_pattern"], "1 plane")
 
@@ -82,6 +88,11 @@ def test_event_kinds_are_those_that_the_package_emits(spec):
     """Every kind of event in the source is described, with all of its facts, and no other."""
     described = {each["kind"]: set(each["facts"]) for each in spec["cook"]["events"]}
     emitted = kinds_emitted()
+    for group in (group for declaration in registries.default().stages().values() for group in declaration.facts):
+        kinds = ("substep", "frame_done") if group.per_substep else (group.event,)
+        for kind in kinds:
+            emitted.setdefault(kind, set()).update(fact.name for fact in group.facts)
+    emitted["choice"] = {fact.name for fact in CHOICE.facts}
     assert set(described) == set(emitted)
     for kind, facts in emitted.items():
         assert facts <= described[kind] | {"event", "time", "node", "frame"}, kind
@@ -92,8 +103,10 @@ def test_cook_arguments_are_the_programs_own(spec):
     from mpm_nodes.cli import parser
 
     facts = spec["cook"]
-    filled = [text.replace("{graph}", "a.json").replace("{out}", "b").replace("{first}-{last}", "1-2")
-              for text in [*facts["cook"], *facts["frames"], *facts["resume"]]]
+    filled = [
+        text.replace("{graph}", "a.json").replace("{out}", "b").replace("{first}-{last}", "1-2")
+        for text in [*facts["cook"], *facts["frames"], *facts["resume"]]
+    ]
     args = parser().parse_args(filled)
     assert (args.command, args.resume, args.frames, args.events) == ("cook", True, (1, 2), "jsonl")
     assert parser().parse_args(["validate", "a.json", *facts["validate"][2:]]).json is True

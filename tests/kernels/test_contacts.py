@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import contacts
-from mpm_nodes.kernels.collision import SEPARATE, SLIP, STICKY
+from mpm_nodes.kernels.collisions import contacts
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 OBLIQUE = np.array([-0.6, 0.8, 0.0])
@@ -15,7 +15,12 @@ EPS = 1e-3
 
 def contact(rule, normal, body=(0.0, 0.0, 0.0), node=0, friction=0.0):
     """Return a contact's row."""
-    return [node, rule, friction, *normal, *body]
+    return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0]
+
+
+def following(row, fellow, ratio, body=(0.0, 0.0, 0.0)):
+    """Return a contact's row with a fellow."""
+    return [*row[:9], fellow, ratio, *body, row[14]]
 
 
 class Scene:
@@ -27,13 +32,13 @@ class Scene:
         self.velocity.reshape(-1, 4)[:, :3] = velocity
         self.slot, self.of_row = np.full(len(velocity), -1, np.int32), np.empty(len(rows), np.int64)
         self.count = contacts.number_nodes(self.rows, self.slot, self.of_row)
-        self.free = np.empty(6 * self.count)
+        self.free, self.held = np.empty(6 * self.count), np.empty(6 * len(rows))
         self.active, self.releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
         self.impulse = np.zeros(len(rows))
 
     def constrain(self, choose=True):
         """Constrain, and return the nodes' velocities."""
-        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, choose)
+        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, self.held, choose)
         return self.velocity.reshape(-1, 4)[:, :3]
 
     def projector(self, number=0):
@@ -48,8 +53,9 @@ def test_nodes_are_numbered_in_the_order_of_their_contacts():
     assert scene.count == 2 and scene.of_row.tolist() == [0, 1, 0] and scene.slot.tolist() == [1, -1, 0]
 
 
-@pytest.mark.parametrize(("rule", "expected", "rank"), [(STICKY, (0.5, 0.1, -0.2), 0), (SLIP, (1.0, 0.1, 2.0), 2),
-                                                        (SEPARATE, (1.0, 0.1, 2.0), 2)])
+@pytest.mark.parametrize(
+    ("rule", "expected", "rank"), [(STICKY, (0.5, 0.1, -0.2), 0), (SLIP, (1.0, 0.1, 2.0), 2), (SEPARATE, (1.0, 0.1, 2.0), 2)]
+)
 def test_each_rule_takes_its_components_of_a_moving_body(rule, expected, rank):
     """Sticky takes all, slip and an approached separating body the normal one; P projects on what is left."""
     scene = Scene(contact(rule, Y, (0.5, 0.1, -0.2)), velocity=[(1.0, -3.0, 2.0)])
@@ -128,8 +134,9 @@ def drag(scene, velocity):
 def curvature(scene, gradient, mass=1.0):
     """Return the matrix that Newton's method takes for the friction."""
     packed, momentum = np.empty(6), np.array([0.0, 0.0, 0.0, mass])
-    contacts.drag_curvature(scene.rows, scene.of_row, scene.active, scene.impulse, momentum, scene.velocity,
-                            np.append(gradient, 0.0), EPS, packed)
+    contacts.drag_curvature(
+        scene.rows, scene.of_row, scene.active, scene.impulse, momentum, scene.velocity, np.append(gradient, 0.0), EPS, packed
+    )
     xx, xy, xz, yy, yz, zz = packed
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
@@ -170,3 +177,49 @@ def test_friction_that_stops_a_node_brings_it_to_rest_in_one_step():
         _, slope = drag(scene, scene.velocity)
         step = np.linalg.solve(np.eye(3) + curvature(scene, slope), -slope)
         assert 2.0 + step @ t == pytest.approx(end, abs=1e-12)
+
+
+def linked(seed=3):
+    """Return five nodes: one sticks and one slips after a fellow, one slips after a slipping fellow; random velocities."""
+    random = np.random.default_rng(seed)
+    return Scene(
+        following(contact(STICKY, Y, (0.1, 0.2, 0.3), node=0), 1, -0.7, (0.2, 0.1, 0.0)),
+        following(contact(SLIP, OBLIQUE, (0.4, 0.0, 0.1), node=2), 1, 0.3),
+        following(contact(SLIP, X, node=3), 2, -1.2),
+        velocity=random.normal(size=(5, 3)),
+    )
+
+
+def test_a_node_takes_its_share_of_its_fellows_relative_velocity():
+    """v_i - w_i = r (v_j - w_j), all of it where it sticks, along the normal where it slips, also after a fellow that follows."""
+    scene = linked()
+    v = scene.constrain().copy()
+    np.testing.assert_allclose(v[0] - (0.1, 0.2, 0.3), -0.7 * (v[1] - (0.2, 0.1, 0.0)), atol=1e-14)
+    assert (v[2] - (0.4, 0.0, 0.1)) @ OBLIQUE == pytest.approx(0.3 * v[1] @ OBLIQUE, abs=1e-14)
+    assert v[3] @ X == pytest.approx(-1.2 * v[2] @ X, abs=1e-14)
+
+
+def test_following_and_handing_over_are_adjoint():
+    """(B x).g = x.(B^T g) for any vectors, so that the eliminated Hessian is symmetric; what is handed over leaves nothing held."""
+    scene = linked()
+    scene.constrain()
+    random = np.random.default_rng(8)
+    x, g = random.normal(size=(2, 20))
+    x[3::4] = g[3::4] = 0.0
+    followed, reduced = x.copy(), g.copy()
+    contacts.follow(scene.rows, scene.active, scene.held, followed)
+    contacts.hand_over(scene.rows, scene.active, scene.held, reduced)
+    assert followed @ g == pytest.approx(x @ reduced, rel=1e-13)
+    again = followed.copy()
+    contacts.follow(scene.rows, scene.active, scene.held, again)
+    np.testing.assert_allclose(again, followed, atol=1e-14)
+    assert np.abs(reduced[:3]).max() < 1e-14 and abs(reduced[8:11] @ OBLIQUE) < 1e-14 and abs(reduced[12:15] @ X) < 1e-14
+
+
+def test_a_followed_node_enters_by_what_is_left_of_its_speed():
+    """A separating contact holds where v_i.n < r v_j.n: matter that shears along n without a speed at the surface is left alone."""
+    row = following(contact(SEPARATE, Y, node=0), 1, 0.4)
+    for speed, holds in ((-0.41, 1), (-0.39, 0)):
+        scene = Scene(row, velocity=[(0.0, speed, 0.0), (0.0, -1.0, 0.0)])
+        scene.constrain()
+        assert scene.active[0] == holds

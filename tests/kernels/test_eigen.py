@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import eigen
-from mpm_nodes.kernels.lane_memory import load, store
+from mpm_nodes.kernels.algebra import eigen
+from mpm_nodes.kernels.lanes.memory import load, store
 
 RANDOM = np.random.default_rng(11)
 COUNT = 20_000
@@ -41,8 +41,18 @@ def cases():
         "nearly equal": turned([1.0, 1.0, 1.0] + 1e-7 * RANDOM.standard_normal((COUNT, 3))),
         "rank 1": turned(np.tile([0.0, 0.0, 3.0], (COUNT, 1))),
         "graded": turned(10.0 ** RANDOM.uniform(-6, 0, (COUNT, 3))),
-        "integers": np.array([[[a, b, c], [b, d, e], [c, e, f]] for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (-1, 0, 1)
-                              for d in (-1, 0, 1) for e in (-1, 0, 1) for f in (-1, 0, 1)], float),
+        "integers": np.array(
+            [
+                [[a, b, c], [b, d, e], [c, e, f]]
+                for a in (-1, 0, 1)
+                for b in (-1, 0, 1)
+                for c in (-1, 0, 1)
+                for d in (-1, 0, 1)
+                for e in (-1, 0, 1)
+                for f in (-1, 0, 1)
+            ],
+            float,
+        ),
         "zero": np.zeros((1, 3, 3)),
         "tiny": 1e-12 * (random[:COUNT] + random[:COUNT].transpose(0, 2, 1)),
         "huge": 1e12 * (random[:COUNT] + random[:COUNT].transpose(0, 2, 1)),
@@ -92,8 +102,9 @@ def test_only_the_upper_half_is_read():
 
 @numba.njit(error_model="numpy")
 def in_lanes(m, out):
-    U, s = eigen.eigen((load(m, 0), load(m, 16), load(m, 32), load(m, 48), load(m, 64), load(m, 80), load(m, 96), load(m, 112),
-                        load(m, 128)))
+    U, s = eigen.eigen(
+        (load(m, 0), load(m, 16), load(m, 32), load(m, 48), load(m, 64), load(m, 80), load(m, 96), load(m, 112), load(m, 128))
+    )
     for k in range(9):
         store(out, 16 * k, U[k])
     for k in range(3):

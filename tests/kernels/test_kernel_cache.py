@@ -8,8 +8,8 @@ import time
 import numba
 import pytest
 
-from mpm_nodes.kernels import kernel_cache
-from mpm_nodes.kernels.kernel_cache import KernelCache
+from mpm_nodes.kernels.compile import kernel_cache
+from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 
 
 def double(x):

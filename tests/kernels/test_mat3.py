@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import mat3, rotations
-from mpm_nodes.kernels.lane_memory import load, store
+from mpm_nodes.kernels.algebra import mat3, rotations
+from mpm_nodes.kernels.lanes.memory import load, store
 
 RANDOM = np.random.default_rng(7)
 
@@ -39,10 +39,14 @@ def test_products_equal_numpy():
     A, B = columns(a), columns(b)
     t = (0, 2, 1)
     for ours, reference in (
-        (mat3.matmul(A, B), a @ b), (mat3.matmul_nt(A, B), a @ b.transpose(t)),
-        (mat3.matmul_tn(A, B), a.transpose(t) @ b), (mat3.gram(A), a @ a.transpose(t)),
-        (mat3.add_scaled(A, 2.0, B), a + 2 * b), (mat3.transpose(A), a.transpose(t)),
-        (mat3.symmetric(A), (a + a.transpose(t)) / 2), (mat3.inverse(A), np.linalg.inv(a)),
+        (mat3.matmul(A, B), a @ b),
+        (mat3.matmul_nt(A, B), a @ b.transpose(t)),
+        (mat3.matmul_tn(A, B), a.transpose(t) @ b),
+        (mat3.gram(A), a @ a.transpose(t)),
+        (mat3.add_scaled(A, 2.0, B), a + 2 * b),
+        (mat3.transpose(A), a.transpose(t)),
+        (mat3.symmetric(A), (a + a.transpose(t)) / 2),
+        (mat3.inverse(A), np.linalg.inv(a)),
         (mat3.cofactor(A), np.linalg.det(a)[:, None, None] * np.linalg.inv(a).transpose(t)),
         (mat3.deviator(A), a - np.trace(a, axis1=1, axis2=2)[:, None, None] / 3 * np.eye(3)),
         (mat3.similarity(A, *B[:3]), a * b[:, 0, None, :] @ a.transpose(t)),
@@ -197,8 +201,17 @@ def test_a_hopeless_step_leaves_a_small_positive_volume():
 
 @numba.njit(error_model="numpy")
 def _svd_of_lanes(F, S, stride):
-    rows = (load(F, 0), load(F, stride), load(F, 2 * stride), load(F, 3 * stride), load(F, 4 * stride),
-            load(F, 5 * stride), load(F, 6 * stride), load(F, 7 * stride), load(F, 8 * stride))
+    rows = (
+        load(F, 0),
+        load(F, stride),
+        load(F, 2 * stride),
+        load(F, 3 * stride),
+        load(F, 4 * stride),
+        load(F, 5 * stride),
+        load(F, 6 * stride),
+        load(F, 7 * stride),
+        load(F, 8 * stride),
+    )
     _U, s, _V = rotations.svd(rows)
     store(S, 0, s[0])
     store(S, stride, s[1])
@@ -208,8 +221,17 @@ def _svd_of_lanes(F, S, stride):
 @numba.njit(error_model="numpy")
 def _svd_of_scalars(F, S, stride):
     for i in range(16):
-        rows = (F[i], F[stride + i], F[2 * stride + i], F[3 * stride + i], F[4 * stride + i], F[5 * stride + i],
-                F[6 * stride + i], F[7 * stride + i], F[8 * stride + i])
+        rows = (
+            F[i],
+            F[stride + i],
+            F[2 * stride + i],
+            F[3 * stride + i],
+            F[4 * stride + i],
+            F[5 * stride + i],
+            F[6 * stride + i],
+            F[7 * stride + i],
+            F[8 * stride + i],
+        )
         _U, s, _V = rotations.svd(rows)
         S[i], S[stride + i], S[2 * stride + i] = s[0], s[1], s[2]
 

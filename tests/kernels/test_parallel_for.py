@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from mpm_nodes.kernels.jit import kernel, part
-from mpm_nodes.kernels.parallel import parallel_for
+from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
 
 
 @part

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels import gather, motion, scatter, weights
+from mpm_nodes.data import Kernel
+from mpm_nodes.kernels.transfers import motion, weights
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, lines_of, rows_of, scatter
 
 H = 0.1
 KERNELS = ("quadratic", "cubic")
@@ -27,8 +29,9 @@ def stencil(kernel, store, grid):
     node, x = grid.unpack("position"), store.unpack("position")
     n, d = spline(kernel, (x[:, None] - node[None]) / H)
     w = n.prod(-1)
-    gradient = np.stack([d[..., 0] * n[..., 1] * n[..., 2], n[..., 0] * d[..., 1] * n[..., 2],
-                         n[..., 0] * n[..., 1] * d[..., 2]], -1) / H
+    gradient = (
+        np.stack([d[..., 0] * n[..., 1] * n[..., 2], n[..., 0] * d[..., 1] * n[..., 2], n[..., 0] * n[..., 1] * d[..., 2]], -1) / H
+    )
     return w, gradient, node, x
 
 
@@ -52,13 +55,13 @@ def make(dtype, kernel, count=150, drift=True):
     return store, grid
 
 
-def start(store, kernel):
-    return (weights.STENCIL[kernel], *store.geometry())
-
-
-def run_gather(store, grid, kernel):
-    rows = (store.array(name) for name in ("velocity", "affine", "velocity_gradient"))
-    gather.gather(*start(store, kernel), *rows, 1 / H, *grid.gather_tables(), grid.array("velocity"))
+def run_gather(store, grid, kernel, **flip):
+    gather(
+        store,
+        grid,
+        Kernel(kernel),
+        Take("velocity", rows_of("velocity"), lines_of("affine"), lines_of("velocity_gradient"), **flip),
+    )
 
 
 def tolerance(dtype):
@@ -71,8 +74,7 @@ def test_scatter_momentum_is_the_apic_sum(dtype, kernel):
     """m_i = sum w m and m_i v_i = sum w m (v + C (x_i - x_p)), for particles that drifted out of their block too."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    scatter.scatter_affine_momentum(*start(store, kernel), store.array("velocity"), store.array("affine"), store.array("mass"), H,
-                                    *grid.scatter_tables(), grid.array("momentum"))
+    scatter(store, grid, Kernel(kernel), Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
     w, _, node, x = stencil(kernel, store, grid)
     m, v, c = store.unpack("mass"), store.unpack("velocity"), store.unpack("affine")
     local = v[:, None] + np.einsum("pab,pnb->pna", c, node[None] - x[:, None])
@@ -86,8 +88,7 @@ def test_scatter_force_is_the_stress_divergence(dtype, kernel):
     """f_i = - sum V0 tau grad w; forces sum to zero."""
     store, grid = make(dtype, kernel)
     grid.clear("force")
-    scatter.scatter_force(*start(store, kernel), store.array("stress"), store.array("volume"), H, *grid.scatter_tables(),
-                          grid.array("force"))
+    scatter(store, grid, Kernel(kernel), Deposit("force", force=Force("stress")))
     _, gradient, _, _ = stencil(kernel, store, grid)
     xx, xy, xz, yy, yz, zz = store.unpack("stress").T
     tau = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
@@ -110,8 +111,9 @@ def test_gather_gives_velocity_affine_and_gradient(dtype, kernel):
     np.testing.assert_allclose(store.unpack("velocity"), w @ vi, atol=tolerance(dtype))
     c = inverse_inertia / H**2 * np.einsum("pn,na,pnb->pab", w, vi, r)
     np.testing.assert_allclose(store.unpack("affine"), c, atol=tolerance(dtype) / H * 4)
-    np.testing.assert_allclose(store.unpack("velocity_gradient"), np.einsum("na,pnb->pab", vi, gradient),
-                               atol=tolerance(dtype) / H * 4)
+    np.testing.assert_allclose(
+        store.unpack("velocity_gradient"), np.einsum("na,pnb->pab", vi, gradient), atol=tolerance(dtype) / H * 4
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -132,19 +134,16 @@ def test_flip_adds_the_change_to_the_particles_own_velocity(dtype, kernel):
     """v_p <- a v_p + sum w (v* - a v_i) with v_i = momentum / mass, zero where there is no mass; C and L are those of v*."""
     store, grid = make(dtype, kernel)
     grid.clear("momentum")
-    scatter.scatter_momentum(*start(store, kernel), store.array("velocity"), store.array("mass"), *grid.scatter_tables(),
-                             grid.array("momentum"))
+    scatter(store, grid, Kernel(kernel), Deposit("momentum", "mass", rows_of("velocity")))
     grid.pack("velocity", np.random.default_rng(5).normal(size=(64 * grid.count, 3)))
     w, _, _, _ = stencil(kernel, store, grid)
     before, mass = store.unpack("velocity").astype(float), grid.unpack("mass").astype(float)
     old = np.where(mass[:, None] > 0, grid.unpack("momentum") / np.where(mass > 0, mass, 1)[:, None], 0)
     new = grid.unpack("velocity").astype(float)
-    rows = [store.array(name) for name in ("velocity", "affine", "velocity_gradient")]
     run_gather(store, grid, kernel)
     plain = store.unpack("affine"), store.unpack("velocity_gradient")
     store.pack("velocity", before)
-    gather.gather_flip(*start(store, kernel), *rows, 1 / H, *grid.gather_tables(), grid.array("velocity"), grid.array("momentum"),
-                       0.95)
+    run_gather(store, grid, kernel, before="momentum", flip=0.95)
     np.testing.assert_allclose(store.unpack("velocity"), 0.95 * before + w @ (new - 0.95 * old), atol=2 * tolerance(dtype))
     for name, rows in zip(("affine", "velocity_gradient"), plain, strict=True):
         np.testing.assert_allclose(store.unpack(name), rows, atol=tolerance(dtype) / H)
@@ -154,8 +153,7 @@ def test_flip_adds_the_change_to_the_particles_own_velocity(dtype, kernel):
 def test_sort_orders_cells_and_moves_everything(dtype):
     """After a sort particles are ordered by block and cell, and no attribute changed its particle."""
     store, _ = make(dtype, "quadratic")
-    before = {int(i): (x, v) for i, x, v in zip(store.unpack("id"), store.unpack("position"), store.unpack("affine"),
-                                                strict=True)}
+    before = {int(i): (x, v) for i, x, v in zip(store.unpack("id"), store.unpack("position"), store.unpack("affine"), strict=True)}
     store.sort()
     for i, x, v in zip(store.unpack("id"), store.unpack("position"), store.unpack("affine"), strict=True):
         np.testing.assert_allclose(x, before[int(i)][0], atol=1e-12)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from void_scenes import COVERAGE, lattice, nearest, store, tables, world
 
-from mpm_nodes.kernels.void_coverage import open_cells
-from mpm_nodes.kernels.void_darts import throw_darts
-from mpm_nodes.kernels.void_distance import interior_distance
+from mpm_nodes.kernels.resampling.coverage import open_cells
+from mpm_nodes.kernels.resampling.darts import throw_darts
+from mpm_nodes.kernels.resampling.distance import interior_distance
 
 DEPTH = 2.2
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from void_scenes import lattice, nearest, store, tables, world
 
-from mpm_nodes.kernels.void_distance import interior_distance
+from mpm_nodes.kernels.resampling.distance import interior_distance
 
 NODES = np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1).reshape(-1, 3)
 
@@ -42,8 +42,11 @@ def printed(nodes: np.ndarray, centres: np.ndarray) -> np.ndarray:
 def test_it_is_the_printed_algorithm(cloud):
     """On a lattice, in a random cloud full of holes and for separate parts, every node has the distance of a dense brute force."""
     random = np.random.default_rng(2)
-    position = {"lattice": lattice(6.0, (0.2, 0.4, 0.9)), "random": random.uniform(-5.0, 5.0, (700, 3)),
-                "two parts": np.concatenate([lattice(3.0), lattice(3.5) + [21.0, 3.0, 0.0]])}[cloud]
+    position = {
+        "lattice": lattice(6.0, (0.2, 0.4, 0.9)),
+        "random": random.uniform(-5.0, 5.0, (700, 3)),
+        "two parts": np.concatenate([lattice(3.0), lattice(3.5) + [21.0, 3.0, 0.0]]),
+    }[cloud]
     nodes, distance = measured(position)
     np.testing.assert_allclose(distance, printed(nodes, position), atol=2e-5)  # single precision at lengths up to 8
 

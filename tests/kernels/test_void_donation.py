@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from void_scenes import COVERAGE, lattice, nearest, store, tables, world
 
-from mpm_nodes.kernels import void_donation
-from mpm_nodes.kernels.void_darts import Samples, throw_darts
-from mpm_nodes.kernels.void_distance import interior_distance
-from mpm_nodes.kernels.void_donation import donate, nearest_particles
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.kernels.resampling import grid_averages
+from mpm_nodes.kernels.resampling.darts import Samples, throw_darts
+from mpm_nodes.kernels.resampling.distance import interior_distance
+from mpm_nodes.kernels.resampling.donation import Matter, donate, nearest_particles
+from mpm_nodes.kernels.transfers.weights import STENCIL
 
 R = 1.0
 
@@ -24,8 +24,8 @@ def given(particles, dtype=np.float64):
 
 def gifts_of(particles, bins, samples, velocity, mass, volume):
     """Let the particles donate, without affine velocities."""
-    return donate(bins, samples, particles.offset, particles.stride, particles.shift, R, velocity, np.empty(0, velocity.dtype), 1.0,
-                  mass, volume)
+    matter = Matter(particles.offset, velocity, np.empty(0, velocity.dtype), mass, volume)
+    return donate(bins, samples, matter, particles.stride, particles.shift, R, 1.0)
 
 
 def thrown(position: np.ndarray, **columns):
@@ -102,18 +102,31 @@ def test_averages_keep_constants_and_follow_slopes(kernel):
     constant[: len(x)], slope[: len(x)] = 7.0, x @ [1.0, -2.0, 0.5]
     sums = np.zeros(64 * 16 * len(places.coord) + 16)
     for run in range(len(particles.ranges)):
-        void_donation.add_to_nodes(STENCIL[kernel], particles.offset, particles.stride, 1.0 / particles.unit,
-                                   np.ones(particles.stride), (constant, slope), np.ones(2, int), np.zeros(0, int), 16,
-                                   particles.ranges, places.near, places.of_slot, np.array([run]),
-                                   np.ones(64 * len(places.coord), np.uint8), sums)
+        grid_averages.add_to_nodes(
+            STENCIL[kernel],
+            particles.offset,
+            particles.stride,
+            1.0 / particles.unit,
+            np.ones(particles.stride),
+            (constant, slope),
+            np.ones(2, int),
+            np.zeros(0, int),
+            16,
+            particles.ranges,
+            places.near,
+            places.of_slot,
+            np.array([run]),
+            np.ones(64 * len(places.coord), np.uint8),
+            sums,
+        )
     assert sums[::16].sum() == pytest.approx(particles.count, rel=1e-12)
     averages, at = np.empty((len(samples.slot), 2)), 1.5 + 0.5 * samples.position.astype(float)
-    void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, averages)
+    grid_averages.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, averages)
     wanted = np.zeros(64 * len(places.coord), np.uint8)
-    void_donation.mark_nodes(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, wanted)
+    grid_averages.mark_nodes(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, wanted)
     sums.reshape(-1, 16)[: len(wanted)][wanted == 0] = np.nan
     again = np.empty_like(averages)
-    void_donation.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, again)
+    grid_averages.average_at(STENCIL[kernel], places.of_slot[samples.slot], at, places.near, sums, 16, again)
     assert np.array_equal(again, averages)  # no other node matters
     point = world(particles, samples.slot, samples.position)
     np.testing.assert_allclose(averages[:, 0], 7.0, rtol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from void_scenes import lattice, store, tables
 
-from mpm_nodes.kernels.void_merging import close_pairs
+from mpm_nodes.kernels.resampling.merging import close_pairs
 
 REACH = 0.03
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels.void_bins import Bins, Places, bins_of, places_of
+from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
 
 COVERAGE = np.sqrt(3.0) / 2.0 + 0.01

@@ -2,12 +2,91 @@
 
 from __future__ import annotations
 
-import numpy as np
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import ClassVar
 
-from mpm_nodes.materials.contract import law
+import numpy as np
+import pytest
+
+from mpm_nodes.materials import contract, fixed_corotated, neo_hookean
+from mpm_nodes.materials.contract import law, register_law
+from mpm_nodes.materials.elastic import hencky, split_neo_hookean
+from mpm_nodes.materials.return_maps import herschel_bulkley, stretch_clamp
 
 PARAMS = {"liquid": {"viscosity": 20.0}, "oldroyd_b": {"relaxation_time": 0.02}}
 """Parameters that switch every term of a law on."""
+
+
+ELASTIC = {"neo_hookean": neo_hookean, "fixed_corotated": fixed_corotated, "hencky": hencky, "split_neo_hookean": split_neo_hookean}
+RETURN_MAPS = {"stretch_clamp": stretch_clamp, "herschel_bulkley": herschel_bulkley}
+BUILT_IN = {("fixed_corotated", "stretch_clamp"), ("split_neo_hookean", "herschel_bulkley")}
+
+
+COMBINED = {
+    f"{elastic}_{flow}": (ELASTIC[elastic], RETURN_MAPS[flow])
+    for elastic in ELASTIC
+    for flow in RETURN_MAPS
+    if (elastic, flow) not in BUILT_IN
+}
+"""Every combination of an elastic part and a return map that is no law of its own, by the id that `combined_laws` gives it."""
+
+
+@pytest.fixture(scope="module")
+def combined_laws():
+    """Register the combinations, and forget them afterwards."""
+    for name, parts in COMBINED.items():
+        register_law(_combined(name, *parts))
+    yield
+    for name in COMBINED:
+        del contract._LAWS[name]
+
+
+def _combined(name, elastic, flow):
+    @dataclass(frozen=True)
+    class Params(Combined):
+        __doc__ = Combined.__doc__
+        law: ClassVar[str] = name
+
+    module = ModuleType(f"tests_{name}")
+    module.Params, module.ELASTIC, module.RETURN_MAP = Params, elastic, flow
+    sys.modules[module.__name__] = module
+    return module
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Knobs of every elastic part and return map.
+
+    Attributes:
+        youngs_modulus: See Snow.
+        poisson_ratio: See Snow.
+        bulk_modulus: See HerschelBulkley.
+        shear_modulus: See HerschelBulkley.
+        critical_compression: See Snow.
+        critical_stretch: See Snow.
+        hardening: See Snow.
+        preserve_volume: See Snow.
+        yield_stress: See HerschelBulkley.
+        consistency: See HerschelBulkley.
+        flow_index: See HerschelBulkley.
+    """
+
+    label: ClassVar[str] = "Combined"
+    source: ClassVar[str] = "test"
+    density: ClassVar[float] = 1000.0
+    youngs_modulus: float = 1e5
+    poisson_ratio: float = 0.3
+    bulk_modulus: float = 1e5
+    shear_modulus: float = 4e4
+    critical_compression: float = 0.03
+    critical_stretch: float = 0.02
+    hardening: float = 4.0
+    preserve_volume: bool = False
+    yield_stress: float = 1e3
+    consistency: float = 30.0
+    flow_index: float = 0.5
 
 
 def random_rotations(random, count):
@@ -26,7 +105,8 @@ def random_states(law_id, count, strain=0.3, seed=3):
         "volume_change": np.prod(stretches, 1) - 1.0,
         "plastic_volume_ratio": random.uniform(0.8, 1.2, count),
         "elastic_strain": (F @ F.transpose(0, 2, 1) / np.prod(stretches, 1)[:, None, None] ** (2 / 3) - np.eye(3))[
-            :, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]],
+            :, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]
+        ],
     }
     if law_id == "oldroyd_b":  # the size of the strain means nothing there
         size = random.uniform(0.7, 1.5, (count, 1))

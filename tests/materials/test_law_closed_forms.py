@@ -24,8 +24,9 @@ def test_lame_parameters():
 def test_neo_hookean_uniaxial_strain():
     """sigma_11 = (mu/a)(a^2 - 1) + lam (a - 1) for F = diag(a, 1, 1) (V7)."""
     tau = call_law("neo_hookean", "stress", {"deformation": UNIAXIAL})
-    np.testing.assert_allclose(tau[:, 0, 0] / STRETCHES, MU / STRETCHES * (STRETCHES**2 - 1) + LAM * (STRETCHES - 1),
-                               rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(
+        tau[:, 0, 0] / STRETCHES, MU / STRETCHES * (STRETCHES**2 - 1) + LAM * (STRETCHES - 1), rtol=1e-12, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("law_id", ["fixed_corotated", "snow"])
@@ -51,8 +52,11 @@ def test_snow_clamps_singular_values_and_moves_the_rest_into_the_plastic_part():
     u, s, vt = np.linalg.svd(state["deformation"])
     clamped = np.clip(s, 1 - Snow.critical_compression, 1 + Snow.critical_stretch)
     np.testing.assert_allclose(new["deformation"], u * clamped[:, None, :] @ vt, atol=1e-13)
-    np.testing.assert_allclose(np.linalg.det(new["deformation"]) * new["plastic_volume_ratio"],
-                               np.linalg.det(state["deformation"]) * state["plastic_volume_ratio"], rtol=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.det(new["deformation"]) * new["plastic_volume_ratio"],
+        np.linalg.det(state["deformation"]) * state["plastic_volume_ratio"],
+        rtol=1e-12,
+    )
 
 
 def test_snow_within_the_clamp_is_untouched():
@@ -81,8 +85,9 @@ def test_volume_preserving_snow():
     state["plastic_volume_ratio"][::3] = 1.0
     new = call_law("snow", "project", state, params={"preserve_volume": True})
     np.testing.assert_array_equal(new["plastic_volume_ratio"], 1.0)
-    np.testing.assert_allclose(np.linalg.det(new["deformation"]),
-                               np.linalg.det(state["deformation"]) * state["plastic_volume_ratio"], rtol=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.det(new["deformation"]), np.linalg.det(state["deformation"]) * state["plastic_volume_ratio"], rtol=1e-12
+    )
 
 
 def test_packing_hardens_snow():
@@ -218,8 +223,13 @@ def test_bingham_flow_without_yield_stress_relaxes_exponentially():
     state, size = foam_point(1e-3)
     state = {"elastic_strain": state}
     for _ in range(steps):
-        state = call_law("herschel_bulkley", "project", state, dt=dt,
-                         params={"shear_modulus": mu, "yield_stress": 0.0, "consistency": eta, "flow_index": 1.0})
+        state = call_law(
+            "herschel_bulkley",
+            "project",
+            state,
+            dt=dt,
+            params={"shear_modulus": mu, "yield_stress": 0.0, "consistency": eta, "flow_index": 1.0},
+        )
     decay = deviator_size(state["elastic_strain"])[0] / size
     assert decay == pytest.approx((1 + 2 * mu * dt / eta) ** -steps, rel=1e-6)
     assert decay == pytest.approx(np.exp(-2 * mu * dt * steps / eta), rel=2 * (mu * dt / eta) * 2 * mu * dt * steps / eta)
@@ -228,6 +238,7 @@ def test_bingham_flow_without_yield_stress_relaxes_exponentially():
 @pytest.mark.parametrize("flow_index", [0.22, 0.43, 1.0, 2.8])
 def test_return_map_is_continuous_and_monotone(flow_index):
     """Less is left after longer steps, more of larger stresses; eta -> 0 and n -> 1 have limits (V20)."""
+
     def left(size, dt=1e-3, eta=5.0, n=flow_index):
         params = {"shear_modulus": 1e4, "yield_stress": 5.0, "consistency": eta, "flow_index": n}
         after = call_law("herschel_bulkley", "project", {"elastic_strain": foam_point(size)[0]}, params=params, dt=dt)

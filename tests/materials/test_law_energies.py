@@ -152,8 +152,12 @@ def test_advance_reaches_the_state_that_the_energy_saw(law_id):
     state, A = states_and_steps(law_id)
     given = {} if law_id == "liquid" else {"params": PARAMS.get(law_id)}  # without viscosity
     after = call_law(law_id, "advance", state, A, dt=DT, **given)
-    np.testing.assert_allclose(call_law(law_id, "energy", after, dt=NO_TIME, **given),
-                               call_law(law_id, "energy", state, A, dt=DT, **given), rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(
+        call_law(law_id, "energy", after, dt=NO_TIME, **given),
+        call_law(law_id, "energy", state, A, dt=DT, **given),
+        rtol=1e-9,
+        atol=1e-8,
+    )
 
 
 @pytest.mark.parametrize("law_id", LAWS)

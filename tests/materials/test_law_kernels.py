@@ -11,7 +11,8 @@ import pytest
 from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 
 from mpm_nodes.data import ATTRIBUTES, OutputError
-from mpm_nodes.kernels import motion
+from mpm_nodes.kernels.compile import jit
+from mpm_nodes.kernels.transfers import motion
 from mpm_nodes.materials import codegen
 from mpm_nodes.materials.codegen import law_kernels
 from mpm_nodes.materials.contract import LawError, law, law_ids
@@ -40,8 +41,16 @@ class Bench:
         self.tail = (STRIDE, SEGMENTS, self.coeffs)
 
     def expected(self, function, **arguments):
-        return call_law(self.law.id, function, self.state, params=PARAMS.get(self.law.id), dt=DT, dtype=self.dtype,
-                        stiffness_scale=self.scale, **arguments)
+        return call_law(
+            self.law.id,
+            function,
+            self.state,
+            params=PARAMS.get(self.law.id),
+            dt=DT,
+            dtype=self.dtype,
+            stiffness_scale=self.scale,
+            **arguments,
+        )
 
     def assert_state(self, expected, tolerance):
         """The state arrays hold `expected` inside the segments, and their old values elsewhere."""
@@ -137,8 +146,8 @@ def test_largest_speeds_see_what_is_not_finite(bench, bad):
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     """The message names the folder and the variable that moves it."""
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(codegen.jit, "CACHE_FOLDER", tmp_path / "file")
-    with pytest.raises(OutputError, match=r"JIT cache folder .*file.laws: .*; set MPM_NODES_CACHE to a folder"):
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "file")
+    with pytest.raises(OutputError, match=r"JIT cache folder .*file.loops: .*; set MPM_NODES_CACHE to a folder"):
         codegen._kernels_of.__wrapped__(law("snow"))
 
 
@@ -161,7 +170,10 @@ print(sum(kernels.stress.stats.cache_hits.values()), sum(kernels.stress.stats.ca
 def test_a_new_process_finds_the_machine_code(tmp_path):
     """The second process compiles nothing: hits of numba's disk cache."""
     environment = {**os.environ, "MPM_NODES_CACHE": str(tmp_path)}
-    counts = [subprocess.run([sys.executable, "-c", _COOK], env=environment, capture_output=True, text=True, check=True)
-              .stdout.split() for _ in range(2)]
+    counts = [
+        subprocess.run([sys.executable, "-c", _COOK], env=environment, capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
     assert counts == [["0", "1"], ["1", "0"]]
-    assert len(list(tmp_path.glob("kernels-*/laws/liquid_*.py"))) == 1
+    # the loop of the stress, and the implicit ones, which are written with the law
+    assert len(list(tmp_path.glob("kernels-*/loops/liquid*.py"))) == 2

@@ -15,7 +15,11 @@ import numpy as np
 import pytest
 from law_samples import PARAMS, random_matrices, random_states
 
-from mpm_nodes.kernels import differences, eigen, lane_memory, lanes, mat3, rotations, tearing
+from mpm_nodes.kernels.algebra import eigen, mat3, rotations
+from mpm_nodes.kernels.lanes import arithmetic as lanes
+from mpm_nodes.kernels.lanes import memory as lane_memory
+from mpm_nodes.kernels.tearing import tearing
+from mpm_nodes.kernels.transfers import differences
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.material_point import call_law
 
@@ -31,8 +35,11 @@ def compiled(law_id):
     @numba.njit(error_model="numpy", fastmath=True)
     def evaluate(state, A, dA, coeffs, dt):
         mask = feasible(state, A, coeffs, dt)
-        return (select(mask, energy(state, A, coeffs, dt), const(dt, -1.0)), stress(state, A, coeffs, dt),
-                differential(state, A, dA, coeffs, dt))
+        return (
+            select(mask, energy(state, A, coeffs, dt), const(dt, -1.0)),
+            stress(state, A, coeffs, dt),
+            differential(state, A, dA, coeffs, dt),
+        )
 
     return evaluate
 
@@ -46,8 +53,11 @@ def arguments(law_id, dtype, count=16):
 
 def expected(law_id, state, A, dA, dtype):
     given = {"params": PARAMS.get(law_id), "dt": DT, "dtype": dtype}
-    return (call_law(law_id, "energy", state, A, **given), call_law(law_id, "stress", state, A, **given),
-            call_law(law_id, "stress_differential", state, A, dA, **given))
+    return (
+        call_law(law_id, "energy", state, A, **given),
+        call_law(law_id, "stress", state, A, **given),
+        call_law(law_id, "stress_differential", state, A, dA, **given),
+    )
 
 
 @pytest.mark.parametrize("law_id", law_ids())
@@ -55,8 +65,13 @@ def test_scalars_keep_their_size(law_id):
     """float32 in, float32 out, without a float64 in between (a bare literal would make one), and the NumPy numbers."""
     evaluate = compiled(law_id)
     state, A, dA, coeffs = arguments(law_id, np.float32)
-    point = (tuple(tuple(v[0].ravel()) if v[0].ndim else v[0] for v in state.values()), tuple(A[0].ravel()),
-             tuple(dA[0].ravel()), tuple(coeffs), np.float32(DT))
+    point = (
+        tuple(tuple(v[0].ravel()) if v[0].ndim else v[0] for v in state.values()),
+        tuple(A[0].ravel()),
+        tuple(dA[0].ravel()),
+        tuple(coeffs),
+        np.float32(DT),
+    )
     psi, T, dT = evaluate(*point)
     llvm = next(iter(evaluate.inspect_llvm().values()))
     assert re.search(r"\bf(add|mul)\b.* float ", llvm)
@@ -90,9 +105,12 @@ def test_lanes_equal_the_scalar_twin(law_id):
         pieces.append(f"({', '.join(loads)},)" if len(loads) > 1 else loads[0])
         first, packed = first + len(rows), [*packed, rows]
     source = _LANES_KERNEL.format(
-        state=", ".join(pieces), coeffs=", ".join(f"broadcast(x, coeffs[{k}])" for k in range(len(coeffs))),
-        A=", ".join(f"load(A, {16 * k})" for k in range(9)), dA=", ".join(f"load(dA, {16 * k})" for k in range(9)),
-        store="; ".join(f"store(out, {16 + 16 * k}, T[{k}]); store(out, {160 + 16 * k}, dT[{k}])" for k in range(9)))
+        state=", ".join(pieces),
+        coeffs=", ".join(f"broadcast(x, coeffs[{k}])" for k in range(len(coeffs))),
+        A=", ".join(f"load(A, {16 * k})" for k in range(9)),
+        dA=", ".join(f"load(dA, {16 * k})" for k in range(9)),
+        store="; ".join(f"store(out, {16 + 16 * k}, T[{k}]); store(out, {160 + 16 * k}, dT[{k}])" for k in range(9)),
+    )
     scope = {"load": lane_memory.load, "store": lane_memory.store, "broadcast": lanes.broadcast, "evaluate": compiled(law_id)}
     exec(source, scope)
     out = np.zeros(19 * 16, np.float32)
@@ -114,14 +132,19 @@ def test_no_bare_real_literal_in_shared_code():
         for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
             if not any(getattr(decorator, "id", "") == "inline" for decorator in function.decorator_list):
                 continue
-            allowed = {id(leaf) for call in ast.walk(function) if isinstance(call, ast.Call)
-                       and getattr(call.func, "id", "") == "const" for leaf in ast.walk(call)}
-            bare = [n for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, float)
-                    and id(n) not in allowed]
+            allowed = {
+                id(leaf)
+                for call in ast.walk(function)
+                if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "const"
+                for leaf in ast.walk(call)
+            }
+            bare = [
+                n for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, float) and id(n) not in allowed
+            ]
             assert not bare, f"{module.__name__}.{function.name} line {bare[0].lineno}: write const(x, {bare[0].value})"
 
 
-_CUDA = '''
+_CUDA = """
 import sys
 import numpy as np
 from numba import cuda
@@ -178,13 +201,14 @@ for name in law_ids():
     for got, attribute in zip(results[1:], found.state):
         np.testing.assert_allclose(got, new[attribute], rtol=1e-5, atol=1e-6)
     print(name)
-'''
+"""
 
 
 def test_laws_run_in_cuda_kernels():
     """stress, advance and project of every law in a cuda.jit kernel of the simulator agree with the CPU."""
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run([sys.executable, "-c", _CUDA, str(Path(__file__).parent)], env=environment,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _CUDA, str(Path(__file__).parent)], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == list(law_ids())

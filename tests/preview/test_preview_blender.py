@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from preview_samples import write_cache
 
-from mpm_nodes import preview
-from mpm_nodes.preview_scene import look
+from mpm_nodes.preview import pictures as preview
+from mpm_nodes.preview.scene import look
 
 LOADER = "ImportError: libXrender.so.1: cannot open shared object file: No such file or directory"
 
@@ -32,11 +32,11 @@ def test_auto_falls_back_to_the_splat_with_the_reason(tmp_path: Path, monkeypatc
         raise preview.EngineMissing(preview.blender_problem([LOADER], 1))
 
     monkeypatch.setattr(preview, "_run_blender", fail)
-    made = preview.render_cache(folder, frames=[2], size=(80, 60))
+    made = preview.render_cache(folder, frames=[2], picture=preview.Picture((80, 60)))
     assert made.engine == "splat" and len(made.images) == 1
     assert "libXrender" in made.message and "built-in splat renderer" in made.message
     with pytest.raises(preview.EngineMissing, match="libxrender1"):
-        preview.render_cache(folder, frames=[2], size=(80, 60), engine="cycles")
+        preview.render_cache(folder, frames=[2], picture=preview.Picture((80, 60)), engine="cycles")
 
 
 def test_a_hanging_blender_is_ended(tmp_path: Path, monkeypatch):
@@ -56,7 +56,7 @@ def test_cycles_renders_the_points_in_their_colour(tmp_path: Path):
     folder = tmp_path / "out"
     write_cache(folder)
     try:
-        made = preview.render_cache(folder, frames=[3], engine="cycles", size=(96, 72), samples=2)
+        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2))
     except preview.EngineMissing as error:
         pytest.skip(str(error))
     picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
@@ -71,7 +71,7 @@ def test_cycles_looks_from_where_it_is_told(tmp_path: Path):
     write_cache(folder)
     away = look(np.array([0.0, 50.0, 0.0]), np.array([100.0, 100.0, 0.0]), 1.5)
     try:
-        made = preview.render_cache(folder, frames=[3], engine="cycles", size=(96, 72), samples=2, view=away)
+        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2), view=away)
     except preview.EngineMissing as error:
         pytest.skip(str(error))
     picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)

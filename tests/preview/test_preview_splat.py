@@ -8,10 +8,11 @@ import pytest
 from PIL import Image
 from preview_samples import FACES, OCTAHEDRON, write_cache
 
-from mpm_nodes import preview, preview_scene
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.preview_scene import Cloud, Shapes, Skin, corner_normals, framing, look
-from mpm_nodes.preview_splat import render_shapes
+from mpm_nodes.preview import pictures as preview
+from mpm_nodes.preview import scene as preview_scene
+from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
+from mpm_nodes.preview.splat import render_shapes
 
 SIZE = (160, 120)
 RED = np.array([0.8, 0.05, 0.05], np.float32)
@@ -88,7 +89,11 @@ def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
     write_cache(tmp_path / "out")
     seen: list[tuple[int, int]] = []
     made = preview.render_cache(
-        tmp_path / "out", out=tmp_path / "png", engine="splat", size=SIZE, progress=lambda *args: seen.append(args)
+        tmp_path / "out",
+        out=tmp_path / "png",
+        engine="splat",
+        picture=preview.Picture(SIZE),
+        progress=lambda *args: seen.append(args),
     )
     assert made.engine == "splat" and made.message == "" and len(made.images) == 5
     assert seen == [(n, 5) for n in range(1, 6)]
@@ -144,7 +149,7 @@ def test_framing_shows_the_whole_box():
         ({"cache_folder": "."}, "holds no USD stage"),
         ({"cache_folder": "out", "frames": [9]}, "has no frame 9; it holds frames 1 to 5"),
         ({"cache_folder": "out", "engine": "vray"}, "engine 'vray' is unknown; choose one of auto, cycles, splat"),
-        ({"cache_folder": "out", "size": (4, 4)}, "size 4 x 4 is out of range"),
+        ({"cache_folder": "out", "picture": preview.Picture((4, 4))}, "size 4 x 4 is out of range"),
     ],
 )
 def test_wrong_requests_say_what_is_allowed(tmp_path: Path, monkeypatch, call, message):

@@ -67,7 +67,7 @@ def distances(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 
 def corners_of(file: Path, frame: float, closed: bool):
     """Return the triangles of a USD file's mesh at a frame, shape (m, 3, 3), holes closed when asked."""
-    from mpm_nodes.kernels.mesh_repair import solid_mesh, triangulate
+    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
     from usd_io.collider_meshes import StageMeshes
 
     meshes = StageMeshes(file, "")
@@ -81,7 +81,7 @@ def corners_of(file: Path, frame: float, closed: bool):
 
 def depth_in_monkey(cooked: Cooked) -> float:
     """Return how deep particles lie inside Blender's own mesh [m]: no level set, winding numbers and exact distances."""
-    from mpm_nodes.kernels.winding import winding_numbers, winding_tree
+    from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
 
     deepest = 0.0
     for frame in (24, 36, 60):

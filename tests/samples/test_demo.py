@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import mpm_nodes
 from mpm_nodes import cli
+from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.materials.library import LIBRARY
 
 SEE = """
@@ -46,8 +46,20 @@ os._exit(0)  # Blender can hang in its own exit
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Run the command as a user does, coarser and shorter; return the revision folder and what it printed."""
     out = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "mpm_nodes.cli", "demo", "--out", str(out), "--frames", "1-5", "--set",
-               "settings.cell_size=0.06", "--set", "skin.voxel_size=0.03"]
+    command = [
+        sys.executable,
+        "-m",
+        "mpm_nodes.cli",
+        "demo",
+        "--out",
+        str(out),
+        "--frames",
+        "1-5",
+        "--set",
+        "settings.cell_size=0.06",
+        "--set",
+        "skin.voxel_size=0.03",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     return out / "r001", done.stderr + done.stdout
@@ -55,7 +67,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def test_its_cheese_is_the_library_s():
     """The demo writes out the numbers of the library's melted cheese, so that they can be turned."""
-    sample = json.loads((Path(mpm_nodes.__file__).parent / "samples" / "demo.json").read_text())
+    sample = json.loads(sample_graph("demo").read_text())
     knobs, entry = sample["nodes"]["cheese"]["knobs"], LIBRARY["melted_cheese"]
     assert knobs == {"label": entry.label.lower(), "density": entry.density, **entry.params}
 
@@ -78,8 +90,10 @@ def test_the_stage_holds_the_shot(demo):
     folder, _ = demo
     assert check_cache(folder / "cheese.usda") == []
     stage = Usd.Stage.Open(str(folder / "cheese.usda"))
-    kinds = {kind: [prim for prim in stage.Traverse() if prim.IsA(kind)]
-             for kind in (UsdGeom.Points, UsdGeom.Mesh, UsdVol.Volume, UsdGeom.Camera, UsdShade.Material)}
+    kinds = {
+        kind: [prim for prim in stage.Traverse() if prim.IsA(kind)]
+        for kind in (UsdGeom.Points, UsdGeom.Mesh, UsdVol.Volume, UsdGeom.Camera, UsdShade.Material)
+    }
     assert [len(kinds[kind]) for kind in (UsdGeom.Points, UsdVol.Volume, UsdGeom.Camera)] == [1, 1, 1]
     assert len(kinds[UsdGeom.Mesh]) == 2 and kinds[UsdShade.Material]
     assert "graph" in stage.GetRootLayer().customLayerData.get("mpm_nodes", stage.GetRootLayer().customLayerData)
@@ -99,13 +113,15 @@ def test_the_contact_sheet_shows_motion(demo):
 def test_blender_opens_and_renders_it(demo, tmp_path):
     """Blender, in its own process, sees points, mesh, volume, collider and camera, and renders a frame that is not black."""
     folder, _ = demo
-    start = subprocess.run([sys.executable, "-c", "import bpy, os; os._exit(0)"], capture_output=True, text=True, timeout=120,
-                           check=False)
+    start = subprocess.run(
+        [sys.executable, "-c", "import bpy, os; os._exit(0)"], capture_output=True, text=True, timeout=120, check=False
+    )
     if start.returncode and ".so" in start.stderr:
         pytest.skip(f"Blender's system libraries are missing: {start.stderr.strip().splitlines()[-1]}")
     answer = tmp_path / "seen.json"
-    subprocess.run([sys.executable, "-c", SEE, str(folder / "cheese.usda"), str(answer)], capture_output=True, timeout=180,
-                   check=True)
+    subprocess.run(
+        [sys.executable, "-c", SEE, str(folder / "cheese.usda"), str(answer)], capture_output=True, timeout=180, check=True
+    )
     seen = json.loads(answer.read_text())
     assert seen["points"] > 1000 and seen["mesh"] > 100 and seen["collider"] > 100 and seen["camera"]
     assert seen["volume"] == ["surface"]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 
 import numpy as np
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.commands.sample import PAPER_MINUTES, picture_of, print_frames, sized
 from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.graph import preflight
-from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.samples.figures import rebound
-from mpm_nodes.samples.index import SAMPLES, SIZES
-from mpm_nodes.samples.measures import interior_densities, pieces, pushed_out, seen_from_the_side
-from mpm_nodes.samples.shot import Progress
+from mpm_nodes_samples.reproduction import sizes
+from mpm_nodes_samples.reproduction.figures import rebound
+from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
+from mpm_nodes_samples.reproduction.report import print_frames
+from mpm_nodes_samples.reproduction.run import PAPER_MINUTES, picture_of
+from mpm_nodes_samples.reproduction.shot import Progress
 
 FOAMS = {name: sample for name, sample in SAMPLES.items() if sample.source.startswith("Y15")}
 each = pytest.mark.parametrize("name", FOAMS)
@@ -25,8 +25,7 @@ each = pytest.mark.parametrize("name", FOAMS)
 
 def graph_of(name: str, size: str = "quick"):
     """Return a sample's graph in one of its sizes."""
-    path = importlib.resources.files("mpm_nodes") / "samples" / f"{name}.json"
-    return sized(load_graph(path), SAMPLES[name], size, ())
+    return sizes.graph_of(SAMPLES[name], size)
 
 
 def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
@@ -35,8 +34,9 @@ def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- the graphs
-@pytest.mark.parametrize(("name", "size"), [(name, size) for name, sample in FOAMS.items() for size in SIZES
-                                            if size == "quick" or sample.paper])
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name, sample in FOAMS.items() for size in sizes.SIZES if size == "quick" or sample.paper]
+)
 def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, size: str):
     """Every size is a valid graph; the paper's holds its particles within 5 %, its cell size and its time step."""
     graph = graph_of(name, size)
@@ -173,7 +173,7 @@ def test_too_little_time_for_a_frame_is_said(tmp_path, capsys):
 def test_the_pachinko_board_fills_its_picture():
     """The board's corners lie inside the picture, and span most of its height or its width."""
     picture = picture_of(SAMPLES["pachinko"])
-    (width, height), view = picture["size"], picture["view"]
+    (width, height), view = picture["picture"].size, picture["view"]
     corners = np.stack(np.meshgrid([-0.17, 0.17], [0.0, 0.62], [-0.05, 0.05], indexing="ij"), -1).reshape(-1, 3) - view.eye
     depth = corners @ view.forward
     across = view.focal * (corners @ view.right) / depth

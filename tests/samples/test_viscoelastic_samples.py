@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.resources
-
 import numpy as np
 import pytest
 
-from mpm_nodes.commands.sample import sized
 from mpm_nodes.graph import preflight
-from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
-from mpm_nodes.samples import measures
-from mpm_nodes.samples.index import SAMPLES, SIZES
-from mpm_nodes.samples.viscoelastic import (
+from mpm_nodes_samples.reproduction import measures, sizes
+from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.reproduction.viscoelastic import (
     centreline,
     close_pairs,
     hole_along_x,
@@ -32,8 +28,7 @@ NAMES = [name for name, sample in SAMPLES.items() if sample.source.startswith("R
 
 def graph_of(name: str, size: str = "quick"):
     """Return a sample's graph in one of its sizes."""
-    path = importlib.resources.files("mpm_nodes") / "samples" / f"{name}.json"
-    return sized(load_graph(path), SAMPLES[name], size, ())
+    return sizes.graph_of(SAMPLES[name], size)
 
 
 def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
@@ -42,7 +37,7 @@ def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- the graphs
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", sizes.SIZES)
 @pytest.mark.parametrize("name", NAMES)
 def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, size: str):
     """Every size is a valid graph whose sheet's frames exist; the paper's holds its particles within 5 %, streams at their end."""
@@ -120,8 +115,8 @@ def test_turns_and_windings_are_counted_on_a_curve():
 # ---------------------------------------------------------------- cooks
 def test_a_stream_leaves_its_mouth_at_its_speed(tmp_path):
     """Coarse and short: slices in emission order hang one below the other, those in the slot as far apart as they were filled."""
-    from mpm_nodes.preview import find_root
-    from mpm_nodes.samples.shot import Shot
+    from mpm_nodes.preview.pictures import find_root
+    from mpm_nodes_samples.reproduction.shot import Shot
 
     graph = graph_of("viennetta")
     graph.set("settings.cell_size", 0.0016)
@@ -135,8 +130,8 @@ def test_a_stream_leaves_its_mouth_at_its_speed(tmp_path):
 
 def test_the_sponge_is_twisted_by_its_ends(tmp_path):
     """Coarse and short: the top has turned with the head, the foot has not; every figure can be measured."""
-    from mpm_nodes.preview import find_root
-    from mpm_nodes.samples.shot import Shot
+    from mpm_nodes.preview.pictures import find_root
+    from mpm_nodes_samples.reproduction.shot import Shot
 
     graph = graph_of("twisted_sponge")
     graph.set("settings.cell_size", 0.03)

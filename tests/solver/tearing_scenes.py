@@ -20,10 +20,15 @@ def blob(*materials: Material, cells: int = 4) -> Particles:
     plastic = np.tile(np.eye(3), (len(place), 1, 1))
     plastic[::3] = isochoric(random, len(plastic[::3]), 1.0)
     arm = place - place.mean(axis=0)
-    given = deformed(materials[0], np.tile(np.eye(3), (len(place), 1, 1)), plastic, position=place,
-                     velocity=arm * [20.0, 1.0, -3.0] + np.cross([3.0, -2.0, 5.0], arm),
-                     affine=np.tile(np.diag([20.0, 1.0, -3.0]), (len(place), 1, 1)),
-                     material=(np.arange(len(place)) % len(materials)).astype(np.int32))
+    given = deformed(
+        materials[0],
+        np.tile(np.eye(3), (len(place), 1, 1)),
+        plastic,
+        position=place,
+        velocity=arm * [20.0, 1.0, -3.0] + np.cross([3.0, -2.0, 5.0], arm),
+        affine=np.tile(np.diag([20.0, 1.0, -3.0]), (len(place), 1, 1)),
+        material=(np.arange(len(place)) % len(materials)).astype(np.int32),
+    )
     return replace(given, materials=materials)
 
 

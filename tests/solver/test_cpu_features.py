@@ -17,13 +17,14 @@ HERE = Path(__file__).resolve().parent
 LEVELS = {"native": None, "AVX2": "haswell", "SSE": "nehalem"}
 FORBIDDEN = {"native": (), "AVX2": ("zmm",), "SSE": ("zmm", "ymm")}
 LIBM = re.compile(
-    r"(?:call\w*|jmp|movabsq|leaq)\s+\*?\$?((?:fma|exp|exp2|log|pow|sqrt|rint|round|floor|fabs|copysign|fmin|fmax)f?)\b")
+    r"(?:call\w*|jmp|movabsq|leaq)\s+\*?\$?((?:fma|exp|exp2|log|pow|sqrt|rint|round|floor|fabs|copysign|fmin|fmax)f?)\b"
+)
 """Calls of the C library's mathematics, by name or through a register."""
 
 NARROW = """
 import sys
 import numpy as np
-from mpm_nodes.kernels import motion
+from mpm_nodes.kernels.transfers import motion
 random = np.random.default_rng(0)
 stride, ranges = 96, np.array([[0, 37, 0], [37, 60, 1]])
 for dtype, unit, whole in ((np.float32, 2.0**28, np.int32), (np.float64, 2.0**56, np.int64)):
@@ -55,8 +56,14 @@ def compiled(level: str, code: str, folder: Path, *arguments: object) -> str:
     narrowed = {"NUMBA_CPU_NAME": LEVELS[level], "NUMBA_CPU_FEATURES": ""} if LEVELS[level] else {}
     environment = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")}
     environment |= {**narrowed, "MPM_NODES_CACHE": str(folder / level), "NUMBA_DUMP_ASSEMBLY": "1"}
-    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], env=environment, capture_output=True, text=True,
-                          timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -85,8 +92,11 @@ def test_small_kernels_fit_into_narrower_registers(level, tmp_path):
         moved = o + 0.01 * v
         parts = (slice(0, 37), slice(37, 60))
         fast = [(v[:, part] ** 2).sum(axis=0).max() for part in parts]
-        moves = [value for part, speed in zip(parts, fast, strict=True)
-                 for value in (np.abs(moved[:, part]).max(), 0.01 * np.abs(v[:, part]).max(), speed)]
+        moves = [
+            value
+            for part, speed in zip(parts, fast, strict=True)
+            for value in (np.abs(moved[:, part]).max(), 0.01 * np.abs(v[:, part]).max(), speed)
+        ]
         np.testing.assert_allclose(found, [*fast, *moves, *moved[0]], rtol=8 * np.finfo(dtype).eps, atol=2 / unit)
 
 

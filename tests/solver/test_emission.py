@@ -20,9 +20,10 @@ NOZZLE = cube(LIQUID, (0.0, 0.0, 0.0), cells=2)
 
 def emitted(stream: Stream, times: np.ndarray, end: float) -> dict[str, np.ndarray]:
     """Return all that a stream gave in the spans between `times`, carried on to `end`, in the order of their places."""
+    times = np.concatenate([[-np.inf], times])  # what is there at the initial state comes first
     parts = [stream.between(begin, stop) for begin, stop in itertools.pairwise(times)]
     kept = [(part, stop) for part, stop in zip(parts, times[1:], strict=True) if part is not None]
-    position = np.concatenate([part["position"] + (end - stop) * stream.velocity for part, stop in kept])
+    position = np.concatenate([part["position"] + (end - stop) * stream.flow.velocity(stop) for part, stop in kept])
     position = position[np.lexsort(position.round(9).T)]
     return {"position": position, "velocity": np.concatenate([part["velocity"] for part, _ in kept])}
 
@@ -45,7 +46,7 @@ def test_a_stream_has_no_seam():
     position = emitted(stream, np.linspace(0.0, 1.0, 300), 1.0)["position"]
     heights = np.unique(position[:, 1].round(9))
     np.testing.assert_allclose(np.diff(heights), 0.05, atol=1e-9)
-    assert len(position) == 16 * len(heights) == 16 * 40  # 2 m of stream
+    assert len(position) == 16 * len(heights) == 16 * 41  # 2 m of stream, and the layer that stands at the exit
 
 
 def test_jitter_opens_no_gap_between_copies():
@@ -53,7 +54,7 @@ def test_jitter_opens_no_gap_between_copies():
     shifted = NOZZLE["position"] + np.random.default_rng(3).uniform(-0.0125, 0.0125, (len(NOZZLE), 3))
     nozzle = Particles({**NOZZLE.attributes, "position": shifted}, NOZZLE.materials, NOZZLE.spacing)
     stream = Stream(Emitter(nozzle, (0.0, -SPEED, 0.0)), np.zeros(1, np.int32))
-    assert stream.period * SPEED == pytest.approx(0.2, abs=1e-12)
+    assert stream.length == pytest.approx(0.2, abs=1e-12)
     heights = emitted(stream, np.linspace(0.0, 1.0, 300), 1.0)["position"][:, 1]
     layers = np.bincount(np.rint((heights.max() - heights) / 0.05).astype(int))
     assert (layers[1:-1] > 0).all() and layers.sum() == pytest.approx(16 * 40, abs=16)
@@ -84,7 +85,7 @@ def test_free_stream_in_a_solve_stays_a_lattice():
     solver.advance(0.25)
     out = solver.snapshot()
     stream = out["position"][:, 0] < 3.0
-    assert stream.sum() == 16 * 10
+    assert stream.sum() == 16 * 11  # 0.5 m, and the layer that stands at the exit
     assert np.abs(out["velocity"][stream] - [0.0, -SPEED, 0.0]).max() < 1e-9
     assert np.abs(out["volume_change"][stream]).max() < 1e-9
 
@@ -104,14 +105,14 @@ def test_streams_bring_their_own_material_and_columns():
 
 
 def test_a_graph_may_begin_with_a_stream_alone():
-    """emit_stream in a graph without sources: frame 1 is empty, later frames fill up at the rate of the stream."""
+    """emit_stream in a graph without sources: empty before its start frame, one layer there, then the rate of the stream."""
     graph = shot(end=4, material="material_liquid", size=0.2, cell_size=0.1)
     graph.nodes["sim"].inputs.pop("sources")
     stream = graph.add("emit_stream", "stream", template=graph["block"], velocity=(0.0, -2.4, 0.0), start_frame=2)
     graph.nodes["sim"].connect("emitters", [stream])
     evaluator = Evaluator(graph)
     counts = [len(evaluator.value("sim.particles", frame)) for frame in range(1, 5)]
-    assert counts == [0, 0, 32, 64]  # 0.1 m a frame: two layers of 16
+    assert counts == [0, 16, 48, 80]  # 0.1 m a frame: two layers of 16
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,25 @@ def without(*stages: str, **settings) -> dict:
 
 
 BYPASSED = [
-    ((), "free"), ((), "surrounded"), ((), "bodies"), ((), "walls"), ((), "stream"),
-    *(((name,), "bodies") for name in (
-        "collide_particles", "collide_grid", "apply_plasticity", "update_deformation", "compute_stress", "add_stress_forces")),
-    (("collide_particles",), "free"), (("collide_particles", "move_particles"), "free"), (("move_particles",), "bodies"),
+    ((), "free"),
+    ((), "surrounded"),
+    ((), "bodies"),
+    ((), "walls"),
+    ((), "stream"),
+    *(
+        ((name,), "bodies")
+        for name in (
+            "collide_particles",
+            "collide_grid",
+            "apply_plasticity",
+            "update_deformation",
+            "compute_stress",
+            "add_stress_forces",
+        )
+    ),
+    (("collide_particles",), "free"),
+    (("collide_particles", "move_particles"), "free"),
+    (("move_particles",), "bodies"),
 ]
 
 

@@ -6,7 +6,23 @@ import copy
 
 import numpy as np
 import pytest
-from fusion_scenes import DT, GATHER, MIXED, MOVED, PRESET, SCATTER, SCENES, UPDATED, WITHIN, drift, far, matter, names, solver
+from fusion_scenes import (
+    DEFORMED,
+    DT,
+    GATHER,
+    MIXED,
+    MOVED,
+    PRESET,
+    SCATTER,
+    SCENES,
+    UPDATED,
+    WITHIN,
+    drift,
+    far,
+    matter,
+    names,
+    solver,
+)
 
 from mpm_nodes.data import A, Attribute, Grid, Particles, Reads, Stage, Writes
 from mpm_nodes.graph import registry as registries
@@ -95,9 +111,9 @@ USERS = {
     "velocity before the bodies": (slow_down, ("collide_particles", "particles"), {}, [UPDATED, GATHER]),
     "velocity before the move": (slow_down, ("move_particles", "particles"), {}, [UPDATED, GATHER]),
     "velocity at the end": (slow_down, None, {}, [UPDATED, MOVED]),
-    "gradient before its use": (calm_gradient, ("update_deformation", "particles"), {}, [UPDATED]),
+    "gradient before its use": (calm_gradient, ("update_deformation", "particles"), {}, [UPDATED, DEFORMED]),
     "gradient at the end": (calm_gradient, None, {}, [UPDATED, MOVED]),
-    "stress before its use": (calm_stress, ("add_stress_forces", "particles"), {}, [MOVED]),
+    "stress before its use": (calm_stress, ("add_stress_forces", "particles"), {}, ["rasterize+compute_stress", MOVED]),
     "gradient seen at the end": (see_gradient, None, {}, [UPDATED, MOVED]),
     "gradient seen at the start": (see_gradient, ("rasterize", "particles"), {}, [UPDATED, MOVED]),
     "stress seen at the end": (see_stress, None, {}, [UPDATED, MOVED]),

@@ -8,7 +8,7 @@ import pytest
 from solver_scenes import JELLY, LIQUID, SNOW, cube, values
 
 from mpm_nodes.data import Collider, CollisionRule, Emitter, WallRule, Walls, concatenate
-from mpm_nodes.kernels.level_set import PLANE, SPHERE, PosedLevelSets
+from mpm_nodes.kernels.level_sets.level_set import PLANE, SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="needs two threads")

@@ -24,12 +24,12 @@ def centre(graph, frame: int, evaluator=None) -> tuple[np.ndarray, np.ndarray]:
 # ---------------------------------------------------------------- time
 @pytest.mark.parametrize("scale", [1.0, 0.5, 2.0])
 def test_time_scale_scales_the_time_of_free_fall(scale):
-    """After n frames v = -g n scale / fps; the symplectic fall is g T^2/2 + g T dt/2, dt the substep."""
+    """After n frames T = n scale / fps, v = -g T scale per second of the shot, and the fall is g T^2/2 + g T dt/2."""
     graph = shot(end=5, time_scale=scale, precision="double", dt_max=1e-3)
     begin, _ = centre(graph, 1)
     end, velocity = centre(graph, 5)
     time = 4 / 24 * scale
-    assert velocity[1] == pytest.approx(-G * time, rel=1e-9)
+    assert velocity[1] == pytest.approx(-G * time * scale, rel=1e-9)
     assert begin[1] - end[1] == pytest.approx(0.5 * G * time**2, abs=0.51 * G * time * 1e-3)
 
 
@@ -275,8 +275,16 @@ def test_what_foam_puts_in_and_takes_out_is_reported():
     """Each frame of a cream thrown on the ground tells of its resampling: counts that explain the number of particles."""
     events = []
     foam = {"preset": "continuum_foam", "set": {"resampling_interval": 5}}
-    graph = shot(end=4, cell_size=0.05, centre=(0.0, 0.2, 0.0), velocity=(0.0, -3.0, 0.0), material="material_herschel_bulkley",
-                 colliders=[("ground", "collide_plane", {})], substeps=foam, fps=120.0)
+    graph = shot(
+        end=4,
+        cell_size=0.05,
+        centre=(0.0, 0.2, 0.0),
+        velocity=(0.0, -3.0, 0.0),
+        material="material_herschel_bulkley",
+        colliders=[("ground", "collide_plane", {})],
+        substeps=foam,
+        fps=120.0,
+    )
     result = execute(graph, on_event=events.append)
     told = [event for event in events if event["event"] == "resampling"]
     assert len(told) == 3 and all(event["calls"] > 0 for event in told)

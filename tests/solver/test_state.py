@@ -36,7 +36,7 @@ def columns(ids: np.ndarray, random: np.random.Generator, spread: float = 1.0) -
 def store(dtype=np.float32) -> ParticleStore:
     """Return an empty store with attributes of every kind and two of the user's."""
     names = ("position", "velocity", "deformation", "heat", "label")
-    return ParticleStore(names, cell_size=0.05, dtype=dtype, materials=2, origin=(-3.0, 0.25, 1.0), user_attributes=(HEAT, LABEL))
+    return ParticleStore(names, cell_size=0.05, dtype=dtype, materials=2, origin=(-3.0, 0.25, 1.0), own_fields=(HEAT, LABEL))
 
 
 def check(particles: ParticleStore, where: dict[int, np.ndarray]) -> None:
@@ -206,7 +206,18 @@ def test_flip_survives_nodes_of_vanishing_mass():
     h, low = 0.1, 1e-4
     columns = {"position": np.full((1, 3), low * h), "velocity": np.ones((1, 3)), "mass": np.full(1, 1e-2)}
     particles = Particles(columns, (JELLY,), h / 2)
-    solver = SubstepSolver(particles, {"preset": "explicit_apic", "set": {"kernel": "cubic", "transfer": "flip"}}, cell_size=h,
-                           origin=(0.0, 0.0, 0.0))
+    solver = SubstepSolver(
+        particles, {"preset": "explicit_apic", "set": {"kernel": "cubic", "transfer": "flip"}}, cell_size=h, origin=(0.0, 0.0, 0.0)
+    )
     solver.step(1e-4)
     np.testing.assert_allclose(solver.particles.unpack("velocity"), [[1.0, 1.0 - 9.81e-4, 1.0]], rtol=1e-6)
+
+
+def test_unpack_gives_a_copy():
+    """What `unpack` gave of a scalar or a matrix stays as it was when the field is written afterwards."""
+    particles = store(np.float32)
+    for name in ("mass", "deformation"):
+        before = particles.unpack(name)
+        kept = before.copy()
+        particles.pack(name, before + 1.0)
+        assert np.array_equal(before, kept) and not np.shares_memory(before, particles.rows(name)), name

@@ -12,7 +12,7 @@ import pytest
 from tearing_scenes import LIQUID
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.kernels import tearing as shared
+from mpm_nodes.kernels.tearing import tearing as shared
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.solver.stages.tearing import detect_tears, limit_deformation, limit_stress
 from mpm_nodes.solver.stages.total_deformation import recover_plasticity, update_total_deformation
@@ -244,10 +244,11 @@ def test_materials_without_a_recovery_time_do_not_recover():
 
 
 # ---------------------------------------------------------------- other targets
-_CUDA = '''
+_CUDA = """
 import numpy as np
 from numba import cuda
-from mpm_nodes.kernels import mat3, tearing
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.tearing import tearing
 from mpm_nodes.verification.tearing import isochoric, unimodular_strain
 
 assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
@@ -288,7 +289,7 @@ assert 0 < torn.sum() < COUNT
 for got, exact in zip(out, expected):
     np.testing.assert_allclose(got, np.stack(exact, -1), rtol=1e-4, atol=1e-5 * np.abs(np.stack(exact)).max())
 print("done")
-'''
+"""
 
 
 def test_tearing_runs_in_cuda_kernels():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, LevelSet, Material, Mesh, MpmNodesError, Particles
-from mpm_nodes.kernels import surface_filter
+from mpm_nodes.kernels.surfaces import filter as surface_filter
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
 from mpm_nodes.nodes.seeding import Seeding
 from mpm_nodes.nodes.surface import density_volume, surface_particles, velocity_volume

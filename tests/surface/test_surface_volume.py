@@ -1,6 +1,7 @@
 """The surface holds the volume of its particles, however they lie: shapes of known volume at three resolutions."""
 
 import math
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -97,8 +98,9 @@ def test_deformed_volumes_count():
     rest = ball(0.025, Seeding.LATTICE)
     near, exact = 0.9 * rest["position"], 0.729 * 4 / 3 * math.pi * RADIUS**3
     shrunk = np.tile(0.9 * np.eye(3), (len(rest), 1, 1))
-    for columns in ({"volume_change": np.full(len(rest), 0.729 - 1.0)}, {"deformation": shrunk}):
-        mesh = surface_particles(placed(rest, near, **columns)).mesh
+    cream = Material("herschel_bulkley", {}, 100.0)
+    for law, columns in ((cream, {"volume_change": np.full(len(rest), 0.729 - 1.0)}), (FOAM, {"deformation": shrunk})):
+        mesh = surface_particles(replace(placed(rest, near, **columns), materials=(law,))).mesh
         assert enclosed(mesh) == pytest.approx(exact, rel=0.02)
 
 

@@ -87,8 +87,14 @@ def write_frames(folder: Path, frames: int = 3, name: str = "shot", first: int =
 
 def manifest(first: int = 1) -> dict:
     """Return what a cook stores about itself."""
-    return {"package_version": "0.1.0", "graph": {"nodes": {}}, "graph_digest": "0", "overrides": ["sim.gravity=0"],
-            "frames": [first, first + 9], "frame_offset": max(0, -first)}
+    return {
+        "package_version": "0.1.0",
+        "graph": {"nodes": {}},
+        "graph_digest": "0",
+        "overrides": ["sim.gravity=0"],
+        "frames": [first, first + 9],
+        "frame_offset": max(0, -first),
+    }
 
 
 def write_frame(revision: Revision, frame: int, name: str = "shot") -> CacheFrame:

@@ -54,8 +54,24 @@ def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
     subprocess.run(command, capture_output=True, timeout=180, check=True)
     seen = json.loads(answer.read_text())
     assert seen["range"] == [1, 3]
-    wanted = {"position", "radius", "velocity", "id", "material", "mass", "volume", "F_0", "F_1", "F_2", "stress_0",
-              "stress_1", "stiffness_scale", "precise", "displayColor", "flag"}
+    wanted = {
+        "position",
+        "radius",
+        "velocity",
+        "id",
+        "material",
+        "mass",
+        "volume",
+        "F_0",
+        "F_1",
+        "F_2",
+        "stress_0",
+        "stress_1",
+        "stiffness_scale",
+        "precise",
+        "displayColor",
+        "flag",
+    }
     for frame in (1, 2, 3):
         count, names = seen[f"POINTCLOUD particles {frame}"]
         assert count == 50 * (frame + 1)

@@ -12,9 +12,10 @@ from cache_samples import ALL, MATERIAL, manifest, particles, sphere, tetrahedro
 from pxr import Gf, Sdf, Usd, UsdGeom
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Mesh, OutputError, Particles
+from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.nodes.caches import read_points, write_cache
-from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, frame_layer, open_stage
+from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, open_stage
 from usd_io.stage import read_points as read_from_stage
 
 
@@ -49,7 +50,10 @@ def test_stage_says_what_readers_need(cache):
     assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (1.0, 3.0)
     facts = stage.GetRootLayer().customLayerData["mpm_nodes"]
     assert dict(facts) == {
-        "package_version": "0.1.0", "graph": '{"nodes": {}}', "overrides": '["sim.gravity=0"]', "frame_offset": 0,
+        "package_version": "0.1.0",
+        "graph": '{"nodes": {}}',
+        "overrides": '["sim.gravity=0"]',
+        "frame_offset": 0,
     }
 
 
@@ -108,7 +112,7 @@ def test_drops_that_fly_far_do_not_make_all_else_small():
     position[::100] += [0.0, 80.0, 0.0]
     boxes = []
     for columns in (near.attributes, {**near.attributes, "position": position}):
-        layer = frame_layer(CacheNames("shot"), 1, 24.0, particles=Particles(columns, (MATERIAL,), 0.01))
+        layer = frame_layer(CacheNames("shot"), 1, 24.0, FrameContent(particles=Particles(columns, (MATERIAL,), 0.01)))
         boxes.append(np.array([layer.customLayerData[key] for key in (BOUNDS_LOW, BOUNDS_HIGH)]))
     assert np.abs(boxes[0]).max() < 0.52
     assert np.abs(boxes[1]).max() < 1.02 and (boxes[1][0] <= boxes[0][0] + 0.05).all()
@@ -179,8 +183,7 @@ def context(revision: Revision, frame: int = 1) -> FrameContext:
         ({"mesh": dataclasses.replace(tetrahedron(), points=np.full((4, 3), np.nan))}, {}, "NaN"),
         ({"particles": Particles({"position": np.full((1, 3), np.inf)})}, {}, "position of particle 0"),
         ({"particles": Particles({"position": np.zeros((1, 3)), "id": np.array([2**40])})}, {}, "32 bits"),
-        ({"particles": Particles({"position": np.zeros((1, 3)), "odd": np.zeros((1, 4))})}, {"attributes": ALL},
-         "no place"),
+        ({"particles": Particles({"position": np.zeros((1, 3)), "odd": np.zeros((1, 4))})}, {"attributes": ALL}, "no place"),
     ],
 )
 def test_bad_input_is_refused(tmp_path, inputs, knobs, says):
@@ -226,7 +229,7 @@ def test_disk_estimate_bounds_what_is_written(tmp_path):
     ctx.files.commit()
     taken = (revision.folder / written.layer).stat().st_size
     knobs = {"attributes": names, "half": True}
-    expected = write_cache.preflight(knobs, GraphSettings(), {"particles": ({"particles": 1000},)})["disk"]
+    expected = write_cache.declaration.preflight(PreflightContext(knobs, inputs={"particles": ({"particles": 1000},)}))["disk"]
     assert taken <= expected < 2 * taken
     revision.close()
 
@@ -285,7 +288,7 @@ def test_reading_needs_a_material_and_its_own_frame(tmp_path):
 
 def test_own_cache_is_a_source(cache):
     """A cache of ours needs no material: points come with materials, masses and volumes as they were solved."""
-    found = read_points(FrameContext(2, base=cache), path=Path("shot.usda"))
+    found = read_points(FrameContext(2), path=cache / "shot.usda")
     assert found.materials == (MATERIAL,)
     assert np.allclose(found["mass"], 4e-4)
 
@@ -300,7 +303,7 @@ def test_missing_usd_names_the_cure(monkeypatch):
 def test_fields_that_share_a_name_with_a_prim_stay_apart(tmp_path):
     """Readers name objects by leaf name: a grid called `mesh` gets a prim name of its own, the grid keeps its name."""
     grid = dataclasses.replace(sphere((0, 0, 0), 0.1, 0.02), name="mesh")
-    layer = frame_layer(CacheNames("a"), 1, 24.0, mesh=tetrahedron(), volumes=[grid])
+    layer = frame_layer(CacheNames("a"), 1, 24.0, FrameContent(mesh=tetrahedron(), volumes=[grid]))
     assert layer.GetAttributeAtPath("/a/volume/mesh_2.fieldName").default == "mesh"
 
 
@@ -318,7 +321,7 @@ def test_user_column_that_ends_in_a_number_keeps_its_name():
     from usd_io.points import particles_from_prim
 
     cloud = Particles({"position": np.zeros((2, 3)), "uv_2": np.ones((2, 3), np.float32)})
-    layer = frame_layer(CacheNames("a"), 1, 24.0, particles=cloud, attributes=("uv_2",))
+    layer = frame_layer(CacheNames("a"), 1, 24.0, FrameContent(particles=cloud, attributes=("uv_2",)))
     stage = Usd.Stage.Open(layer)
     found = particles_from_prim(stage.GetPrimAtPath("/a/particles"), 1)
     assert np.array_equal(found["uv_2"], cloud["uv_2"])

@@ -12,7 +12,8 @@ from cache_samples import fog_and_velocity, joined, sphere
 from mpm_nodes.data import InputError, LevelSet, OutputError
 from usd_io.openvdb_module import find_openvdb
 from usd_io.vdb_file import has_own_digest
-from usd_io.volumes import level_set_from_grid, mesh_level_set, read_volumes, write_volumes
+from usd_io.vdb_grids import level_set_from_grid
+from usd_io.volumes import mesh_level_set, read_volumes, write_volumes
 
 VOXEL = 0.02
 
@@ -153,8 +154,13 @@ def damages(raw: bytes) -> dict[str, bytes]:
     for place in np.random.default_rng(5).integers(200, len(raw), 8):
         flipped[place] ^= 0xFF
     return {
-        "empty": b"", "text": b"# not a volume at all\n" * 50, "ten_bytes": raw[:10], "header_only": raw[:90],
-        "half": raw[: len(raw) // 2], "last_byte": raw[:-1], "flipped": bytes(flipped),
+        "empty": b"",
+        "text": b"# not a volume at all\n" * 50,
+        "ten_bytes": raw[:10],
+        "header_only": raw[:90],
+        "half": raw[: len(raw) // 2],
+        "last_byte": raw[:-1],
+        "flipped": bytes(flipped),
     }
 
 

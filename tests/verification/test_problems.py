@@ -20,8 +20,11 @@ def test_problem_holds(name):
     """Everything that the problem measures lies within its tolerance."""
     records = verification.run([name])
     assert records
-    wrong = [f"{record.name}: expected {record.expected:g}, measured {record.measured}, tolerance {record.tolerance:g}"
-             for record in records if not record.passed]
+    wrong = [
+        f"{record.name}: expected {record.expected:g}, measured {record.measured}, tolerance {record.tolerance:g}"
+        for record in records
+        if not record.passed
+    ]
     assert not wrong, "; ".join(wrong)
 
 

@@ -110,5 +110,3 @@ def _at(curves, constant, frame):
     for curve in curves:
         values[curve.array_index] = curve.evaluate(frame)
     return values
-
-

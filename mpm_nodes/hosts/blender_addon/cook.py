@@ -4,7 +4,6 @@ import contextlib
 import json
 import queue
 import signal
-import subprocess
 import threading
 import time
 import uuid
@@ -42,11 +41,7 @@ class Job:
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
         self._events = queue.SimpleQueue()
-        flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if environment.is_windows() else {"start_new_session": True}
-        self.process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-            encoding="utf-8", errors="replace", cwd=folder, env=environment.variables(), **flags,
-        )
+        self.process = environment.start(arguments, folder)
         self._threads = [
             threading.Thread(target=self._read_events, daemon=True),
             threading.Thread(target=self._read_errors, daemon=True),
@@ -175,7 +170,7 @@ def start(tree, scene, resume=False, frames=None):
     if resume:
         words += environment.SPEC["cook"]["resume"]
     try:
-        job = Job([environment.python(), *words], str(path.parent), scene.name)
+        job = Job(words, str(path.parent), scene.name)
     except (environment.EnvironmentFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None
@@ -346,5 +341,3 @@ def before_load(*_):
     """Stop cooks before another file is opened."""
     with contextlib.suppress(OSError):
         stop_all()
-
-

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,11 +56,21 @@ def python():
     chosen = preferences()
     given = (chosen.environment if chosen else "") or os.environ.get("MPM_NODES_PYTHON", "")
     if not given:
-        program = shutil.which("mpm-nodes")
+        program = installed("mpm-nodes")
         if program is None:
             raise EnvironmentFault("No Python environment is set. Choose the one that has mpm-nodes in the add-on's preferences")
         given = str(Path(program).parent)
     return find(bpy.path.abspath(given))
+
+
+def installed(name):
+    """Return the path of a program on the PATH, or None; what lies in the working folder is not taken."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        for ending in ("", ".exe") if is_windows() else ("",):
+            path = os.path.join(folder, name + ending)
+            if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    return None
 
 
 def find(given):
@@ -80,9 +89,31 @@ def find(given):
 
 
 def variables():
-    """Return the environment variables for the program: ours, without what belongs to Blender's own Python."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP")}
-    return {**kept, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+    """Return the environment variables for the program: ours, without what belongs to Blender's own Python.
+
+    The program does not look for modules in the folder that it is started in: that is where the scene lies.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH")}
+    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    kept |= {"PYTHONPATH": os.pathsep.join(path)} if path else {}
+    return {**kept, "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
+
+
+def start(arguments, folder):
+    """Start the environment's Python in a folder, in a process group of its own, with pipes for what it says."""
+    flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if is_windows() else {"start_new_session": True}
+    return subprocess.Popen(
+        [python(), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        cwd=folder,
+        env=variables(),
+        **flags,
+    )
 
 
 def run(arguments, limit=LIMIT):
@@ -94,8 +125,15 @@ def run(arguments, limit=LIMIT):
     program = python()
     try:
         done = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=limit,
-            env=variables(), stdin=subprocess.DEVNULL, check=False,
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
+            env=variables(),
+            stdin=subprocess.DEVNULL,
+            check=False,
         )
     except OSError as error:
         raise EnvironmentFault(f"{program} cannot be started ({error.strerror or error})") from error

@@ -193,8 +193,10 @@ def names_in_file(tree):
     """
     for node in tree.nodes:
         if not isinstance(node, nodes.MpmNode) and node.bl_idname not in ("NodeReroute", "NodeFrame"):
-            raise FileFault(f"{tree.name}: {node.name} is of a type that this extension does not know; use the extension "
-                            "that it was made with, or remove it")
+            raise FileFault(
+                f"{tree.name}: {node.name} is of a type that this extension does not know; use the extension "
+                "that it was made with, or remove it"
+            )
     found, taken = {}, set(DOMAINS) if tree.bl_idname == SUBSTEP_TREE else set()
     ours = [node for node in tree.nodes if isinstance(node, nodes.MpmNode) and not isinstance(node, nodes.MpmSubstepState)]
     for node in ours:

@@ -103,8 +103,11 @@ class MPM_PT_objects(_Sidebar, bpy.types.Panel):
 
     def draw(self, context):
         """Draw a button for each role."""
-        for role, text, icon in (("COLLIDER", "Add as Colliders", "MOD_PHYSICS"), ("SOURCE", "Add as Sources", "MESH_ICOSPHERE"),
-                                 ("STREAM", "Add as Streams", "MOD_FLUIDSIM")):
+        for role, text, icon in (
+            ("COLLIDER", "Add as Colliders", "MOD_PHYSICS"),
+            ("SOURCE", "Add as Sources", "MESH_ICOSPHERE"),
+            ("STREAM", "Add as Streams", "MOD_FLUIDSIM"),
+        ):
             self.layout.operator("mpm_nodes.add_objects", text=text, icon=icon).role = role
 
 

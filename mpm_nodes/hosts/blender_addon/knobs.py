@@ -12,6 +12,8 @@ LARGEST_FLOAT = 3.0e38
 LARGEST_INT = 2**31 - 1
 OWN = "OWN_GRAPH"
 """Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
+EDITS = "edits"
+"""Stands among a preset's settings for the edits of its stages."""
 
 
 def prop(name):
@@ -49,7 +51,8 @@ def knob_properties(knob):
         prop(name): bpy.props.EnumProperty(items=items, default=knob["default"], **common),
         tree_prop(name): bpy.props.PointerProperty(type=bpy.types.NodeTree, name="Substep Graph", poll=_is_substep_tree),
         set_prop(name): bpy.props.StringProperty(
-            name="Settings", description='Parameters of the preset as JSON, such as {"transfer": "flip"}'
+            name="Settings",
+            description='Parameters of the preset as JSON: {"transfer": "flip"}; "edits" changes its stages',
         ),
     }
 
@@ -180,9 +183,13 @@ def _preset(name, settings):
     if not settings.strip():
         return name
     try:
-        return {"preset": name, "set": json.loads(settings)}
+        value = json.loads(settings)
     except ValueError:  # validation says what is wrong with it
         return {"preset": name, "set": settings}
+    if not isinstance(value, dict) or EDITS not in value:
+        return {"preset": name, "set": value}
+    edits = value.pop(EDITS)
+    return {"preset": name, "edits": edits, **({"set": value} if value else {})}
 
 
 def _plain(knob):
@@ -256,7 +263,8 @@ def _show_substeps(owner, knob, raw, tree_of):
         choice = OWN
     else:
         choice = raw.get("preset") if isinstance(raw, dict) else raw
-        settings = json.dumps(raw["set"]) if isinstance(raw, dict) and raw.get("set") else ""
+        beside = {**raw.get("set", {}), **({EDITS: raw[EDITS]} if EDITS in raw else {})} if isinstance(raw, dict) else {}
+        settings = json.dumps(beside) if beside else ""
     setattr(owner, set_prop(name), settings)
     if choice == OWN or choice in PRESETS:
         setattr(owner, prop(name), choice)

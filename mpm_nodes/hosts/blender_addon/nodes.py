@@ -28,8 +28,11 @@ class MpmNode:
     problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
     all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
     scene_object: bpy.props.PointerProperty(
-        type=bpy.types.Object, name="Scene Object", description="Object of this scene that takes the place of the file or of the "
-        "placement below; it is written out, with its animation, whenever the graph is cooked")
+        type=bpy.types.Object,
+        name="Scene Object",
+        description="Object of this scene that takes the place of the file or of the "
+        "placement below; it is written out, with its animation, whenever the graph is cooked",
+    )
 
     @classmethod
     def poll(cls, tree):

@@ -62,8 +62,13 @@ def start_graph(tree):
     from .nodes import connect
 
     made = {}
-    for kind, x, y in (("material_library", 0, 0), ("emit_sphere", 240, 0), ("collide_plane", 240, -420), ("solve", 500, 0),
-                       ("write_cache", 760, 0)):
+    for kind, x, y in (
+        ("material_library", 0, 0),
+        ("emit_sphere", 240, 0),
+        ("collide_plane", 240, -420),
+        ("solve", 500, 0),
+        ("write_cache", 760, 0),
+    ):
         made[kind] = tree.nodes.new(f"MpmNode_{kind}")
         made[kind].location = (x, y)
     connect(made["material_library"], "", made["emit_sphere"], "material")
@@ -273,6 +278,8 @@ class MPM_OT_edit_substeps(bpy.types.Operator):
         if not name:
             self.report({"ERROR"}, f"{node.name} has no substeps; choose a solve node")
             return {"CANCELLED"}
+        if f'"{knobs.EDITS}"' in getattr(node, knobs.set_prop(name)):
+            self.report({"WARNING"}, f"{node.name}: the edits of the preset are left out; make them with stages")
         inner = own_substeps(node, name)
         space = context.space_data
         if space is not None and space.type == "NODE_EDITOR":
@@ -288,7 +295,9 @@ def own_substeps(node, name):
     document = stages_of(choice)
     settings = getattr(node, knobs.set_prop(name)).strip()
     if settings:
-        document["set"] = {**document.get("set", {}), **json.loads(settings)}
+        given = json.loads(settings)
+        given.pop(knobs.EDITS, None)  # the artist makes them with stages now
+        document["set"] = {**document.get("set", {}), **given}
     inner = graph_file.load_substeps(document, f"{node.name} substeps")
     setattr(node, knobs.tree_prop(name), inner)
     setattr(node, knobs.prop(name), knobs.OWN)

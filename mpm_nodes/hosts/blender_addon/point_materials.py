@@ -43,8 +43,11 @@ def _take_slot(thing):
     modifier = thing.modifiers.get(GROUP)
     if modifier is None or modifier.node_group is None or not thing.material_slots:
         return
-    name = next(item.identifier for item in modifier.node_group.interface.items_tree
-                if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.socket_type == "NodeSocketMaterial")
+    name = next(
+        item.identifier
+        for item in modifier.node_group.interface.items_tree
+        if item.item_type == "SOCKET" and item.in_out == "INPUT" and item.socket_type == "NodeSocketMaterial"
+    )
     wanted = thing.material_slots[0].material
     if modifier.get(name) != wanted:
         modifier[name] = wanted

@@ -220,5 +220,3 @@ def _wired(node, output, solve, port):
     if solve is not None:
         nodes.connect(node, output, solve, port)
     return node
-
-

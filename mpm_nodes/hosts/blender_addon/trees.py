@@ -36,17 +36,21 @@ class MpmGraphTree(_Checked, bpy.types.NodeTree):
         **_Checked.__annotations__,
         **{name: value for knob in SETTINGS.values() for name, value in knobs.knob_properties(knob).items()},
         "folder": bpy.props.StringProperty(
-            name="Folder", subtype="DIR_PATH", description="Where graph file, exported inputs and caches go; "
-            "empty: a folder mpm beside the .blend file"),
+            name="Folder",
+            subtype="DIR_PATH",
+            description="Where graph file, exported inputs and caches go; empty: a folder mpm beside the .blend file",
+        ),
         "base": bpy.props.StringProperty(
-            name="Base", description="Folder of the graph file that was loaded; relative paths start there", options={"HIDDEN"}),
+            name="Base", description="Folder of the graph file that was loaded; relative paths start there", options={"HIDDEN"}
+        ),
         "job": bpy.props.StringProperty(name="Job", options={"HIDDEN", "SKIP_SAVE"}),
         "revision": bpy.props.StringProperty(name="Revision", description="Folder of the newest cook", options={"HIDDEN"}),
         "progress": bpy.props.FloatProperty(name="Progress", min=0.0, max=1.0, subtype="FACTOR", options={"SKIP_SAVE"}),
         "status": bpy.props.StringProperty(name="Status", options={"SKIP_SAVE"}),
         "failed": bpy.props.BoolProperty(name="Failed", options={"SKIP_SAVE"}),
         "load_frames": bpy.props.BoolProperty(
-            name="Show Frames", default=True, description="Bring cooked frames into the scene as they finish"),
+            name="Show Frames", default=True, description="Bring cooked frames into the scene as they finish"
+        ),
     }
 
 

@@ -1,4 +1,4 @@
-"""Houdini assets of every node and stage: from the host specification to the files of expanded .hda folders.
+"""Houdini assets of every node and stage, made from the host specification.
 
 Each asset is a Python SOP. What flows along its wire is not matter but the graph: one point for each node above (see
 `mpm_nodes_houdini.wires`), so that Houdini's own Null, Merge, Switch and Object Merge work between our nodes.
@@ -6,122 +6,17 @@ Each asset is a Python SOP. What flows along its wire is not matter but the grap
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpm_nodes.data import MpmNodesError, OutputError
-from mpm_nodes.hosts.houdini import sections
-from mpm_nodes.hosts.houdini.parameters import Folder, Parm, Spec, dialog_script, knob_parms
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
+from mpm_nodes.hosts.houdini.parameters import Folder, Parm, Spec, knob_parms
 
-NAMESPACE = "mpm_nodes"
-RUNTIME = Path(__file__).parent / "mpm_nodes_houdini"
-MENU = "MPM Nodes"
-PACKAGE = {
-    "enable": "houdini_version >= '20.5'",
-    "load_package_once": True,
-    "hpath": f"$HOUDINI_PACKAGE_PATH/{NAMESPACE}",
-    "env": [{"PYTHONPATH": {"value": f"$HOUDINI_PACKAGE_PATH/{NAMESPACE}/python", "method": "prepend"}}],
-}
-"""The package file; its PYTHONPATH folder holds `mpm_nodes_houdini` alone, so that no pip package (usd-core) comes with it."""
-
-COOK, BEGIN = "cook_graph", "substep_begin"
-"""Assets that no node of the registry stands behind."""
+PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes")
+"""What the code in Houdini needs to know about the command line."""
 
 
-@dataclass(frozen=True)
-class Asset:
-    """One digital asset.
-
-    Attributes:
-        id: Name of the node type, without namespace and version.
-        label: Name that artists see.
-        version: "1.0"; the first number is the declaration's version.
-        category: Submenu of the TAB menu; it also picks the icon.
-        doc: First paragraph of the help.
-        colour: RGB of icon and node.
-        folders: Tabs of parameters.
-        facts: What the code inside Houdini needs to know, as plain JSON: inputs, outputs, knobs.
-    """
-
-    id: str
-    label: str
-    version: str
-    category: str
-    doc: str
-    colour: tuple[float, ...]
-    folders: tuple[Folder, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def operator(self) -> str:
-        """Full name of the operator, as new nodes are created by."""
-        return f"{NAMESPACE}::{self.id}::{self.version}"
-
-    @property
-    def type_path(self) -> str:
-        """The operator with its table."""
-        return f"{NAMESPACE}::Sop/{self.id}::{self.version}"
-
-    def files(self) -> dict[str, str]:
-        """Return the files of the expanded asset: text by path below its .hda folder."""
-        inputs = self.facts["inputs"]
-        needed = next((number for number, each in enumerate(inputs) if each["optional"]), len(inputs))
-        texts = {
-            "DialogScript": dialog_script(self.operator, self.id, self.label, [each["label"] for each in inputs],
-                                          "Graph" if self.id == COOK else self.label, self.folders),
-            "CreateScript": sections.create_script(self.operator, self.type_path, self.version),
-            "TypePropertiesOptions": sections.type_properties(),
-            "Help": self._help(),
-            "Tools.shelf": sections.tools_shelf(f"{MENU}/{self.category}"),
-            "PythonCook": "import hou, mpm_nodes_houdini\nmpm_nodes_houdini.cook_node(hou.pwd())\n",
-            "OnCreated": "import mpm_nodes_houdini\nmpm_nodes_houdini.node_created(kwargs['node'])\n",
-            "FunctionName": self.operator,
-            "IconSVG": sections.icon_svg(self.category, self.colour),
-            "NodeSpec": json.dumps(self.facts, indent=1, ensure_ascii=False) + "\n",
-            "Version": self.version,
-        }
-        texts["ExtraFileOptions"] = sections.extra_file_options(list(texts))
-        folder = sections.encoded(self.type_path)
-        listed = {sections.encoded(name): name for name in texts}
-        top = {"INDEX__SECTION": "INDEX_SECTION", "houdini.hdalibrary": "houdini.hdalibrary", folder: self.type_path}
-        return {
-            "houdini.hdalibrary": "",
-            "Sections.list": sections.sections_list(top),
-            "INDEX__SECTION": sections.index_section(self.operator, self.type_path, self.label, (needed, len(inputs)),
-                                                     f"opdef:/{self.type_path}?IconSVG"),
-            f"{folder}/Sections.list": sections.sections_list(listed),
-            **{f"{folder}/{sections.encoded(name)}": text for name, text in texts.items()},
-        }
-
-    def _help(self) -> str:
-        """Return the help page in Houdini's wiki markup."""
-        lines = [f"= {self.label} =", "", "#type: node", "#context: sop", f"#internal: {self.operator}",
-                 f"#icon: opdef:/{self.type_path}?IconSVG", "", f'"""{self.doc}"""', ""]
-        if self.facts["inputs"]:
-            lines += ["@inputs", ""]
-            for each in self.facts["inputs"]:
-                lines += [f"{each['label']}:", f"    {each['doc']}", ""]
-        lines += ["@parameters", ""]
-        for folder in self.folders:
-            lines += [f"== {folder.label} ==", ""]
-            for parm in _flat(folder.parms):
-                lines += [f"{parm.label}:", f"    #id: {parm.name}", f"    {parm.help or parm.label}", ""]
-        return "\n".join(lines).rstrip() + "\n"
-
-
-def _flat(parms: Iterable[Parm | Folder]) -> Iterable[Parm]:
-    for item in parms:
-        if isinstance(item, Folder):
-            yield from _flat(item.parms)
-        else:
-            yield item
-
-
-# ---------------------------------------------------------------- from the specification
 def assets_of(spec: Spec) -> list[Asset]:
     """Return the assets of a host specification, sorted by id.
 
@@ -133,7 +28,7 @@ def assets_of(spec: Spec) -> list[Asset]:
     found += [_asset(record, "graph", spec, colours) for record in spec["nodes"]]
     found += [_asset(record, "substeps", spec, colours) for record in spec["stages"]]
     for asset in found:
-        names = [parm.name for folder in asset.folders for parm in _flat(folder.parms)]
+        names = [parm.name for folder in asset.folders for parm in flat(folder.parms)]
         taken = [knob["name"] for knob in asset.facts["knobs"] if knob["name"].startswith("mpm_") or names.count(knob["name"]) > 1]
         if taken or sum(other.id == asset.id for other in found) > 1:
             what = f"knob {taken[0]}" if taken else f"node {asset.id}"
@@ -143,8 +38,18 @@ def assets_of(spec: Spec) -> list[Asset]:
 
 def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
     outputs = [{"name": each["name"], "type": each["type"]} for each in record["outputs"] if not each["internal"]]
-    inputs = [{"name": each["name"], "kind": "graph", "label": _input_label(each), "accepts": each["accepts"],
-               "optional": each["optional"], "many": each["many"], "doc": each["doc"]} for each in record["inputs"]]
+    inputs = [
+        {
+            "name": each["name"],
+            "kind": "graph",
+            "label": _input_label(each),
+            "accepts": each["accepts"],
+            "optional": each["optional"],
+            "many": each["many"],
+            "doc": each["doc"],
+        }
+        for each in record["inputs"]
+    ]
     own: list[Parm | Folder] = []
     folders: dict[str, list[Parm | Folder]] = {record["label"]: own}
     for knob in record["knobs"]:
@@ -155,29 +60,62 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
         if port:
             inputs.append(port)
         if port and port["kind"] == "substeps":
-            own.append(button("mpm_unfold", "Make Stages of the Preset", "unfold_preset",
-                              "Make the preset's stages as nodes and wire them in, to change, add or leave out some."))
+            own.append(
+                button(
+                    "mpm_unfold",
+                    "Make Stages of the Preset",
+                    "unfold_preset",
+                    "Make the preset's stages as nodes and wire them in, to change, add or leave out some.",
+                )
+            )
         if port and port["kind"] == "geometry":
             own.append(_animated(port, record["time_dependent"], f"{{ {wired} == 0 }}"))
     folders["Graph"] = [
         Parm("mpm_id", "Name in the Graph", "string", ("",), help="Empty: the name of this node."),
-        Parm("mpm_bypass", "Bypass in the Graph", "toggle", ("0",),
-             help="The node stays in the graph file, marked as bypassed: what comes in leaves by the port of the same name."),
+        Parm(
+            "mpm_bypass",
+            "Bypass in the Graph",
+            "toggle",
+            ("0",),
+            help="The node stays in the graph file, marked as bypassed: what comes in leaves by the port of the same name.",
+        ),
     ]
-    facts = {"id": record["id"], "version": record["version"], "scope": scope, "inputs": inputs, "outputs": outputs,
-             "knobs": [_knob_facts(knob) for knob in record["knobs"]], "colour": _colour(outputs, colours)}
+    facts = {
+        "id": record["id"],
+        "version": record["version"],
+        "scope": scope,
+        "inputs": inputs,
+        "outputs": outputs,
+        "knobs": [_knob_facts(knob) for knob in record["knobs"]],
+        "colour": _colour(outputs, colours),
+    }
     if any(port["kind"] == "substeps" for port in inputs):
         facts["presets"] = {preset["name"]: preset["document"] for preset in spec["presets"]}
     tabs = tuple(Folder(label, tuple(parms)) for label, parms in folders.items() if parms)
-    return Asset(record["id"], record["label"], f"{record['version']}.0", record["category"], record["doc"],
-                 tuple(facts["colour"]), tabs, facts)
+    return Asset(
+        record["id"],
+        record["label"],
+        f"{record['version']}.0",
+        record["category"],
+        record["doc"],
+        tuple(facts["colour"]),
+        tabs,
+        facts,
+    )
 
 
 def button(name: str, label: str, function: str, help: str) -> Parm:
     """Return a button that calls a function of `mpm_nodes_houdini` with its node."""
     call = f"import mpm_nodes_houdini; mpm_nodes_houdini.{function}(kwargs['node'])"
-    return Parm(name, label, "button", ("0",), help=help, join_next=name == "mpm_cook",
-                tags={"script_callback": call, "script_callback_language": "python"})
+    return Parm(
+        name,
+        label,
+        "button",
+        ("0",),
+        help=help,
+        join_next=name == "mpm_cook",
+        tags={"script_callback": call, "script_callback_language": "python"},
+    )
 
 
 def _input_label(port: Spec) -> str:
@@ -194,8 +132,15 @@ def _folder_of(knob: Spec, record: Spec) -> str:
 
 def _substeps_input(knob: Spec, spec: Spec) -> dict[str, Any]:
     domains = [each["id"] for each in spec["types"] if each["scope"] == "substeps"]
-    return {"name": knob["name"], "kind": "substeps", "label": "Substep Stages (optional)", "accepts": domains, "optional": True,
-            "many": True, "doc": "The end of a network of stages that begins with Substep Begin; it takes the preset's place."}
+    return {
+        "name": knob["name"],
+        "kind": "substeps",
+        "label": "Substep Stages (optional)",
+        "accepts": domains,
+        "optional": True,
+        "many": True,
+        "doc": "The end of a network of stages that begins with Substep Begin; it takes the preset's place.",
+    }
 
 
 def _geometry_input(knob: Spec) -> dict[str, Any] | None:
@@ -203,15 +148,28 @@ def _geometry_input(knob: Spec) -> dict[str, Any] | None:
     if knob["kind"] != "path" or not knob["file"]["patterns"]:
         return None
     writer = "vdb" if "*.vdb" in knob["file"]["patterns"] else "usd"
-    return {"name": knob["name"], "kind": "geometry", "label": "Geometry (instead of the file)", "accepts": [], "optional": True,
-            "many": False, "writer": writer,
-            "doc": f"Geometry of this scene; it is written to a .{writer} file beside the graph file before the cook."}
+    return {
+        "name": knob["name"],
+        "kind": "geometry",
+        "label": "Geometry (instead of the file)",
+        "accepts": [],
+        "optional": True,
+        "many": False,
+        "writer": writer,
+        "doc": f"Geometry of this scene; it is written to a .{writer} file beside the graph file before the cook.",
+    }
 
 
 def _animated(port: Spec, default: bool, not_wired: str) -> Parm:
     what = port["label"].lower().split(" (")[0]
-    return Parm("mpm_animated", "Write Every Frame", "toggle", (str(int(default)),), disable=not_wired,
-                help=f"Write the {what} of every frame; off writes that of the first frame.")
+    return Parm(
+        "mpm_animated",
+        "Write Every Frame",
+        "toggle",
+        (str(int(default)),),
+        disable=not_wired,
+        help=f"Write the {what} of every frame; off writes that of the first frame.",
+    )
 
 
 def _knob_facts(knob: Spec) -> dict[str, Any]:
@@ -228,12 +186,26 @@ def _colour(outputs: Sequence[Spec], colours: Mapping[str, tuple[float, ...]]) -
 def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
     """Return the asset that stands for the state as a substep begins."""
     outputs = [{"name": name, "type": f"domain_{name}"} for name in spec["reserved_names"]]
-    facts = {"id": BEGIN, "version": 1, "scope": "substeps", "inputs": [], "outputs": outputs, "knobs": [],
-             "colour": _colour(outputs, colours)}
+    facts = {
+        "id": BEGIN,
+        "version": 1,
+        "scope": "substeps",
+        "inputs": [],
+        "outputs": outputs,
+        "knobs": [],
+        "colour": _colour(outputs, colours),
+    }
     note = Parm("mpm_note", "Use", "label", ("Wire this into the first stages.",), help="All domains leave by one output.")
-    return Asset(BEGIN, "Substep Begin", "1.0", "Substep Stages",
-                 "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
-                 tuple(facts["colour"]), (Folder("Substep Begin", (note,)),), facts)
+    return Asset(
+        BEGIN,
+        "Substep Begin",
+        "1.0",
+        "Substep Stages",
+        "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
+        tuple(facts["colour"]),
+        (Folder("Substep Begin", (note,)),),
+        facts,
+    )
 
 
 def _cook_asset(spec: Spec) -> Asset:
@@ -254,70 +226,58 @@ def _cook_asset(spec: Spec) -> Asset:
         Parm("mpm_import", "Bring In", "ordinal", ("sop",), menu=bring, help="Where the cooked cache appears."),
     )
     files = (
-        Parm("mpm_graph", "Graph File", "file", ("$HIP/mpm/$OS.json",), help="The graph as a file; relative paths start beside it.",
-             tags={"filechooser_mode": "read_and_write", "filechooser_pattern": "*.json"}),
+        Parm(
+            "mpm_graph",
+            "Graph File",
+            "file",
+            ("$HIP/mpm/$OS.json",),
+            help="The graph as a file; relative paths start beside it.",
+            tags={"filechooser_mode": "read_and_write", "filechooser_pattern": "*.json"},
+        ),
         button("mpm_check", "Check Graph", "check_graph", "List everything that is wrong with the graph; nothing is cooked."),
         button("mpm_save", "Save Graph File", "save_graph", "Write the graph file."),
         button("mpm_load", "Load Graph File", "load_graph", "Make the nodes of the graph file beside this node and wire them in."),
         Parm("mpm_out", "Cache Folder", "directory", ("$HIP/mpm/$OS",), help="Each cook gets a new folder rNNN in it."),
     )
     program = (
-        Parm("mpm_program", "Program", "string", ("",),
-             help="Command of the mpm-nodes program, for instance /opt/mpm/bin/mpm-nodes; empty takes the environment variable "
-                  "MPM_NODES_PROGRAM, else mpm-nodes."),
+        Parm(
+            "mpm_program",
+            "Program",
+            "string",
+            ("",),
+            help="Command of the mpm-nodes program, for instance /opt/mpm/bin/mpm-nodes; empty takes the environment variable "
+            "MPM_NODES_PROGRAM, else mpm-nodes.",
+        ),
         Parm("mpm_threads", "Threads", "integer", ("0",), range=("0!", "64"), help="Threads of the solve; 0 takes all cores."),
     )
-    graph_input = {"name": "graph", "kind": "graph", "label": "Caches (merge several)", "optional": True, "many": True,
-                   "accepts": [each["id"] for each in spec["types"] if each["scope"] == "graph"],
-                   "doc": "Ends of the graph: Write Cache and others. All that is wired above them is cooked."}
-    facts = {"id": COOK, "version": 1, "scope": "cook", "inputs": [graph_input], "outputs": [],
-             "knobs": [_knob_facts(knob) for knob in spec["settings"]], "colour": [0.9, 0.82, 0.36],
-             "graph_format": spec["graph_format"], "substeps_format": spec["substeps_format"],
-             "program": {key: spec["cook"][key] for key in ("validate", "upgrade", "cook", "resume", "exit_codes")}}
-    return Asset(COOK, "MPM Cook", "1.0", "Solve",
-                 "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
-                 tuple(facts["colour"]), (Folder("Cook", cook), Folder("Files", files), Folder("Program", program)), facts)
-
-
-# ---------------------------------------------------------------- the whole folder
-def all_files(spec: Spec) -> dict[str, str]:
-    """Return every file of the package folder: text by path."""
-    files = {f"{NAMESPACE}.json": json.dumps(PACKAGE, indent=4) + "\n"}
-    for asset in assets_of(spec):
-        folder = f"{NAMESPACE}/otls/{NAMESPACE}.{asset.id}.hda"
-        files.update({f"{folder}/{path}": text for path, text in asset.files().items()})
-    for path in sorted(RUNTIME.glob("*.py")):
-        files[f"{NAMESPACE}/python/{RUNTIME.name}/{path.name}"] = path.read_text(encoding="utf-8")
-    return files
-
-
-def write(spec: Spec, out: Path) -> list[Path]:
-    """Write the package folder; assets of nodes that are gone are removed. Return the asset folders.
-
-    Raises:
-        OutputError: A file cannot be written.
-    """
-    files = all_files(spec)
-    otls = out / NAMESPACE / "otls"
-    kept = {path.split("/")[2] for path in files if path.startswith(f"{NAMESPACE}/otls/")}
-    try:
-        for old in otls.glob(f"{NAMESPACE}.*.hda"):
-            shutil.rmtree(old)
-        for path, text in files.items():
-            target = out / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(text.encode("utf-8"))
-    except OSError as error:
-        raise OutputError(f"{out}: cannot be written ({error.strerror or error}); choose another folder with --out") from error
-    return [otls / name for name in sorted(kept)]
-
-
-def differences(spec: Spec, folder: Path) -> list[str]:
-    """Return what differs between a written package folder and the specification: paths with a word."""
-    wanted = {path: text.encode("utf-8") for path, text in all_files(spec).items()}
-    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")
-             if path.is_file() and "__pycache__" not in path.parts}
-    missing = [f"{path}: missing" for path in sorted(wanted.keys() - found.keys())]
-    extra = [f"{path}: not of this registry" for path in sorted(found.keys() - wanted.keys())]
-    changed = [f"{path}: differs" for path in sorted(wanted.keys() & found.keys()) if found[path].read_bytes() != wanted[path]]
-    return [*missing, *extra, *changed]
+    graph_input = {
+        "name": "graph",
+        "kind": "graph",
+        "label": "Caches (merge several)",
+        "optional": True,
+        "many": True,
+        "accepts": [each["id"] for each in spec["types"] if each["scope"] == "graph"],
+        "doc": "Ends of the graph: Write Cache and others. All that is wired above them is cooked.",
+    }
+    facts = {
+        "id": COOK,
+        "version": 1,
+        "scope": "cook",
+        "inputs": [graph_input],
+        "outputs": [],
+        "knobs": [_knob_facts(knob) for knob in spec["settings"]],
+        "colour": [0.9, 0.82, 0.36],
+        "graph_format": spec["graph_format"],
+        "substeps_format": spec["substeps_format"],
+        "program": {key: spec["cook"][key] for key in PROGRAM},
+    }
+    return Asset(
+        COOK,
+        "MPM Cook",
+        "1.0",
+        "Solve",
+        "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
+        tuple(facts["colour"]),
+        (Folder("Cook", cook), Folder("Files", files), Folder("Program", program)),
+        facts,
+    )

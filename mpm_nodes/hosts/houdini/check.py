@@ -1,4 +1,4 @@
-"""Checks expanded Houdini assets against the rules that hundreds of public ones follow; it needs no Houdini.
+"""Checks Houdini assets, expanded or packed, against the rules that hundreds of public ones follow; it needs no Houdini.
 
 What Houdini itself makes of an asset that passes is not known here: nobody has loaded ours yet.
 """
@@ -7,18 +7,33 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import xml.etree.ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpm_nodes.data import InputError
-from mpm_nodes.hosts.houdini import dialog_script
+from mpm_nodes.hosts.houdini import dialog_script, packed
 from mpm_nodes.hosts.houdini.sections import TYPE_PROPERTIES, encoded
 
+ENDINGS = (".hda", ".otl")
 MARKER = "houdini.hdalibrary"
-INDEX_KEYS = ("Operator", "Label", "Path", "Icon", "Table", "License", "Extra", "User", "Inputs", "Subnet", "Python", "Empty",
-              "Modified")
+INDEX_KEYS = (
+    "Operator",
+    "Label",
+    "Path",
+    "Icon",
+    "Table",
+    "License",
+    "Extra",
+    "User",
+    "Inputs",
+    "Subnet",
+    "Python",
+    "Empty",
+    "Modified",
+)
 TABLES = ("Sop", "Object", "Driver", "Top", "Lop", "Cop2", "Dop", "Vop", "Shop")
 PYTHON_FILES = ("PythonCook", "PythonModule", "OnCreated", "OnLoaded", "OnUpdated", "OnDeleted", "OnInputChanged", "OnNameChanged")
 ALWAYS = ("DialogScript", "CreateScript", "TypePropertiesOptions", "Help", "Tools.shelf", "ExtraFileOptions")
@@ -45,16 +60,30 @@ class Finding:
 
 
 def check_folder(folder: Path) -> tuple[list[Path], list[Finding]]:
-    """Check every expanded asset in a folder, or the folder itself; return the assets and what is wrong with them.
+    """Check every asset in a folder, or the folder or packed file itself; return the assets and what is wrong with them.
 
     Raises:
-        InputError: There is no asset.
+        InputError: There is no asset, or a packed one is damaged.
     """
-    assets = [folder] if folder.suffix in (".hda", ".otl") else sorted(
-        path for ending in ("*.hda", "*.otl") for path in folder.rglob(ending) if path.is_dir())
-    if not assets or not all(asset.is_dir() for asset in assets):
-        raise InputError(f"{folder}: holds no expanded asset; give a folder NAME.hda, or one with such folders in it")
-    return assets, [finding for asset in assets for finding in check_asset(asset)]
+    alone = folder.suffix in ENDINGS and folder.exists()
+    assets = [folder] if alone else sorted(path for ending in ENDINGS for path in folder.rglob(f"*{ending}"))
+    if not assets:
+        raise InputError(f"{folder}: holds no asset; give a folder or a file NAME.hda, or a folder with such in it")
+    return assets, [finding for asset in assets for finding in (check_asset if asset.is_dir() else check_packed)(asset)]
+
+
+def check_packed(asset: Path) -> list[Finding]:
+    """Return everything that is wrong with one packed asset: it is expanded into a folder that is thrown away.
+
+    Raises:
+        InputError: It is damaged.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        for path, raw in packed.expand(asset.read_bytes(), str(asset)).items():
+            target = Path(scratch) / path
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(raw)
+        return [replace(found, place=found.place.replace(scratch, str(asset), 1)) for found in check_asset(Path(scratch))]
 
 
 def check_asset(asset: Path) -> list[Finding]:
@@ -98,7 +127,7 @@ def _type_of(record: dict[str, str]) -> str:
     parts = record.get("Operator", "").split("::")
     versioned = len(parts) > 1 and re.fullmatch(r"[\d.]+", parts[-1]) is not None
     at = len(parts) - (2 if versioned else 1)
-    return "::".join([*parts[:at], f"{record.get('Table', '')}/{parts[at]}", *parts[at + 1:]])
+    return "::".join([*parts[:at], f"{record.get('Table', '')}/{parts[at]}", *parts[at + 1 :]])
 
 
 def _index(path: Path) -> tuple[list[dict[str, str]], list[Finding]]:
@@ -285,8 +314,11 @@ def _options(path: Path, there: set[str]) -> Iterator[Finding]:
         right = isinstance(option, dict) and option.keys() == {"type", "value"} and option["type"] in kinds
         if "/" not in key or not right or not isinstance(option["value"], kinds[option["type"]]):
             yield Finding(str(path), f'{key}: write "SECTION/OPTION": {{"type": "bool" | "string" | "intarray", "value": ...}}')
-    python = {key.partition("/")[0] for key, option in options.items() if key.endswith("/IsPython") and option.get("value") is True
-              } if isinstance(options, dict) else set()
+    python = (
+        {key.partition("/")[0] for key, option in options.items() if key.endswith("/IsPython") and option.get("value") is True}
+        if isinstance(options, dict)
+        else set()
+    )
     for name in sorted(set(PYTHON_FILES) & there - {"PythonCook"} - python):
         yield Finding(str(path), f"does not say that {name} is Python")
 

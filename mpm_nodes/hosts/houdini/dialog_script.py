@@ -12,10 +12,32 @@ MENUS = ("menu", "menureplace", "menutoggle", "menumini")
 FLAGS = ("nolabel", "joinnext", "invisible")
 TYPES: dict[str, int | None] = {
     **dict.fromkeys(
-        ("toggle", "ordinal", "separator", "button", "label", "image", "oppath", "file", "ramp_flt", "directory", "angle",
-         "oplist", "ramp_rgb", "log", "intlog", "data", "geometry", "buttonstrip", "iconstrip"), 1),
+        (
+            "toggle",
+            "ordinal",
+            "separator",
+            "button",
+            "label",
+            "image",
+            "oppath",
+            "file",
+            "ramp_flt",
+            "directory",
+            "angle",
+            "oplist",
+            "ramp_rgb",
+            "log",
+            "intlog",
+            "data",
+            "geometry",
+            "buttonstrip",
+            "iconstrip",
+        ),
+        1,
+    ),
     **dict.fromkeys(("vector2", "intvector2", "int_minmax", "float_minmax"), 2),
-    **dict.fromkeys(("vector", "color", "direction", "intvector"), 3), **dict.fromkeys(("color4", "vector4"), 4),
+    **dict.fromkeys(("vector", "color", "direction", "intvector"), 3),
+    **dict.fromkeys(("color4", "vector4"), 4),
     **dict.fromkeys(("float", "integer", "string"), None),
 }
 """Known types with their number of components; None where any number is allowed."""

@@ -11,8 +11,15 @@ from typing import Any
 Spec = Mapping[str, Any]
 
 UNIT_TAGS: dict[str, str] = {
-    "m": "m1", "s": "s1", "kg": "kg1", "Pa": "kg1m-1s-2", "Pa s": "kg1m-1s-1", "m/s": "m1s-1", "m/s^2": "m1s-2",
-    "kg/m^3": "kg1m-3", "N/m": "kg1s-2",
+    "m": "m1",
+    "s": "s1",
+    "kg": "kg1",
+    "Pa": "kg1m-1s-2",
+    "Pa s": "kg1m-1s-1",
+    "m/s": "m1s-1",
+    "m/s^2": "m1s-2",
+    "kg/m^3": "kg1m-3",
+    "N/m": "kg1s-2",
 }
 """Houdini's unit tags; angles, frames and units with a free exponent have none, their unit stands in the label."""
 
@@ -63,8 +70,16 @@ def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> lis
     """Return the parameters that stand for one knob, in order; `taken_over` is the condition under which an input replaces it."""
     parms: list[Parm | Folder] = []
     if knob["optional"]:
-        parms.append(Parm(f"mpm_use_{knob['name']}", f"Use {knob['label']}", "toggle", (_number(knob["default"] is not None),),
-                          help=f"Off leaves {knob['name']} without a value.", join_next=True))
+        parms.append(
+            Parm(
+                f"mpm_use_{knob['name']}",
+                f"Use {knob['label']}",
+                "toggle",
+                (_number(knob["default"] is not None),),
+                help=f"Off leaves {knob['name']} without a value.",
+                join_next=True,
+            )
+        )
     if knob["kind"] == "substeps":
         return [*parms, *_substeps_parms(knob, presets, taken_over)]
     return [*parms, replace(_value_parm(knob), disable=taken_over)]
@@ -81,8 +96,14 @@ def _value_parm(knob: Spec) -> Parm:
     if kind in ("int", "float", "vector"):
         values = default if kind == "vector" and default is not None else [default or 0] * size
         tag = UNIT_TAGS.get(knob["unit"])
-        return Parm(type=_number_type(knob), size=size, defaults=tuple(_number(value) for value in values),
-                    range=_slider(knob, values), tags={"units": tag} if tag else {}, **text)
+        return Parm(
+            type=_number_type(knob),
+            size=size,
+            defaults=tuple(_number(value) for value in values),
+            range=_slider(knob, values),
+            tags={"units": tag} if tag else {},
+            **text,
+        )
     if kind == "path":
         tags = {"filechooser_mode": "read"}
         if knob["file"]["patterns"]:
@@ -98,13 +119,20 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> lis
     menu = tuple((preset["name"], preset["label"] or preset["name"]) for preset in presets)
     note = " Stages wired into the last input take its place."
     values = [
-        Parm("mpm_set_name#", "Name", "string", ("",), join_next=True,
-             help="A parameter of the substeps (cfl), or a stage and its knob (rasterize.kernel)."),
+        Parm(
+            "mpm_set_name#",
+            "Name",
+            "string",
+            ("",),
+            join_next=True,
+            help="A parameter of the substeps (cfl), or a stage and its knob (rasterize.kernel).",
+        ),
         Parm("mpm_set_value#", "Value", "string", ("",), help="Its value: a number, a word, or JSON."),
     ]
-    return [Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note,
-                 disable=taken_over),
-            Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True)]
+    return [
+        Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note, disable=taken_over),
+        Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True),
+    ]
 
 
 def _word(text: str) -> str:
@@ -133,8 +161,10 @@ def _slider(knob: Spec, values: Sequence[float]) -> tuple[str, str] | None:
     soft_low = limits.get("soft_min") if limits.get("soft_min") is not None else (-reach if signed else 0.0)
     soft_high = limits.get("soft_max") if limits.get("soft_max") is not None else reach
     whole = knob["kind"] == "int"
-    return (_number(soft_low, whole) if low is None else _number(low, whole) + "!",
-            _number(soft_high, whole) if high is None else _number(high, whole) + "!")
+    return (
+        _number(soft_low, whole) if low is None else _number(low, whole) + "!",
+        _number(soft_high, whole) if high is None else _number(high, whole) + "!",
+    )
 
 
 def _label(knob: Spec) -> str:
@@ -178,8 +208,19 @@ def dialog_script(operator: str, name: str, label: str, inputs: Sequence[str], o
         output: Label of the output, "" for none.
         folders: Tabs, in order.
     """
-    lines = [f"# {operator}", "", "{", f"    name\t{operator}", f"    script\t{name}", f"    label\t{quoted(label)}", "",
-             "    help {", '\t""', "    }", ""]
+    lines = [
+        f"# {operator}",
+        "",
+        "{",
+        f"    name\t{operator}",
+        f"    script\t{name}",
+        f"    label\t{quoted(label)}",
+        "",
+        "    help {",
+        '\t""',
+        "    }",
+        "",
+    ]
     lines += [f"    inputlabel\t{number}\t{quoted(text)}" for number, text in enumerate(inputs, 1)]
     lines += [f"    outputlabel\t1\t{quoted(output)}"] if output else []
     lines += [""]
@@ -204,19 +245,28 @@ def _group(keyword: str, name: str, label: str, items: Iterable[Parm | Folder], 
 
 def _parm(parm: Parm, depth: int) -> list[str]:
     pad = "    " * depth
-    lines = [f"{pad}parm {{", f'{pad}    name    "{parm.name}"', f"{pad}    label   {quoted(parm.label)}",
-             f"{pad}    type    {parm.type}"]
+    lines = [
+        f"{pad}parm {{",
+        f'{pad}    name    "{parm.name}"',
+        f"{pad}    label   {quoted(parm.label)}",
+        f"{pad}    type    {parm.type}",
+    ]
     lines += [f"{pad}    joinnext"] if parm.join_next else []
     lines += [f"{pad}    size    {parm.size}"] if parm.size > 1 else []
-    defaults = [f"[ {quoted(text)} hscript-expr ]" if text.startswith("$") and parm.type in ("float", "integer") else quoted(text)
-                for text in parm.defaults]
+    defaults = [
+        f"[ {quoted(text)} hscript-expr ]" if text.startswith("$") and parm.type in ("float", "integer") else quoted(text)
+        for text in parm.defaults
+    ]
     lines += [f"{pad}    default {{ {' '.join(defaults)} }}"] if defaults else []
     lines += [f"{pad}    help    {quoted(parm.help)}"] if parm.help else []
     lines += [f"{pad}    disablewhen {quoted(parm.disable)}"] if parm.disable else []
     if parm.menu:
         keyword = "menu" if parm.type == "ordinal" else "menureplace"  # a string's menu only offers
-        lines += [f"{pad}    {keyword} {{", *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),
-                  f"{pad}    }}"]
+        lines += [
+            f"{pad}    {keyword} {{",
+            *(f"{pad}        {quoted(token)} {quoted(label)}" for token, label in parm.menu),
+            f"{pad}    }}",
+        ]
     lines += [f"{pad}    range   {{ {parm.range[0]} {parm.range[1]} }}"] if parm.range else []
     lines += [f"{pad}    parmtag {{ {quoted(key)} {quoted(value)} }}" for key, value in parm.tags.items()]
     return [*lines, f"{pad}}}"]

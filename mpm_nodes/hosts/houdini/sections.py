@@ -12,10 +12,23 @@ MODIFIED = "Thu Jan  1 00:00:00 2026"
 PYTHON_SECTIONS = ("OnCreated",)
 """Sections that Houdini must be told are Python; PythonCook is known to be."""
 
+Option = bool | str | list[int]
+
 TYPE_PROPERTIES: dict[str, int] = {
-    "CheckExternal": 1, "ContentsCompressionType": 1, "ForbidOutsideParms": 1, "GzipContents": 1, "LockContents": 1,
-    "MakeDefault": 1, "ParmsFromVfl": 0, "PrefixDroppedParmLabel": 0, "PrefixDroppedParmName": 0, "SaveCachedCode": 0,
-    "SaveIcon": 1, "SaveSpareParms": 0, "UnlockOnCreate": 0, "UseDSParms": 1,
+    "CheckExternal": 1,
+    "ContentsCompressionType": 1,
+    "ForbidOutsideParms": 1,
+    "GzipContents": 1,
+    "LockContents": 1,
+    "MakeDefault": 1,
+    "ParmsFromVfl": 0,
+    "PrefixDroppedParmLabel": 0,
+    "PrefixDroppedParmName": 0,
+    "SaveCachedCode": 0,
+    "SaveIcon": 1,
+    "SaveSpareParms": 0,
+    "UnlockOnCreate": 0,
+    "UseDSParms": 1,
 }
 
 
@@ -36,11 +49,25 @@ def sections_list(entries: Mapping[str, str]) -> str:
 def index_section(operator: str, type_path: str, label: str, inputs: tuple[int, int], icon: str) -> str:
     """Return the INDEX__SECTION of one Python asset."""
     record = {
-        "Operator": operator, "Label": label, "Path": f"oplib:/{type_path}?{type_path}", "Icon": icon, "Table": "Sop",
-        "License": "", "Extra": "", "User": "", "Inputs": f"{inputs[0]} to {inputs[1]}",
-        "Subnet": "false", "Python": "true", "Empty": "false",
+        "Operator": operator,
+        "Label": label,
+        "Path": f"oplib:/{type_path}?{type_path}",
+        "Icon": icon,
+        "Table": "Sop",
+        "License": "",
+        "Extra": "",
+        "User": "",
+        "Inputs": f"{inputs[0]} to {inputs[1]}",
+        "Subnet": "false",
+        "Python": "true",
+        "Empty": "false",
         "Modified": MODIFIED,
     }
+    return index_text(record)
+
+
+def index_text(record: Mapping[str, str]) -> str:
+    """Return one record of an INDEX__SECTION."""
     return "".join(f"{key + ':':14}{value}\n" for key, value in record.items()) + "\n"
 
 
@@ -49,17 +76,28 @@ def type_properties() -> str:
     return "".join(f"{key} := {value};\n" for key, value in TYPE_PROPERTIES.items())
 
 
-def extra_file_options(sections: Sequence[str]) -> str:
-    """Return ExtraFileOptions: which of the sections are Python."""
-    options: dict[str, dict[str, object]] = {}
+def python_options(sections: Sequence[str]) -> dict[str, Option]:
+    """Return the options that say which of the sections are Python: value by "SECTION/OPTION"."""
+    options: dict[str, Option] = {}
     for section in sections:
         if section in PYTHON_SECTIONS:
-            options[f"{section}/Cursor"] = {"type": "intarray", "value": [1, 1]}
-            options[f"{section}/IsExpr"] = {"type": "bool", "value": False}
-            options[f"{section}/IsPython"] = {"type": "bool", "value": True}
-            options[f"{section}/IsScript"] = {"type": "bool", "value": True}
-            options[f"{section}/Source"] = {"type": "string", "value": ""}
-    return json.dumps(options, indent="\t") + "\n"
+            options[f"{section}/Cursor"] = [1, 1]
+            options[f"{section}/IsExpr"] = False
+            options[f"{section}/IsPython"] = True
+            options[f"{section}/IsScript"] = True
+            options[f"{section}/Source"] = ""
+    return options
+
+
+def extra_file_options(sections: Sequence[str]) -> str:
+    """Return ExtraFileOptions of an expanded asset: `python_options` as JSON with their types."""
+    return options_text(python_options(sections))
+
+
+def options_text(options: Mapping[str, Option]) -> str:
+    """Return options as the JSON of an expanded asset."""
+    kinds = {bool: "bool", str: "string", list: "intarray"}
+    return json.dumps({name: {"type": kinds[type(each)], "value": each} for name, each in options.items()}, indent="\t") + "\n"
 
 
 def create_script(operator: str, type_path: str, version: str) -> str:
@@ -116,6 +154,8 @@ def icon_svg(category: str, colour: Sequence[float]) -> str:
     """Return a small picture: the shape says the category, the colour what the node gives."""
     red, green, blue = (round(255 * value) for value in colour)
     shape = _SHAPES.get(category, '<rect x="5" y="7" width="22" height="18" rx="4"/>')
-    return (f'<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="32" height="32" '
-            f'viewBox="0 0 32 32">\n  <g fill="#{red:02x}{green:02x}{blue:02x}" stroke="#202020" stroke-width="1.5" '
-            f'stroke-linejoin="round">\n    {shape}\n  </g>\n</svg>\n')
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="32" height="32" '
+        f'viewBox="0 0 32 32">\n  <g fill="#{red:02x}{green:02x}{blue:02x}" stroke="#202020" stroke-width="1.5" '
+        f'stroke-linejoin="round">\n    {shape}\n  </g>\n</svg>\n'
+    )

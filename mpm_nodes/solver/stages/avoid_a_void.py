@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import enum
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.data import LAW_STATE, A, Kernel, Particles, Range, Reads, Stage, StepContext, Transfer, Unitless, Writes
+from mpm_nodes.data import (
+    LAW_STATE,
+    A,
+    Fact,
+    Facts,
+    Kernel,
+    Particles,
+    Range,
+    Reads,
+    Reduction,
+    Stage,
+    StageMemory,
+    StepContext,
+    Transfer,
+    Unitless,
+    Writes,
+)
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.solver.resampling import Outcome, Settings, resample
+from mpm_nodes.solver.resampling import Settings, resample
 
 COVERAGE = math.sqrt(3.0) / 2.0 + 0.01
 """A little more than half the diagonal of the cubes of an undeformed lattice of eight particles a cell [r]."""
@@ -29,14 +46,41 @@ class Finest(enum.Enum):
 EDGE = {finest: 0.5**place for place, finest in enumerate(Finest)}
 
 
-@stage(label="Avoid a Void")
+RESAMPLED = Facts(
+    "resampling",
+    "What resampling did in a frame.",
+    (
+        Fact("calls", "", Reduction.SUM, "How often."),
+        Fact("inserted", "", Reduction.SUM, "New particles."),
+        Fact("merged", "", Reduction.SUM, "Pairs that became one."),
+        Fact("discarded", "", Reduction.SUM, "Samples without a donor."),
+        Fact("centre_shift", "m", Reduction.SUM, "How far insertion moved the centre of mass."),
+    ),
+)
+
+
+@dataclass
+class SinceLast(StageMemory):
+    """What the stage remembers.
+
+    Attributes:
+        substeps: Substeps since the last resampling.
+    """
+
+    substeps: int = 0
+
+
+@stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(
     particles: A[
         Particles,
-        Reads("id", "position", "velocity", "mass", "volume", "material", "velocity_gradient", "stiffness_scale", LAW_STATE),
-        Reads("affine", when=("transfer", Transfer.APIC)), Writes("id", "position", "mass", "volume"),
+        Reads("id", "position", "velocity", "mass", "volume", "material", "stiffness_scale", LAW_STATE),
+        Reads("velocity_gradient", on_request=True),
+        Reads("affine", when=("transfer", Transfer.APIC)),
+        Writes("id", "position", "mass", "volume"),
     ],
     step: StepContext,
+    memory: SinceLast,
     *,
     interval: A[int, Range(min=1)] = 50,
     conserve_momentum: bool = True,
@@ -68,23 +112,21 @@ def avoid_a_void(
             one. Y15 do not say where theirs end; less fills slits that hold no particle, and costs more.
         seed: Seed of the random places.
     """
-    particles.resampling_age += 1
-    due = particles.resampling_age >= interval
+    memory.substeps += 1
+    due = memory.substeps >= interval
     if due and particles.count and "velocity_gradient" not in particles.stale:
         key = int(np.random.SeedSequence([seed, step.frame, step.substep]).generate_state(1, np.uint64)[0])
         settings = Settings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, EDGE[finest], key)
-        _report(step, resample(particles, settings))
-        particles.resampling_age = 0
+        outcome = resample(particles, settings)
+        shift = tuple(float(value) for value in outcome.centre_shift)
+        step.tell(
+            RESAMPLED,
+            calls=1,
+            inserted=outcome.inserted,
+            merged=outcome.merged,
+            discarded=outcome.discarded,
+            centre_shift=shift,
+        )
+        memory.substeps = 0
     # new particles need everything, also what only lives inside a substep otherwise
-    particles.keep_next = particles.resampling_age + 1 >= interval
-
-
-def _report(step: StepContext, outcome: Outcome) -> None:
-    """Add what a call did to the facts of the frame."""
-    facts = step.report.get("resampling")
-    if facts is None or facts["frame"] != step.frame:
-        facts = {"frame": step.frame, "calls": 0, "inserted": 0, "merged": 0, "discarded": 0, "centre_shift": (0.0, 0.0, 0.0)}
-    step.report["resampling"] = {
-        "frame": step.frame, "calls": facts["calls"] + 1, "inserted": facts["inserted"] + outcome.inserted,
-        "merged": facts["merged"] + outcome.merged, "discarded": facts["discarded"] + outcome.discarded,
-        "centre_shift": tuple(float(a + b) for a, b in zip(facts["centre_shift"], outcome.centre_shift, strict=True))}
+    memory.keep_next = memory.substeps + 1 >= interval

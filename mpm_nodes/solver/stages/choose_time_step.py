@@ -3,15 +3,62 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from mpm_nodes.data import LAW_STATE, A, Colliders, Particles, Range, Reads, Stage, StepContext, Unitless
+from mpm_nodes.data import (
+    LAW_STATE,
+    A,
+    Colliders,
+    Fact,
+    Facts,
+    Limit,
+    Particles,
+    Range,
+    Reads,
+    Reduction,
+    Stage,
+    StepContext,
+    Unitless,
+)
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.composition.fragments import Measure
+from mpm_nodes.materials.law_fragments import RATES
+from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
 from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.pace import never_ends
+
+CHOSEN = Facts(
+    "substep",
+    "What holds the time step.",
+    (
+        Fact("limit", "", Reduction.AT_SHORTEST, "What holds the time step."),
+        Fact("limit_material", "", Reduction.AT_SHORTEST, "Material, or body, that it is due to."),
+    ),
+    per_substep=True,
+)
+LONGEST = Limit("dt_max")
+SHORTEST = Limit(
+    "dt_min", cause="dt was held at dt_min = {dt_min:.3g} s, longer than the stable step", cure="lower the dt_min of the solve"
+)
+FRAME_END = Limit("frame end")
+TRAVEL = Limit("particle speed", cure="lower choose_time_step.cfl and elastic_cfl", against="speed")
+STRAIN = Limit("strain rate")
+WAVE = Limit("elastic wave", cure="lower choose_time_step.elastic_cfl or soften the material", against="state")
+VISCOSITY = Limit("viscosity")
+LAW = Limit("law")
+LIMITS = (LONGEST, SHORTEST, FRAME_END, TRAVEL, STRAIN, WAVE, VISCOSITY, LAW, *COLLIDER_LIMITS)
+"""What this stage finds itself; further ones are those that other stages offer."""
 
 
-@stage(label="Choose Time Step", sets=("dt",))
+def _keep(particles: Any, found: Sequence[Mapping[str, float]]) -> None:
+    """Keep |v|, |grad v| and wave speed of every material for the next substep."""
+    particles.limits = [(math.sqrt(rates["speed"]), math.sqrt(rates["gradient"]), rates["wave"]) for rates in found]
+
+
+@stage(label="Choose Time Step", sets=("dt",), facts=(CHOSEN,), limits=LIMITS, fragments=(Measure(RATES, ("speed",), _keep),))
 def choose_time_step(
-    particles: A[Particles, Reads("velocity", "velocity_gradient", "stiffness_scale", LAW_STATE)],
+    particles: A[Particles, Reads("velocity", "stiffness_scale", LAW_STATE), Reads("velocity_gradient", on_request=True)],
     colliders: A[Colliders, Reads("level_set")],
     step: StepContext,
     *,
@@ -35,35 +82,54 @@ def choose_time_step(
     Raises:
         SimulationDiverged: No usable dt is left: a speed or modulus is not finite or absurd.
     """
-    h = step.cell_size
-    limits = {("dt_max", ""): step.dt_max}
-    gravity = math.hypot(*step.gravity)
-    collider_speed = colliders.fastest
-    if collider_speed > 0:
-        limits["collider speed", ""] = cfl * h / collider_speed
-    for law, speed, gradient, wave in particles.law_limits():
-        limits["particle speed", law.label] = _time_to_travel(cfl * h, speed, gravity)
-        if gradient > 0:
-            limits["strain rate", law.label] = strain_limit / gradient
-        if wave > 0 and not implicit:
-            limits["elastic wave", law.label] = elastic_cfl * h / (wave + speed)
-        if law.viscosity > 0 and not implicit:
-            limits["viscosity", law.label] = 0.5 * law.density * h * h / (6.0 * law.viscosity)
-    (limit, material), dt = min(limits.items(), key=lambda item: item[1])
+    found = [*_own_limits(particles, colliders, step, cfl, elastic_cfl, strain_limit, implicit)]
+    found += [(limit, "", float(call())) for limit, call in step.limits if call is not None]
+    limit, material, dt = min(found, key=lambda each: each[2])
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
-        limit, material, dt = "dt_min", "", step.dt_min
-    step.report["limit"], step.report["limit_material"] = limit, material
-    if not dt > 1e-7 * min(step.time_left, step.dt_max):  # NaN, infinite speed, or a frame that would never end
+        limit, material, dt = SHORTEST, "", step.dt_min
+    step.limit = limit
+    shortest = 1e-7 * min(step.time_left, step.dt_max)
+    if not dt > shortest:  # NaN, infinite speed, or a frame that would never end
         step.dt = dt
+        moves = [value for each, _, value in found if each in (TRAVEL, STRAIN)]
+        if dt >= 0 and all(value > shortest for value in moves):  # nothing moves too fast: it is what the artist asked for
+            raise never_ends(step, limit.name, material)
         raise diverged(particles, step)
     if dt >= 1.5 * step.time_left:
-        step.report["limit"], step.report["limit_material"] = "frame end", ""
+        limit, material = FRAME_END, ""
+    step.limit = limit
+    step.tell(CHOSEN, limit=limit.name, limit_material=material)
     if math.isfinite(step.time_left):
         count = math.ceil(step.time_left / dt * (1.0 - 1e-12))
         if step.dt_min > 0:  # an even share of the frame is not to be shorter than dt_min either
             count = max(1, min(count, math.floor(step.time_left / step.dt_min * (1.0 + 1e-12))))
         dt = step.time_left / count
     step.dt = dt
+
+
+def _own_limits(
+    particles: Particles,
+    colliders: Colliders,
+    step: StepContext,
+    cfl: float,
+    elastic_cfl: float,
+    strain_limit: float,
+    implicit: bool,
+) -> Iterator[tuple[Limit, str, float]]:
+    """Yield the limits of motion and matter: what it is, what it is due to, and the longest substep [s]."""
+    h, gravity = step.cell_size, math.hypot(*step.gravity)
+    yield LONGEST, "", step.dt_max
+    yield from colliders.limits(cfl * h)
+    segments = {law.index: runs for law, runs in particles.runs()}
+    for law, speed, gradient, wave in particles.law_limits():
+        yield TRAVEL, law.label, _time_to_travel(cfl * h, speed, gravity)
+        if gradient > 0:
+            yield STRAIN, law.label, strain_limit / gradient
+        if wave > 0 and not implicit:
+            yield WAVE, law.label, elastic_cfl * h / (wave + speed)
+        if law.viscosity > 0 and not implicit:
+            yield VISCOSITY, law.label, 0.5 * law.density * h * h / (6.0 * law.viscosity)
+        yield LAW, law.label, law.longest_step(particles, segments[law.index])
 
 
 def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:

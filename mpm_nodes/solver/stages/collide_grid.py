@@ -12,10 +12,13 @@ def collide_grid(
     colliders: A[Colliders, Reads("level_set")],
     step: StepContext,
 ) -> Stage["grid"]:
-    """Give nodes on or inside a collider or beyond a wall the velocity that its rule allows (Stomakhin 2013, section 8).
+    """Give nodes at a collider or wall the velocity that its rule allows, wherever the surface lies between them.
 
-    Bodies stand where they are at the end of the substep and act in order: the last one wins. Their velocity is their own
-    displacement over the substep divided by dt, so that matter stuck to a body follows it without drift.
+    The velocity relative to the body is linear through the surface, where it vanishes (sticky) or loses its normal part: nodes
+    before and behind it are held as the mass norm asks, so that kinetic energy never grows. With the surface on a node plane
+    this is the rule of Stomakhin 2013, section 8. Bodies stand where they are at the end of the substep and act in order: the
+    last one wins. Their velocity is their own displacement over the substep divided by dt, so that matter stuck to a body
+    follows it without drift.
     """
     if colliders.idle or not grid.count:
         return

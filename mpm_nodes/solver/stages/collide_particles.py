@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from mpm_nodes.data import A, Colliders, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.composition.fragments import Idle
 
 
-@stage(label="Collide Particles")
+def _idle(particles: Particles, colliders: Colliders, step: StepContext) -> bool:
+    return colliders.idle or not particles.count
+
+
+@stage(label="Collide Particles", removes=("particles",), fragments=(Idle(_idle),))
 def collide_particles(
     particles: A[Particles, Reads("position", "velocity"), Writes("position", "velocity")],
     colliders: A[Colliders, Reads("level_set")],
@@ -19,7 +24,7 @@ def collide_particles(
     section 8), and x is shifted so that x + dt v is where the path ends: on the outside. Beyond a deleting wall the
     particle is removed.
     """
-    if colliders.idle or not particles.count:
+    if _idle(particles, colliders, step):
         return
     colliders.pose(step.time, step.time + step.dt)
     colliders.collide_particles(particles)

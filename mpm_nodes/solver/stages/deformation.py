@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT
+from mpm_nodes.solver.shared_loops import alone
 
 
-@stage(label="Update Deformation")
+@stage(label="Update Deformation", fragments=ADVANCE)
 def update_deformation(
     particles: A[Particles, Reads("velocity_gradient", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
@@ -16,12 +18,10 @@ def update_deformation(
     Args:
         particles: Particles whose law state is advanced.
     """
-    for law, segments in particles.runs():
-        law.kernels.advance(*law.state(particles), particles.array("velocity_gradient"), particles.stride, segments,
-                            law.coefficients, step.dt)
+    alone(update_deformation, particles, step)
 
 
-@stage(label="Apply Plasticity")
+@stage(label="Apply Plasticity", fragments=PROJECT)
 def apply_plasticity(
     particles: A[Particles, Reads("stiffness_scale", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
@@ -31,7 +31,4 @@ def apply_plasticity(
     Args:
         particles: Particles whose law state is projected.
     """
-    for law, segments in particles.runs():
-        if law.kernels.project is not None:
-            law.kernels.project(*law.state(particles), particles.optional("stiffness_scale"), particles.stride, segments,
-                                law.coefficients, step.dt)
+    alone(apply_plasticity, particles, step)

@@ -2,16 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mpm_nodes.data import A, Grid, Kernel, Particles, Range, Reads, Stage, Transfer, Unitless, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import gather as kernels
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.composition.fragments import Run
+from mpm_nodes.kernels.transfers.gather import gather_run
+from mpm_nodes.kernels.transfers.tiles import SECOND_TILE, load_change_tile, load_tile, prefetch_tile
+from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.solver import transfers
+from mpm_nodes.solver.transfers import Take, lines_of, rows_of
 
 
-@stage(label="Gather")
+@inline
+def gather_block(
+    stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
+    velocity_gradient_shift, cell_size, start, end, ahead, block, following, tile_slot, scratch, at, base, base_at, grid_velocity
+):  # fmt: skip
+    """Gather for the particles of one block."""
+    load_tile(scratch, at, grid_velocity, tile_slot, block)
+    prefetch_tile(grid_velocity, tile_slot, following)
+    gather_run(
+        stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
+        velocity_gradient_shift, None, 1.0 / cell_size, start, end, ahead, scratch, at, base, base_at
+    )  # fmt: skip
+
+
+@inline
+def gather_block_with_change(
+    stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
+    velocity_gradient_shift, cell_size, start, end, ahead, block, following, tile_slot, scratch, at, base, base_at, grid_velocity,
+    grid_momentum, flip_fraction
+):  # fmt: skip
+    """Gather for the particles of one block and add the grid's change to their velocities."""
+    load_tile(scratch, at, grid_velocity, tile_slot, block)
+    prefetch_tile(grid_velocity, tile_slot, following)
+    load_change_tile(scratch, at + SECOND_TILE, grid_velocity, grid_momentum, flip_fraction, tile_slot, block)
+    gather_run(
+        stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
+        velocity_gradient_shift, flip_fraction, 1.0 / cell_size, start, end, ahead, scratch, at, base, base_at
+    )  # fmt: skip
+
+
+def _given(law: Any, particles: Any, step: Any, *, transfer: Transfer, kernel: Kernel, flip_fraction: float) -> dict[str, Any]:
+    return {"stencil": STENCIL[kernel.value], "flip_fraction": flip_fraction}
+
+
+_WRITES = ("velocity", "affine", "velocity_gradient")
+_APIC = Run(gather_block, _WRITES, gathers=frozenset(["velocity"]), arguments=_given)
+_FLIP = Run(gather_block_with_change, _WRITES, ("velocity",), gathers=frozenset(["velocity", "momentum", "mass"]), arguments=_given)
+
+
+def _gathered(transfer: Transfer, **_: Any) -> tuple[Run, ...]:
+    return (_FLIP if transfer is Transfer.FLIP else _APIC,)
+
+
+@stage(label="Gather", fragments=_gathered)
 def gather(
     particles: A[
-        Particles, Reads("position"), Reads("velocity", when=("transfer", Transfer.FLIP)),
+        Particles,
+        Reads("position"),
+        Reads("velocity", when=("transfer", Transfer.FLIP)),
         Writes("velocity", "affine", "velocity_gradient"),
     ],
     grid: A[Grid, Reads("velocity"), Reads("mass", "momentum", when=("transfer", Transfer.FLIP))],
@@ -29,10 +81,7 @@ def gather(
         kernel: B-spline of the weights.
         flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC); used with FLIP only.
     """
-    rows = (particles.array(name) for name in ("velocity", "affine", "velocity_gradient"))
-    given = (STENCIL[kernel.value], *particles.geometry(), *rows, 1.0 / grid.h, *grid.gather_tables(), grid.array("velocity"))
-    if transfer is Transfer.FLIP:
-        kernels.gather_flip(*given, grid.array("momentum"), flip_fraction)
-    else:
-        kernels.gather(*given)
+    before = "momentum" if transfer is Transfer.FLIP else None
+    lines = lines_of("affine"), lines_of("velocity_gradient")
+    transfers.gather(particles, grid, kernel, Take("velocity", rows_of("velocity"), *lines, before, flip_fraction))
     particles.stale.discard("velocity_gradient")

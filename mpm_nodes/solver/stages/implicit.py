@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data import (
@@ -11,25 +10,51 @@ from mpm_nodes.data import (
     A,
     Colliders,
     Energy,
+    Fact,
+    Facts,
     Grid,
     Kernel,
     Krylov,
-    MpmNodesError,
+    Limit,
     Particles,
     Preconditioner,
     Range,
     Reads,
+    Reduction,
     Stage,
     StepContext,
     Unitless,
     Writes,
 )
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.minimisation import Minimisation, Outcome, Settings
-from mpm_nodes.solver.terms.law_energy import LawEnergy
+from mpm_nodes.solver.stages.choose_time_step import CHOSEN
+from mpm_nodes.solver.terms.law_energy import LawEnergy, ViscousEnergy
 
+SOLVED = Facts(
+    "implicit",
+    "What the implicit substeps of a frame took.",
+    (
+        Fact("substeps", "", Reduction.SUM, "Minimisations that converged."),
+        Fact("newton", "", Reduction.SUM, "Newton iterations."),
+        Fact("krylov", "", Reduction.SUM, "Krylov iterations."),
+        Fact("halved", "", Reduction.SUM, "Minimisations that did not converge: their substep was halved."),
+        Fact("shortened", "", Reduction.SUM, "Newton steps that the line search shortened."),
+        Fact("residual", "m/s", Reduction.MAX, "Largest residual that a last iteration began with."),
+        Fact("decrease", "J", Reduction.SUM, "Fall of the incremental potential."),
+        Fact("reason", "", Reduction.LAST, "Why the last one that was halved did not converge."),
+    ),
+    warning="{halved} implicit substeps did not converge and were halved ({reason}); raise newton_iterations or tolerance if it "
+    "costs too much time",
+    warn_if="halved",
+)
+UNSOLVED = Limit(
+    "implicit solve",
+    cause="the implicit solve did not converge even so: {reason}",
+    cure="raise minimise_energy.newton_iterations or its tolerance, or set law_energy.project_hessians",
+)
 MOST_CUTS = 10
 """A substep is halved so often before the solve counts as diverged."""
 
@@ -55,32 +80,29 @@ def law_energy(
         project_hessians: Set negative eigenvalues of every particle's own Hessian to zero: more robust far from rest, for 180 bytes
             a particle (twice that in double precision).
     """
-    energy.terms["law_energy"] = LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians)
+    energy.add("law_energy", LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians))
 
 
 @stage(label="Viscous Energy")
 def viscous_energy(
     particles: A[Particles, Reads("position", "volume", LAW_STATE)],
     energy: A[Energy, Reads("terms"), Writes("terms")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "energy"]:
-    """Add the materials' own Newtonian viscosity to the potential, over the points of law_energy.
+    """Make the materials' own Newtonian viscosity a term of the potential.
 
     Phi = sum V0 dt mu_v J eps : eps with eps = sym(grad v) (R15 eq. 10-11, with the dt that they lack).
 
     Args:
         particles: Particles whose material may have a viscosity (material_viscosity).
-        energy: Terms of the potential, that of law_energy among them.
-
-    Raises:
-        MpmNodesError: There is no law_energy.
+        energy: Terms of the potential; law_energy, before or after, evaluates it in its own pass, with its own weights.
+        kernel: B-spline of the weights where there is no law_energy; the one of rasterize.
     """
-    term = energy.terms.get("law_energy")
-    if term is None:
-        raise MpmNodesError("viscous_energy: the potential holds no law_energy; wire that stage before this one")
-    term.viscous = True
+    energy.add("viscous_energy", ViscousEnergy(particles, energy.grid, STENCIL[kernel.value]))
 
 
-@stage(label="Minimise Energy")
+@stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def minimise_energy(
     particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
     grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
@@ -109,7 +131,7 @@ def minimise_energy(
         colliders: Bodies and walls.
         energy: Terms of the potential.
         newton_iterations: Newton steps before the substep is halved.
-        tolerance: Length of the last Newton step that counts as none [cells].
+        tolerance: Length of the last Newton step that counts as none [cells]; at least 32 units of rounding of the float type.
         krylov: Conjugate gradients, or conjugate residuals for energies that bend down.
         krylov_iterations: Iterations of one linear solve at most.
         krylov_tolerance: Residual of the first linear solve over that of no change, in sum |r|^2 / m; later ones are sharper.
@@ -125,7 +147,7 @@ def minimise_energy(
     _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
-@stage(label="Semi-Implicit Update")
+@stage(label="Semi-Implicit Update", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def semi_implicit_update(
     particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
     grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
@@ -159,68 +181,40 @@ def semi_implicit_update(
         SimulationDiverged: Halving the substep ten times does not help.
     """
     if grid.count:
-        settings = Settings(krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance,
-                            preconditioner=preconditioner)
+        settings = Settings(
+            krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance, preconditioner=preconditioner
+        )
         _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run_once(beta))
 
 
-def _shorten_until_solved(particles: Any, grid: Any, colliders: Any, energy: Any, step: Any, settings: Settings,
-                          run: Callable[[Minimisation], Outcome]) -> None:
+def _shorten_until_solved(
+    particles: Any, grid: Any, colliders: Any, energy: Any, step: Any, settings: Settings, run: Callable[[Minimisation], Outcome]
+) -> None:
     """Run an implicit update, over half the substep wherever it does not converge."""
-    tally = _tally(step)
     for _ in range(MOST_CUTS + 1):
         colliders.pose(step.time, step.time + step.dt)
         outcome = run(Minimisation(energy, colliders.grid_contacts(grid), step.dt, step.gravity, settings, step.check_cancel))
-        tally.add(outcome)
+        _tell(step, outcome)
         if outcome.converged or not settings.guards:
             return
         step.dt *= 0.5
-        step.report["limit"], step.report["limit_material"] = "implicit solve", ""
+        step.limit = UNSOLVED
+        step.tell(CHOSEN, limit=UNSOLVED.name, limit_material="")
     raise diverged(particles, step)
 
 
-@dataclass
-class ImplicitTally:
-    """What the implicit substeps of a frame took.
-
-    Attributes:
-        frame: The frame.
-        substeps: Minimisations that converged.
-        newton: Newton iterations.
-        krylov: Krylov iterations.
-        halved: Minimisations that did not converge: their substep was halved.
-        shortened: Newton steps that the line search shortened.
-        residual: Largest residual that a last iteration began with [m/s].
-        decrease: Fall of the incremental potential [J].
-        reason: Why the last one that was halved did not converge.
-    """
-
-    frame: int
-    substeps: int = 0
-    newton: int = 0
-    krylov: int = 0
-    halved: int = 0
-    shortened: int = 0
-    residual: float = 0.0
-    decrease: float = 0.0
-    reason: str = ""
-
-    def add(self, outcome: Outcome) -> None:
-        """Count one minimisation."""
-        self.newton += outcome.newton
-        self.krylov += outcome.krylov
-        self.shortened += outcome.halvings
-        if not outcome.converged:
-            self.halved += 1
-            self.reason = outcome.reason
-            return
-        self.substeps += 1
-        self.residual = max(self.residual, outcome.residual)
-        self.decrease += outcome.decrease
-
-
-def _tally(step: Any) -> ImplicitTally:
-    tally = step.report.get("implicit")
-    if tally is None or tally.frame != step.frame:
-        tally = step.report["implicit"] = ImplicitTally(step.frame)
-    return tally
+def _tell(step: StepContext, outcome: Outcome) -> None:
+    """Count one minimisation; of one that is halved only the work counts."""
+    done = outcome.converged
+    before = next((values["reason"] for group, values in step.report.of_frame(step.frame) if group is SOLVED), "")
+    step.tell(
+        SOLVED,
+        substeps=int(done),
+        newton=outcome.newton,
+        krylov=outcome.krylov,
+        halved=int(not done),
+        shortened=outcome.halvings,
+        residual=outcome.residual if done else 0.0,
+        decrease=outcome.decrease if done else 0.0,
+        reason=before if done else outcome.reason,
+    )

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
 from mpm_nodes.data import A, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import motion
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.composition.fragments import Run
+from mpm_nodes.kernels.transfers.motion import move_run
 from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.shared_loops import alone
 
 
-@stage(label="Move Particles")
+@inline
+def move(offset, stride, unit, velocity, dt, cell_size, start, end, largest, row):
+    """Move the particles of one block."""
+    move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, row)
+
+
+def _moved(particles: Any, step: Any, largest: Mapping[str, float]) -> None:
+    """Note the drift, or refuse what moved too far."""
+    particles.drift = largest["drift"]
+    if not largest["displacement"] <= 1.0:
+        raise diverged(particles, step)
+
+
+_MOVE = Run(move, ("position",), ("position",), ("drift", "displacement", "speed"), finish=_moved)
+
+
+@stage(label="Move Particles", fragments=(_MOVE,))
 def move_particles(
     particles: A[Particles, Reads("position", "velocity"), Writes("position")],
     step: StepContext,
@@ -23,16 +43,4 @@ def move_particles(
     Raises:
         SimulationDiverged: A particle would move more than a cell in one substep, or its velocity is not finite.
     """
-    if not particles.count:
-        return
-    largest = np.empty((particles.block_count, 3))
-    motion.move_particles(particles.offset, particles.stride, particles.unit, particles.array("velocity"),
-                          step.dt / particles.h, particles.ranges, largest)
-    moved(particles, step, largest)
-
-
-def moved(particles: Particles, step: StepContext, largest: np.ndarray) -> None:
-    """Note the drift, or refuse what moved too far; `largest` comes from `motion.move_run`."""
-    particles.drift = float(largest[:, 0].max())
-    if not largest[:, 1].max() <= 1.0:
-        raise diverged(particles, step)
+    alone(move_particles, particles, step)

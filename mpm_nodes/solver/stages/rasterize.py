@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from mpm_nodes.data import A, Grid, Kernel, Particles, Reads, Stage, Transfer, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import scatter as kernels
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.kernels.composition.fragments import Scatter
+from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.solver.transfers import Deposit, lines_of, rows_of, scatter
 
 
-@stage(label="Rasterize")
+def _momentum(transfer: Transfer, kernel: Kernel) -> tuple[Scatter, ...]:
+    carried = ("velocity", "affine", "mass") if transfer is Transfer.APIC else ("velocity", "mass")
+    return (Scatter("momentum", carried, STENCIL[kernel.value], clears=("momentum", "force")),)
+
+
+@stage(label="Rasterize", fragments=_momentum)
 def rasterize(
     particles: A[Particles, Reads("position", "velocity", "mass"), Reads("affine", when=("transfer", Transfer.APIC))],
     grid: A[Grid, Writes("mass", "momentum", "force")],
@@ -28,9 +34,5 @@ def rasterize(
     """
     grid.clear("momentum")
     grid.clear("force")
-    start = (STENCIL[kernel.value], *particles.geometry(), particles.array("velocity"))
-    end = (*grid.scatter_tables(), grid.array("momentum"))
-    if transfer is Transfer.APIC:
-        kernels.scatter_affine_momentum(*start, particles.array("affine"), particles.array("mass"), grid.h, *end)
-    else:
-        kernels.scatter_momentum(*start, particles.array("mass"), *end)
+    slopes = lines_of("affine") if transfer is Transfer.APIC else None
+    scatter(particles, grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), slopes))

@@ -2,77 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from mpm_nodes.data import A, Particles, Range, Reads, Stage, StepContext, Unitless, Vec3, Writes
+from mpm_nodes.data import A, Fact, Facts, Particles, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import subgrid
+from mpm_nodes.kernels.composition.fragments import Removal
+from mpm_nodes.kernels.tearing import subgrid
 
-
-@dataclass(frozen=True)
-class Removed:
-    """What was removed.
-
-    Attributes:
-        particles: How many.
-        mass: [kg].
-        momentum: [kg m/s].
-    """
-
-    particles: int = 0
-    mass: float = 0.0
-    momentum: Vec3 = (0.0, 0.0, 0.0)
-
-    def __add__(self, other: Removed) -> Removed:
-        momentum = tuple(a + b for a, b in zip(self.momentum, other.momentum, strict=True))
-        return Removed(self.particles + other.particles, self.mass + other.mass, momentum)
-
-
-@dataclass(frozen=True)
-class RemovedInFrame:
-    """What was removed since the frame began: the entry "removed" of `step.report`.
-
-    Attributes:
-        frame: Frame being advanced to.
-        substep: The last substep that is counted.
-        before: What was removed in the frame's earlier substeps.
-        now: What was removed in this one.
-    """
-
-    frame: int
-    substep: int
-    before: Removed
-    now: Removed
-
-    @property
-    def total(self) -> Removed:
-        """What was removed since the frame began."""
-        return self.before + self.now
-
-
-@stage(label="Remove Subgrid")
-def remove_subgrid(
-    particles: A[Particles, Reads("position", "velocity", "mass", "weak"), Writes("position")],
-    step: StepContext,
-    *,
-    anisotropy: A[float, Unitless, Range(min=0.0, soft_min=1e-6, soft_max=1e-2, log=True)] = 1e-5,
-    interval: A[int, Unitless, Range(min=1, soft_max=100)] = 1,
-) -> Stage["particles"]:
-    """Delete weak particles whose neighbours within two cells lie on a thin sheet, on a thread, or nowhere (Y15 section 7.4).
-
-    Such matter is stiffer on the grid than it should be. With V the covariance of the neighbours' positions, weighted by mass
-    and cubic B-spline, a particle goes where min / max eigenvalue of V < `anisotropy`, or the largest one < `anisotropy` h^2.
-    All are judged before the first is deleted. Mass and momentum of what goes are lost; `step.report["removed"]` tells how much
-    (a `RemovedInFrame`). A substep that deletes sorts the particles anew, so a longer interval is cheaper.
-
-    Args:
-        particles: Particles of which weak ones may go.
-        anisotropy: Smallest ratio of the neighbours' extents, squared, that the grid resolves.
-        interval: Substeps between two removals, counted from the start of the frame.
-    """
-    remove(particles, step, thin_particles(particles, step, anisotropy, interval))
+REMOVED = Facts(
+    "removed",
+    "Particles that left the solve in a frame.",
+    (
+        Fact("particles", "", Reduction.SUM, "How many."),
+        Fact("mass", "kg", Reduction.SUM, "Their mass."),
+        Fact("momentum", "kg m/s", Reduction.SUM, "Their momentum."),
+    ),
+    quiet="particles",
+)
 
 
 def thin_particles(particles: Particles, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
@@ -86,22 +32,36 @@ def thin_particles(particles: Particles, step: StepContext, anisotropy: float, i
 def remove(particles: Particles, step: StepContext, dead: np.ndarray) -> None:
     """Delete the particles of a mask, and report what is lost."""
     gone = np.flatnonzero(dead)
-    now = Removed()
-    if len(gone):
-        mass = particles.rows("mass")[0, gone].astype(float)
-        momentum = particles.rows("velocity")[:, gone].astype(float) @ mass
-        now = Removed(len(gone), float(mass.sum()), tuple(map(float, momentum)))
-        particles.delete(dead)
-    _report(step, now)
+    mass = particles.rows("mass")[0, gone].astype(float)
+    momentum = particles.rows("velocity")[:, gone].astype(float) @ mass
+    step.tell(REMOVED, particles=len(gone), mass=float(mass.sum()), momentum=tuple(map(float, momentum)))
+    particles.delete(dead)
 
 
-def _report(step: StepContext, now: Removed) -> None:
-    """Add what this substep removed to the report; one that is run twice (checked mode) counts once."""
-    last = step.report.get("removed")
-    before = Removed()
-    if last is not None and last.frame == step.frame and last.substep <= step.substep:
-        before = last.before if last.substep == step.substep else last.total
-    step.report["removed"] = RemovedInFrame(step.frame, step.substep, before, now)
+_REMOVAL = Removal(thin_particles, remove, ("position", "mass", "weak"))
+
+
+@stage(label="Remove Subgrid", facts=(REMOVED,), removes=("particles",), fragments=(_REMOVAL,))
+def remove_subgrid(
+    particles: A[Particles, Reads("position", "velocity", "mass", "weak"), Writes("position")],
+    step: StepContext,
+    *,
+    anisotropy: A[float, Unitless, Range(min=0.0, soft_min=1e-6, soft_max=1e-2, log=True)] = 1e-5,
+    interval: A[int, Unitless, Range(min=1, soft_max=100)] = 1,
+) -> Stage["particles"]:
+    """Delete weak particles whose neighbours within two cells lie on a thin sheet, on a thread, or nowhere (Y15 section 7.4).
+
+    Such matter is stiffer on the grid than it should be. With V the covariance of the neighbours' positions, weighted by mass
+    and cubic B-spline, a particle goes where min / max eigenvalue of V < `anisotropy`, or the largest one < `anisotropy` h^2.
+    All are judged before the first is deleted. Mass and momentum of what goes are lost and reported. A substep that deletes
+    sorts the particles anew, so a longer interval is cheaper.
+
+    Args:
+        particles: Particles of which weak ones may go.
+        anisotropy: Smallest ratio of the neighbours' extents, squared, that the grid resolves.
+        interval: Substeps between two removals, counted from the start of the frame.
+    """
+    remove(particles, step, thin_particles(particles, step, anisotropy, interval))
 
 
 def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
@@ -129,5 +89,20 @@ def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
     subgrid.find_boxes(particles.offset, particles.stride, start, near_blocks, chunk_start, boxes, block_boxes)
     chunk_of = np.zeros(blocks, np.int64)
     chunk_of[near_blocks] = chunk_start[:-1]
-    subgrid.mark_thin(particles.offset, particles.array("mass"), weak, particles.stride, particles.shift, particles.block_coord,
-                      start, order, marked_blocks, near, chunk_of, boxes, block_boxes, anisotropy, dead)
+    subgrid.mark_thin(
+        particles.offset,
+        particles.array("mass"),
+        weak,
+        particles.stride,
+        particles.shift,
+        particles.block_coord,
+        start,
+        order,
+        marked_blocks,
+        near,
+        chunk_of,
+        boxes,
+        block_boxes,
+        anisotropy,
+        dead,
+    )

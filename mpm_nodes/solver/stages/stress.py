@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import scatter as kernels
-from mpm_nodes.kernels.weights import STENCIL
+from mpm_nodes.kernels.composition.fragments import Scatter
+from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.materials.law_fragments import STRESS
+from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.transfers import Deposit, Force, scatter
 
 
-@stage(label="Compute Stress")
+@stage(label="Compute Stress", fragments=STRESS)
 def compute_stress(
     particles: A[Particles, Reads("velocity_gradient", "stiffness_scale", LAW_STATE), Writes("stress")],
     step: StepContext,
@@ -18,13 +21,14 @@ def compute_stress(
     Args:
         particles: Particles whose law state is read.
     """
-    particles.stale.discard("stress")
-    for law, segments in particles.runs():
-        law.kernels.stress(*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
-                           particles.array("stress"), particles.stride, segments, law.coefficients, step.dt)
+    alone(compute_stress, particles, step)
 
 
-@stage(label="Add Stress Forces")
+def _force(kernel: Kernel) -> tuple[Scatter, ...]:
+    return (Scatter("force", ("stress", "volume"), STENCIL[kernel.value]),)
+
+
+@stage(label="Add Stress Forces", fragments=_force)
 def add_stress_forces(
     particles: A[Particles, Reads("position", "volume", "stress")],
     grid: A[Grid, Reads("force"), Writes("force")],
@@ -38,5 +42,4 @@ def add_stress_forces(
         grid: Grid whose forces are added to.
         kernel: B-spline of the weights.
     """
-    kernels.scatter_force(STENCIL[kernel.value], *particles.geometry(), particles.array("stress"), particles.array("volume"),
-                          grid.h, *grid.scatter_tables(), grid.array("force"))
+    scatter(particles, grid, kernel, Deposit("force", force=Force("stress")))

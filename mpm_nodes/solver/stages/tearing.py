@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mpm_nodes.data import LAW_STATE, A, Particles, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import tearing as kernels
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.composition.fragments import Lanes
+from mpm_nodes.kernels.lanes.arithmetic import const, select
+from mpm_nodes.kernels.tearing.tearing import is_torn, limited_gradient, without_tension
+from mpm_nodes.solver.shared_loops import alone
 
 
-@stage(label="Detect Tears")
+@inline
+def is_weak(weak):
+    """Return where a particle is marked."""
+    return weak != const(weak, 0)
+
+
+@inline
+def detect(law, state, total_deformation, weak, threshold):
+    """Return 1 where |dev C_P| > threshold, else 0."""
+    _J, b = law.left_strain(state)
+    return select(is_torn(total_deformation, b, threshold), const(weak, 1), const(weak, 0))
+
+
+def _threshold(law: Any, particles: Any, step: Any, *, threshold_scale: float) -> dict[str, Any]:
+    return {"threshold": threshold_scale * law.tear_threshold, "tears": math.isfinite(law.tear_threshold)}
+
+
+_DETECT = Lanes(detect, ("weak",), needs=("left_strain",), switch="tears", arguments=_threshold)
+
+
+@stage(label="Detect Tears", fragments=(_DETECT,))
 def detect_tears(
     particles: A[Particles, Reads("weak", "total_deformation", LAW_STATE), Writes("weak")],
     *,
@@ -24,13 +50,17 @@ def detect_tears(
         particles: Particles to mark.
         threshold_scale: Multiplier of every material's tear threshold.
     """
-    for law, segments in particles.runs():
-        if law.kernels.detect_tears is not None and math.isfinite(law.tear_threshold):
-            law.kernels.detect_tears(*law.state(particles), particles.array("total_deformation"), particles.array("weak"),
-                                     particles.stride, segments, threshold_scale * law.tear_threshold)
+    alone(detect_tears, particles, threshold_scale=threshold_scale)
 
 
-@stage(label="Limit Stress")
+@inline
+def limit(stress, weak):
+    """Return the stress, without its tension where a particle is weak."""
+    T = mat3.unpack(stress)
+    return mat3.pack(mat3.choose(is_weak(weak), without_tension(T), T))
+
+
+@stage(label="Limit Stress", fragments=(Lanes(limit, ("stress",), guard=is_weak),))
 def limit_stress(
     particles: A[Particles, Reads("weak", "stress"), Writes("stress")],
 ) -> Stage["particles"]:
@@ -41,10 +71,21 @@ def limit_stress(
     Args:
         particles: Particles with their stress.
     """
-    kernels.limit_stress(particles.array("stress"), particles.stride, particles.array("weak"), particles.ranges)
+    alone(limit_stress, particles)
 
 
-@stage(label="Limit Deformation")
+@inline
+def limit_gradient(law, state, velocity_gradient, weak, dt, alg11_expansion: bool):
+    """Return the velocity gradient, limited where a particle is weak."""
+    J, b = law.left_strain(state)
+    limited = limited_gradient(velocity_gradient, J, b, dt, alg11_expansion)
+    return mat3.choose(is_weak(weak), limited, velocity_gradient)
+
+
+@stage(
+    label="Limit Deformation",
+    fragments=(Lanes(limit_gradient, ("velocity_gradient",), guard=is_weak, needs=("left_strain",)),),
+)
 def limit_deformation(
     particles: A[Particles, Reads("weak", "velocity_gradient", LAW_STATE), Writes("velocity_gradient")],
     step: StepContext,
@@ -62,7 +103,4 @@ def limit_deformation(
         alg11_expansion: Stop the expansion beyond rest within the step as well, as the paper's pseudocode has it (its text
             tests the volume before the step); a particle that was compressed then stops just below its rest volume.
     """
-    for law, segments in particles.runs():
-        if law.kernels.limit_deformation is not None:
-            law.kernels.limit_deformation(*law.state(particles), particles.array("velocity_gradient"), particles.array("weak"),
-                                          particles.stride, segments, step.dt, alg11_expansion)
+    alone(limit_deformation, particles, step, alg11_expansion=alg11_expansion)

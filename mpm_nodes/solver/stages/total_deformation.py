@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import LAW_STATE, A, Particles, Range, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import tearing as kernels
-from mpm_nodes.solver.state import BoundLaw
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.composition.fragments import Lanes
+from mpm_nodes.kernels.tearing.tearing import recovered
+from mpm_nodes.solver.shared_loops import alone
 
 ROUNDING = 8.0
 """Units in the last place of tr C_P below which |dev C_P| is rounding: a product of three matrices."""
 
 
-@stage(label="Update Total Deformation")
+@inline
+def advance_total(total_deformation, velocity_gradient, dt):
+    """Return R(dt L) F."""
+    return mat3.advance_deformation(total_deformation, mat3.scale(velocity_gradient, dt))
+
+
+@stage(label="Update Total Deformation", fragments=(Lanes(advance_total, ("total_deformation",)),))
 def update_total_deformation(
     particles: A[Particles, Reads("velocity_gradient", "total_deformation"), Writes("total_deformation")],
     step: StepContext,
@@ -25,11 +35,30 @@ def update_total_deformation(
     Args:
         particles: Particles to advance.
     """
-    kernels.update_total_deformation(particles.array("total_deformation"), particles.array("velocity_gradient"), particles.stride,
-                                     particles.ranges, step.dt)
+    alone(update_total_deformation, particles, step)
 
 
-@stage(label="Recover Plasticity")
+@inline
+def recover(law, state, total_deformation, exponent, rest):
+    """Return the total deformation with its plastic part raised to a power, where that is not at rest."""
+    _J, b = law.left_strain(state)
+    _moves, F = recovered(total_deformation, b, exponent, rest)
+    return F
+
+
+def _recovery(law: Any, particles: Any, step: Any, *, interval: int) -> dict[str, Any]:
+    """Return the exponent (e^(-t/t_p) - 1) / 2, whether anything recovers in this substep, and what counts as rest."""
+    waiting = step.substep % interval + 1
+    ends = waiting == interval or step.dt >= step.time_left * (1.0 - 1e-9)
+    time = waiting * step.dt if ends else 0.0
+    exponent = 0.5 * math.expm1(-time / law.recovery_time)
+    return {"exponent": exponent, "recovers": exponent != 0.0, "rest": ROUNDING * float(np.finfo(particles.dtype).eps)}
+
+
+_RECOVER = Lanes(recover, ("total_deformation",), needs=("left_strain",), switch="recovers", arguments=_recovery)
+
+
+@stage(label="Recover Plasticity", fragments=(_RECOVER,))
 def recover_plasticity(
     particles: A[Particles, Reads("total_deformation", LAW_STATE), Writes("total_deformation")],
     step: StepContext,
@@ -47,16 +76,4 @@ def recover_plasticity(
             result is that of every substep as long as dt is constant and matter does not flow, and the eigenvalues, a third of a
             foam's substep, are found less often.
     """
-    for law, segments in particles.runs():
-        exponent, rest = recovery(law, particles, step, interval)
-        if law.kernels.recover_plasticity is not None and exponent != 0.0:
-            law.kernels.recover_plasticity(*law.state(particles), particles.array("total_deformation"), particles.stride, segments,
-                                           exponent, rest)
-
-
-def recovery(law: BoundLaw, particles: Particles, step: StepContext, interval: int) -> tuple[float, float]:
-    """Return the exponent (e^(-t/t_p) - 1) / 2, 0 where nothing recovers in this substep, and what counts as rest."""
-    waiting = step.substep % interval + 1
-    ends = waiting == interval or step.dt >= step.time_left * (1.0 - 1e-9)
-    time = waiting * step.dt if ends else 0.0
-    return 0.5 * math.expm1(-time / law.recovery_time), ROUNDING * float(np.finfo(particles.dtype).eps)
+    alone(recover_plasticity, particles, step, interval=interval)

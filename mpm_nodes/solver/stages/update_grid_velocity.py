@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mpm_nodes.data import A, Grid, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.kernels import motion
+from mpm_nodes.kernels.composition.fragments import Nodes
+from mpm_nodes.kernels.transfers import motion
 
 
-@stage(label="Update Grid Velocity")
+def _divide_by_mass(grid: Any, step: Any) -> None:
+    """Do the same where dt f was added to the momentum."""
+    motion.divide_by_mass(grid.array("momentum"), grid.array("velocity"), grid.count, step.dt, *step.gravity, grid.least_mass)
+
+
+@stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass),))
 def update_grid_velocity(
     grid: A[Grid, Reads("mass", "momentum", "force"), Writes("velocity")],
     step: StepContext,
@@ -17,5 +25,12 @@ def update_grid_velocity(
     Args:
         grid: Grid with mass, momentum and force.
     """
-    motion.update_grid_velocity(grid.array("momentum"), grid.array("force"), grid.array("velocity"), grid.count,
-                                grid.real(step.dt), *(grid.real(g) for g in step.gravity), grid.real(grid.least_mass))
+    motion.update_grid_velocity(
+        grid.array("momentum"),
+        grid.array("force"),
+        grid.array("velocity"),
+        grid.count,
+        grid.real(step.dt),
+        *(grid.real(g) for g in step.gravity),
+        grid.real(grid.least_mass),
+    )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy as copies
+import itertools
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import numpy as np
 
-from mpm_nodes.kernels.node_blocks import BLOCK
+from mpm_nodes.kernels.transfers.node_blocks import BLOCK
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import PAD, aligned
+from mpm_nodes.solver.stores import Saved, Store
 
 __all__ = ["EnergyStore", "EnergyTerm"]
 
@@ -29,7 +33,16 @@ class EnergyTerm(Protocol):
         """Add the node-diagonal blocks of dt^2 Phi'' [kg] to `blocks`, six values a node."""
 
 
-class EnergyStore:
+def _never(term: Any) -> bool:
+    return False
+
+
+def _copied(terms: dict[str, EnergyTerm]) -> dict[str, EnergyTerm]:
+    """Return terms of their own, which may take others in without a trace in those that were given."""
+    return {name: copies.copy(term) for name, term in terms.items()}
+
+
+class EnergyStore(Store):
     """What the stages of energy terms leave for the stage that minimises their sum.
 
     Attributes:
@@ -41,9 +54,35 @@ class EnergyStore:
         self.terms: dict[str, EnergyTerm] = {}
         self._vectors: dict[str, np.ndarray] = {}
 
-    def clear(self) -> None:
+    def add(self, name: str, term: EnergyTerm) -> None:
+        """Add a term to the potential of this substep.
+
+        Terms that can be evaluated in one pass join: one that has a method `takes_in(term)` may return True to count another as
+        its own from then on, whichever came first.
+
+        Args:
+            name: Name of the stage that adds it; a further term of the same name gets a number.
+            term: The term.
+        """
+        for known_name, known in list(self.terms.items()):
+            if getattr(known, "takes_in", _never)(term):
+                return
+            if getattr(term, "takes_in", _never)(known):
+                del self.terms[known_name]
+        names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        self.terms[next(free for free in names if free not in self.terms)] = term
+
+    def begin_substep(self) -> None:
         """Forget the terms: a substep begins."""
         self.terms.clear()
+
+    def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
+        """See `Store`. Terms live for one substep: they are kept in memory, and no checkpoint asks for them."""
+        return Saved({"terms": _copied(self.terms)})
+
+    def restore(self, saved: Saved) -> None:
+        """See `Store`."""
+        self.terms = _copied(saved.facts["terms"])
 
     def vector(self, name: str) -> np.ndarray:
         """Return a grid vector in double precision, four values a node."""

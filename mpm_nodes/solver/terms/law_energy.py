@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels import local_hessians
-from mpm_nodes.kernels.jit import most_threads
-from mpm_nodes.kernels.node_blocks import UNITS
-from mpm_nodes.materials.fused_loops import LOCAL_ROWS
+from mpm_nodes.kernels.algebra import local_hessians
+from mpm_nodes.kernels.compile.jit import most_threads
+from mpm_nodes.kernels.composition.source import LOCAL_ROWS
+from mpm_nodes.kernels.transfers.node_blocks import UNITS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore, aligned
 
-__all__ = ["LawEnergy"]
+__all__ = ["LawEnergy", "ViscousEnergy"]
 
 
 class LawEnergy:
@@ -33,6 +33,7 @@ class LawEnergy:
         self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
         self._hessians = np.empty(0, grid.dtype)
         self.viscous = False
+        self._no_stiffness: np.ndarray | None = None
         needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
         if grid.local.size < needed:
             grid.local = aligned(needed, grid.dtype)
@@ -40,8 +41,27 @@ class LawEnergy:
     def _given(self, law: BoundLaw, dt: float, *, local: bool) -> tuple[Any, ...]:
         particles, grid = self.particles, self.grid
         scratch = (grid.local, grid.local_stride) if local else ()
-        return (*law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"), *scratch,
-                self.stencil, *particles.geometry(), particles.array("volume"), grid.h, self._coefficients(law), dt)
+        return (
+            *law.state(particles),
+            particles.array("velocity_gradient"),
+            self._stiffness_scale(),
+            *scratch,
+            self.stencil,
+            *particles.geometry(),
+            particles.array("volume"),
+            grid.h,
+            self._coefficients(law),
+            dt,
+        )
+
+    def takes_in(self, term: Any) -> bool:
+        """Take the viscosity of the same particles in: it is evaluated in the same pass, with the weights of this term."""
+        joins = type(term) is ViscousEnergy and term.particles is self.particles and not self.viscous
+        self.viscous = self.viscous or joins
+        return joins
+
+    def _stiffness_scale(self) -> np.ndarray:
+        return self.particles.optional("stiffness_scale")
 
     def _coefficients(self, law: BoundLaw) -> np.ndarray:
         return law.coefficients if self.viscous else law.coefficients[: len(law.kernels.law.names)]
@@ -51,8 +71,9 @@ class LawEnergy:
         energy, broken = 0.0, 0.0
         for law, segments in self.particles.runs():
             sums = np.empty((len(segments), 2))
-            law.kernels.evaluate_trial(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force,
-                                       sums)
+            law.kernels.evaluate_trial(
+                *self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force, sums
+            )
             energy += float(sums[:, 0].sum())
             broken += float(sums[:, 1].sum())
         return energy, int(broken)
@@ -66,15 +87,24 @@ class LawEnergy:
             self._hessians = aligned(needed, self.grid.dtype)
         for law, segments in particles.runs():
             law.kernels.store_local_hessians(
-                *law.state(particles), particles.array("velocity_gradient"), particles.optional("stiffness_scale"),
-                particles.stride, segments, self._coefficients(law), dt, UNITS, self._hessians)
+                *law.state(particles),
+                particles.array("velocity_gradient"),
+                self._stiffness_scale(),
+                particles.stride,
+                segments,
+                self._coefficients(law),
+                dt,
+                UNITS,
+                self._hessians,
+            )
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
         if self.project:
             grid = self.grid
-            local_hessians.apply_stored(self._hessians, grid.local, grid.local_stride, *self._stored(dt), *grid.scatter_tables(),
-                                        direction, result)
+            local_hessians.apply_stored(
+                self._hessians, grid.local, grid.local_stride, *self._stored(dt), *grid.scatter_tables(), direction, result
+            )
             return
         for law, _ in self.particles.runs():
             law.kernels.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
@@ -89,3 +119,29 @@ class LawEnergy:
 
     def _stored(self, dt: float) -> tuple[Any, ...]:
         return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
+
+
+class ViscousEnergy(LawEnergy):
+    """sum_p V0 dt mu_v J eps : eps of the materials' own viscosity, by itself: the law's passes with no stiffness.
+
+    `LawEnergy` of the same particles takes it in, and then it costs no pass of its own. Arguments as there.
+    """
+
+    def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
+        super().__init__(particles, grid, stencil, project)
+        self.viscous = True
+
+    def takes_in(self, term: Any) -> bool:
+        """See `EnergyStore.add`: it joins others, and takes none in."""
+        return False
+
+    def _stiffness_scale(self) -> np.ndarray:
+        if self._no_stiffness is None or self._no_stiffness.size < self.particles.stride:
+            self._no_stiffness = aligned(self.particles.stride + PAD, self.particles.dtype)
+        return self._no_stiffness
+
+    def _coefficients(self, law: BoundLaw) -> np.ndarray:
+        coefficients = law.coefficients.copy()
+        if law.kernels.law.viscosity is not None:  # a viscosity that the law has itself belongs to its own energy
+            coefficients[law.kernels.law.viscosity] = 0.0
+        return coefficients

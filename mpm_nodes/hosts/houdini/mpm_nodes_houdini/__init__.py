@@ -6,5 +6,4 @@ Imports `hou` and the standard library only: neither mpm_nodes nor its packages 
 from .actions import check_graph, continue_graph, cook_graph, load_graph, save_graph, unfold_preset
 from .nodes import cook_node, node_created
 
-__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph",
-           "unfold_preset"]
+__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph", "unfold_preset"]

@@ -83,14 +83,20 @@ def unfold_preset(solve):
         raise Trouble(f"{solve.name()}: stages are wired in already; take the wire off the last input first")
     chosen = read_knob(solve, next(knob for knob in facts["knobs"] if knob["name"] == port["name"]), (1, 1))
     chosen = chosen if isinstance(chosen, dict) else {"preset": chosen, "set": {}}
+    if "edits" in chosen:
+        raise Trouble(
+            f"{solve.name()}: the preset is edited; make the edits with stages after unfolding, and take edits off the list"
+        )
     document = facts["presets"].get(chosen["preset"])
     if document is None:
         raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them anew with mpm-nodes host houdini")
     if "nodes" not in document:
-        raise Trouble(f"{solve.name()}: {chosen['preset']} has no stages of its own, it chooses from "
-                      f"{', '.join(document.get('candidates', []))}; take one of these")
+        raise Trouble(
+            f"{solve.name()}: {chosen['preset']} has no stages of its own, it chooses from "
+            f"{', '.join(document.get('candidates', []))}; take one of these"
+        )
     with hou.undos.group("Unfold MPM preset"):
-        unfold(solve, port["name"], {**document, "set": {**document.get("set", {}), **chosen["set"]}})
+        unfold(solve, port["name"], {**document, "set": {**document.get("set", {}), **chosen.get("set", {})}})
 
 
 def _upgraded(cook, path, graph):
@@ -137,8 +143,10 @@ def _check(cook, path, collected):
     try:
         code, out, text = process.call([*program, *_filled(facts_of(cook)["program"]["validate"], graph=path)])
     except OSError as error:
-        raise Trouble(f"{program[0]}: cannot be started ({error.strerror or error}); give the command of mpm-nodes as Program, or "
-                      "install it: pip install mpm-nodes[all]") from error
+        raise Trouble(
+            f"{program[0]}: cannot be started ({error.strerror or error}); give the command of mpm-nodes as Program, or "
+            "install it: pip install mpm-nodes[all]"
+        ) from error
     if code == 0:
         return
     try:

@@ -74,8 +74,10 @@ def _make_all(parent, entries, offset):
 def _make(parent, name, entry, offset):
     found = _asset(entry)
     if found is None:
-        raise hou.OperationFailed(f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 'any')}; "
-                                  "write the assets anew with mpm-nodes host houdini")
+        raise hou.OperationFailed(
+            f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 'any')}; "
+            "write the assets anew with mpm-nodes host houdini"
+        )
     node = parent.createNode(found.name(), name, exact_type_name=True, force_valid_node_name=True)
     node.parm("mpm_id").set("" if node.name() == name else name)
     node.parm("mpm_bypass").set(int(entry.get("bypass", False)))

@@ -47,8 +47,10 @@ def collect(cook):
         raise hou.NodeError(f"{cook.name()}: no graph is wired in; wire a Write Cache node into the input")
     found = {node_id: (hou.nodeBySessionId(node_id), facts_of(hou.nodeBySessionId(node_id))) for node_id in network.wires}
     if any(facts is None for _, facts in found.values()):
-        raise hou.NodeError(f"{cook.name()}: the wires carry nodes of another session or of assets that are gone; unlock what is "
-                            "locked above, and load the assets")
+        raise hou.NodeError(
+            f"{cook.name()}: the wires carry nodes of another session or of assets that are gone; unlock what is "
+            "locked above, and load the assets"
+        )
     outer = {node_id: pair for node_id, pair in found.items() if pair[1]["scope"] == "graph"}
     names = _names(outer)
     nodes, geometry = {}, []
@@ -97,9 +99,12 @@ def _entry(node, facts, wires, names, found, frames, listed):
             before = kept.get("inputs", {}).get(port["name"])
             inputs[port["name"]] = before if before is not None and _same_wires(before, sources, port, found, names) else plain
     entry = {
-        "type": facts["id"], "version": facts["version"],
+        "type": facts["id"],
+        "version": facts["version"],
         "knobs": {knob["name"]: read_knob(node, knob, frames) for knob in facts["knobs"]},
-        "inputs": inputs, "bypass": bool(node.parm("mpm_bypass").eval()), "position": _position(node, kept),
+        "inputs": inputs,
+        "bypass": bool(node.parm("mpm_bypass").eval()),
+        "position": _position(node, kept),
         "comment": node.comment(),
     }
     if "substeps" in kept:  # a preset without settings may be written in two ways
@@ -131,7 +136,9 @@ def _same_wires(before, sources, port, found, names):
 
 
 def _bare(value):
-    return value["preset"] if isinstance(value, dict) and "preset" in value and not value.get("set") else value
+    return (
+        value["preset"] if isinstance(value, dict) and "preset" in value and not (value.get("set") or value.get("edits")) else value
+    )
 
 
 def _position(node, kept):
@@ -166,9 +173,12 @@ def _document(ends, kept, network, found, form, frames):
         if node_id not in stages:
             stages[node_id] = found[node_id]
             waiting += [end for sources in network.wires[node_id].values() for end in sources]
-    ordered = {node_id: found[node_id] for node_id in network.wires
-               if node_id in stages and found[node_id][1]["id"] != "substep_begin"}
+    ordered = {
+        node_id: found[node_id] for node_id in network.wires if node_id in stages and found[node_id][1]["id"] != "substep_begin"
+    }
     names = _names(ordered)
-    nodes = {names[node_id]: _entry(node, facts, network.wires[node_id], names, found, frames, listed=False)
-             for node_id, (node, facts) in ordered.items()}
+    nodes = {
+        names[node_id]: _entry(node, facts, network.wires[node_id], names, found, frames, listed=False)
+        for node_id, (node, facts) in ordered.items()
+    }
     return {"format": form["name"], "version": form["version"], **kept.get("substeps_fields", {}), "nodes": nodes}

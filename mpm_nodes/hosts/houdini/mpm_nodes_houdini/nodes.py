@@ -74,8 +74,10 @@ def put(node, name, value):
     """
     parm = node.parm(name)
     if parm is None:
-        raise hou.OperationFailed(f"{node.path()}: {node.type().name()} has no parameter {name} in this Houdini; set the path "
-                                  "by hand, and report it as docs/houdini.md says")
+        raise hou.OperationFailed(
+            f"{node.path()}: {node.type().name()} has no parameter {name} in this Houdini; set the path "
+            "by hand, and report it as docs/houdini.md says"
+        )
     parm.deleteAllKeyframes()
     parm.set(value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import queue
@@ -22,9 +23,25 @@ def command(text):
     return shlex.split(text or os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes")
 
 
+def installed(name):
+    """Return the path of a program on the PATH; what lies in the working folder, where the scene lies, is not taken.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    if os.path.dirname(name):
+        return name
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        for ending in ("", ".exe") if os.name == "nt" else ("",):
+            path = os.path.join(folder, name + ending)
+            if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
 def environment():
-    """Return the variables that the program gets."""
-    return {name: value for name, value in os.environ.items() if name not in FOREIGN}
+    """Return the variables that the program gets; it does not look for modules in the folder that it is started in."""
+    return {**{name: value for name, value in os.environ.items() if name not in FOREIGN}, "PYTHONSAFEPATH": "1"}
 
 
 def call(arguments, timeout=120.0):
@@ -33,7 +50,9 @@ def call(arguments, timeout=120.0):
     Raises:
         OSError: It cannot be started.
     """
-    done = subprocess.run(arguments, env=environment(), capture_output=True, text=True, timeout=timeout, check=False)
+    done = subprocess.run(
+        [installed(arguments[0]), *arguments[1:]], env=environment(), capture_output=True, text=True, timeout=timeout, check=False
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -41,12 +60,20 @@ class Process:
     """A running cook: events from its stdout, text from its stderr."""
 
     def __init__(self, arguments):
-        self.child = subprocess.Popen(arguments, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                      start_new_session=True)
+        self.child = subprocess.Popen(
+            [installed(arguments[0]), *arguments[1:]],
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         self.lines = []
         self._events = queue.Queue()
-        self._readers = [threading.Thread(target=self._read_events, daemon=True),
-                         threading.Thread(target=self._read_text, daemon=True)]
+        self._readers = [
+            threading.Thread(target=self._read_events, daemon=True),
+            threading.Thread(target=self._read_text, daemon=True),
+        ]
         for reader in self._readers:
             reader.start()
 

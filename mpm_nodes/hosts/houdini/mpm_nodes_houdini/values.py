@@ -8,6 +8,8 @@ import shlex
 
 import hou
 
+EDITS = "edits"
+"""Stands in the list of a preset's settings for the edits of its stages."""
 SHAPES = {"step": "constant()", "linear": "linear()", "smooth": "cubic()"}
 """Houdini's functions between two keys by the graph file's names; a cubic with slopes 0 is 3 s^2 - 2 s^3."""
 
@@ -106,7 +108,9 @@ def _substeps(node, parm):
         if name:
             settings[name] = _loose(node.parm(f"mpm_set_value{number}").evalAsString())
     preset = parm.evalAsString()
-    return {"preset": preset, "set": settings} if settings else preset
+    edits = {EDITS: settings.pop(EDITS)} if EDITS in settings else {}
+    beside = edits | ({"set": settings} if settings else {})
+    return {"preset": preset, **beside} if beside else preset
 
 
 def _loose(text):
@@ -167,7 +171,7 @@ def _write_substeps(node, name, value):
     value = value if isinstance(value, dict) else {"preset": value}
     if "preset" in value:  # else the stages of a whole document are wired in
         node.parm(name).set(_literal(name, value["preset"]))
-    settings = value.get("set", {}) if "preset" in value else {}
+    settings = {**value.get("set", {}), **({EDITS: value[EDITS]} if EDITS in value else {})} if "preset" in value else {}
     node.parm("mpm_set").set(len(settings))
     for number, (key, setting) in enumerate(settings.items(), 1):
         node.parm(f"mpm_set_name{number}").set(_literal(key, key))

@@ -1,0 +1,58 @@
+"""Start other processes of this package; nothing else in it starts Python.
+
+A child is isolated (`python -I`): it looks for modules on the path that it is handed and nowhere else, so nothing that lies in the
+working folder, beside a graph or in an output folder is ever imported. Variables named MPM_NODES_... reach it as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.search_path import trusted_path
+
+__all__ = ["command", "last_words", "run", "start"]
+
+_BEGIN = (
+    "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_parent; end_with_parent({parent}); "
+    "from mpm_nodes.search_path import refuse_settings_beside_graphs; refuse_settings_beside_graphs(); "
+)
+_FUNCTION = "from importlib import import_module; import_module({module!r}).{function}(*sys.argv[1:])"
+_SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+LONGEST_WORDS = 300
+
+
+def command(entry: str | Path, *arguments: str) -> list[str]:
+    """Return the command line of an isolated child.
+
+    Args:
+        entry: "package.module:function", which is called with the arguments, or the path of a script.
+        arguments: Texts.
+    """
+    begin = _BEGIN.format(path=trusted_path(), parent=os.getpid())
+    if isinstance(entry, Path):
+        return [sys.executable, "-I", "-X", "utf8", "-c", begin + _SCRIPT, str(entry.absolute()), *arguments]
+    module, _, function = entry.partition(":")
+    return [sys.executable, "-I", "-X", "utf8", "-c", begin + _FUNCTION.format(module=module, function=function), *arguments]
+
+
+def run(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> subprocess.CompletedProcess:
+    """Run an isolated child to its end; `options` are those of `subprocess.run`."""
+    return subprocess.run(command(entry, *arguments), **{"stdin": subprocess.DEVNULL, "check": False, **options})
+
+
+def start(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> subprocess.Popen:
+    """Start an isolated child; `options` are those of `subprocess.Popen`."""
+    return subprocess.Popen(command(entry, *arguments), **{"stdin": subprocess.DEVNULL, **options})
+
+
+def last_words(said: bytes | str, status: int) -> str:
+    """Return how a child ended and the last line that it said, for a message: "exit status 1: ValueError: ..."."""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ended = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{ended}: {lines[-1][-LONGEST_WORDS:]}" if lines else ended

@@ -1,0 +1,95 @@
+"""What nodes are told about the frame, and stages about the substep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpm_nodes.data.facts import Facts, Limit, Report
+from mpm_nodes.data.units import Vec3
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """Settings of the whole graph, part of every lineage key of a node that asks for them.
+
+    Attributes:
+        cell_size: The one resolution knob: edge of a background grid cell [m]; seeding follows it.
+        fps: Frames per second.
+        start: First frame of the shot.
+        end: Last frame of the shot.
+    """
+
+    cell_size: float = 0.02
+    fps: float = 24.0
+    start: int = 1
+    end: int = 48
+
+
+@dataclass(frozen=True)
+class FrameContext:
+    """What a time-dependent node is told about the frame being cooked.
+
+    Attributes:
+        frame: Frame number. The state at the start frame is the initial state; cooking frame f advances f-1 -> f.
+        settings: The graph's settings.
+        report: Call with keyword arguments to publish a progress event (`report("substep", dt=..., particles=...)`).
+        check_cancel: Raises `Cancelled` when the user asked to stop.
+        sample: `sample(knob_name, frame)` gives this node's knob at a fractional frame (keyed knobs are interpolated).
+        files: The frame's transaction (`graph.transaction.FrameTransaction`) for nodes that write files, else None.
+        checked: Whether stages are run twice to catch declarations that lie (`--checked`).
+        fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
+        max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
+    """
+
+    frame: int
+    settings: GraphSettings = field(default_factory=GraphSettings)
+    report: Callable[..., None] = lambda *args, **kwargs: None
+    check_cancel: Callable[[], None] = lambda: None
+    sample: Callable[[str, float], Any] | None = None
+    files: Any = None
+    checked: bool = False
+    fuse: bool = True
+    max_substeps: int | None = None
+
+
+@dataclass
+class StepContext:
+    """What a stage is told about the substep: `step: StepContext` is an argument, not a wire.
+
+    Attributes:
+        dt: Length of the substep [s]; written by the one stage declared with `sets=("dt",)`.
+        time: Simulated seconds at the start of the substep, since the initial state.
+        time_left: Seconds to the end of the frame; dt never exceeds it.
+        frame: Frame being advanced to.
+        substep: Index of the substep within the frame.
+        dt_min: Shortest substep that the artist allows [s].
+        dt_max: Longest substep that the artist allows [s].
+        gravity: Acceleration [m/s^2], sampled at this substep.
+        cell_size: Grid spacing h [m].
+        keep: Whether attributes that no later substep reads are to be stored, for those who look at the state afterwards.
+        report: What stages told in this frame, by event; they add to it with `tell`.
+        limit: What holds dt, None before it is chosen.
+        limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
+        check_cancel: Raises when the user asked to stop; for stages that take seconds.
+    """
+
+    dt: float = 0.0
+    time: float = 0.0
+    time_left: float = float("inf")
+    frame: int = 0
+    substep: int = 0
+    dt_min: float = 0.0
+    dt_max: float = 0.01
+    gravity: Vec3 = (0.0, -9.81, 0.0)
+    cell_size: float = 0.02
+    keep: bool = True
+    report: Report = field(default_factory=Report)
+    limit: Limit | None = None
+    limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
+    check_cancel: Callable[[], None] = lambda: None
+
+    def tell(self, group: Facts, **values: Any) -> None:
+        """Tell the facts of a group that the stage declares; over the frame they are reduced as declared."""
+        self.report.tell(group, self.frame, values)

@@ -1,0 +1,92 @@
+"""What a stage is handed while a solve runs: protocols of the live domains, for user stages and type checkers.
+
+The stores of the solver have more, for the stages of this package; what stands here stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+__all__ = ["Colliders", "Energy", "Grid", "LiveParticles"]
+
+
+@runtime_checkable
+class LiveParticles(Protocol):
+    """Substep domain: the particles of a running solve. A stage may write `particles: A[LiveParticles, ...]`, or `Particles`."""
+
+    @property
+    def count(self) -> int:
+        """Particles that there are."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Attributes that are allocated."""
+        ...
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of an attribute, shape (count, *shape), in memory order; `position` is float64 [m]."""
+        ...
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write an attribute from shape (count, *shape)."""
+        ...
+
+    def new_ids(self, count: int) -> np.ndarray:
+        """Return identities for `count` new particles, shape (count,), int64."""
+        ...
+
+    def append(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Add particles given by columns; allocated attributes that are missing take their rest value."""
+        ...
+
+    def delete(self, dead: np.ndarray) -> None:
+        """Remove the particles where the mask `dead`, shape (count,), holds."""
+        ...
+
+
+@runtime_checkable
+class Grid(Protocol):
+    """Substep domain: the sparse background grid (collocated nodes)."""
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of "position" [m], "mass", "momentum", "force" or "velocity", shape (64 count, 3 or 1)."""
+        ...
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write "mass", "momentum", "force" or "velocity" from the shape that `unpack` gives."""
+        ...
+
+
+@runtime_checkable
+class Colliders(Protocol):
+    """Substep domain: every collider of the solve, posed at the end of the substep."""
+
+    def collide_grid(self, grid: Any) -> None:
+        """Change the velocities of grid nodes inside and near bodies."""
+        ...
+
+    def collide_particles(self, particles: Any) -> None:
+        """Change the velocities of particles inside and near bodies."""
+        ...
+
+    def report(self, particles: Any) -> list[tuple[str, int, float]]:
+        """Return for each body its name, the particles inside it, and how deep the deepest is [m]."""
+        ...
+
+
+@runtime_checkable
+class Energy(Protocol):
+    """Substep domain: the energy terms whose sum an implicit update minimises."""
+
+    @property
+    def terms(self) -> Mapping[str, Any]:
+        """The terms of this substep by the name of their stage."""
+        ...
+
+    def evaluate(self, dt: float, velocity: np.ndarray) -> tuple[float, int]:
+        """Write the forces of all terms at trial velocities to the grid; return energy [J] and infeasible points."""
+        ...

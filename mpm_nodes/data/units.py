@@ -1,0 +1,76 @@
+"""Units and allowed intervals of knobs and fields, and the types of knobs that are more than numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Annotated as A
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Unit of a knob or attribute; `symbol` is what artists see."""
+
+    symbol: str
+
+
+Unitless = Unit("")
+Metres = Unit("m")
+Seconds = Unit("s")
+Pascals = Unit("Pa")
+PascalSeconds = Unit("Pa s")
+PascalSecondsToThePower = Unit("Pa s^n")
+MetresPerSecond = Unit("m/s")
+MetresPerSecondSquared = Unit("m/s^2")
+KilogramsPerCubicMetre = Unit("kg/m^3")
+Degrees = Unit("deg")
+RadiansPerSecond = Unit("rad/s")
+Frames = Unit("frames")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Allowed values of a numeric knob: hard `min`/`max`, `soft_*` limits of its slider, `log` for a logarithmic slider."""
+
+    min: float | None = None
+    max: float | None = None
+    soft_min: float | None = None
+    soft_max: float | None = None
+    log: bool = False
+    exclusive_min: bool = False
+
+    def problem(self, value: float) -> str | None:
+        """Return the allowed interval as text when `value` lies outside it, else None."""
+        below = self.min is not None and (value < self.min or (self.exclusive_min and value == self.min))
+        above = self.max is not None and value > self.max
+        return self.words() if below or above else None
+
+    def words(self) -> str:
+        """Return the allowed interval as text: ">= 0 and <= 1"; "" without limits."""
+        low = "" if self.min is None else (f"> {self.min:g}" if self.exclusive_min else f">= {self.min:g}")
+        high = "" if self.max is None else f"<= {self.max:g}"
+        return " and ".join(part for part in (low, high) if part)
+
+
+Vec3 = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class WrittenPath:
+    """Marks a `Path` knob that names something the node writes: relative to the output root, never above it."""
+
+
+OutputPath = A[Path, WrittenPath()]
+"""Type of a knob that names a file or folder to write; plain `Path` names something to read."""
+
+
+if TYPE_CHECKING:
+    SubstepGraph: TypeAlias = Any
+else:
+
+    class SubstepGraph:
+        """Knob type: a preset's name, `{"preset": name, "set": {...}, "edits": [...]}`, or a whole substeps document.
+
+        A cook hands the node the resolved graph (`graph.substep_document.Substeps`); what `plan_substeps` takes does as well.
+        """

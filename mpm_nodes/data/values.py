@@ -1,0 +1,263 @@
+"""Values that travel on the wires of the outer graph: frozen when published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data.errors import MpmNodesError
+from mpm_nodes.data.fields import ATTRIBUTES, Field
+from mpm_nodes.data.menus import CollisionRule, WallRule
+from mpm_nodes.data.units import Vec3
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Return `array` C-contiguous and read-only."""
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class Material:
+    """A constitutive law with its parameters.
+
+    Attributes:
+        law: Id of the law ("snow", "neo_hookean", ...).
+        params: Values of the law's `Params` by name, SI.
+        density: Undeformed density [kg/m^3].
+        label: What messages call it.
+        tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
+        recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
+        viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
+    """
+
+    law: str
+    params: Mapping[str, float]
+    density: float
+    label: str = ""
+    tear_threshold: float | None = None
+    recovery_time: float | None = None
+    viscosity: float = 0.0
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Frozen particles of the outer graph; on a stage's port, the substep domain of the same name.
+
+    Attributes:
+        attributes: Columns by attribute name: shape (n, *ATTRIBUTES[name].shape); `position` is float64 [m].
+            Names outside the table are carried along untouched (user primvars).
+        materials: Materials that the `material` column indexes.
+        spacing: Distance of neighbouring particles on a lattice of equal density [m]; grid cells are twice that.
+        time: Simulated seconds since the start frame.
+        fields: What laws and stages say of columns of their own, by name.
+    """
+
+    attributes: Mapping[str, np.ndarray]
+    materials: tuple[Material, ...] = ()
+    spacing: float = 0.01
+    time: float = 0.0
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        columns = {name: frozen(np.asarray(column)) for name, column in self.attributes.items()}
+        lengths = {name: len(column) for name, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise MpmNodesError(f"particles: columns differ in length ({lengths}); give every column one row a particle")
+        object.__setattr__(self, "attributes", columns)
+
+    def __len__(self) -> int:
+        return len(self.attributes["position"]) if "position" in self.attributes else 0
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.attributes[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.attributes
+
+    def field(self, name: str) -> Field | None:
+        """Return what is known of a column: from the table, or from the law or stage that brought it; None for others."""
+        return ATTRIBUTES.get(name) or self.fields.get(name)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(column.nbytes for column in self.attributes.values())
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return JSON-able facts and arrays, as caches and checkpoints store them."""
+        materials = [
+            [m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time, m.viscosity] for m in self.materials
+        ]
+        facts = {"materials": materials, "spacing": self.spacing, "time": self.time}
+        own = {"fields": [field.to_json() for field in self.fields.values()]} if self.fields else {}
+        return {**facts, **own}, dict(self.attributes)
+
+    @classmethod
+    def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
+        """Return the particles that `to_arrays` described."""
+        materials = tuple(Material(*material) for material in facts["materials"])
+        own = {each["name"]: Field.from_json(each) for each in facts.get("fields", ())}
+        return cls(arrays, materials, facts["spacing"], facts["time"], own)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One copy of an emitter's template: x = rotation (template position) + offset, put into the solve at `time`.
+
+    Attributes:
+        time: Seconds since the start frame.
+        rotation: Rows of the rotation matrix.
+        offset: [m].
+    """
+
+    time: float
+    rotation: tuple[Vec3, Vec3, Vec3]
+    offset: Vec3
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """A continuous source: the template streams through the region without end, or whole copies of it are dropped.
+
+    Attributes:
+        template: Particles that fill the nozzle once, or the body that is dropped.
+        velocity: Speed and direction of the stream, or of every drop [m/s].
+        start: First emitting time of a stream, seconds since the start frame.
+        end: Last emitting time of a stream, seconds since the start frame.
+        drops: The copies, in the order of their times; with any of them the emitter is no stream.
+    """
+
+    template: Particles
+    velocity: Vec3
+    start: float = 0.0
+    end: float = float("inf")
+    drops: tuple[Drop, ...] = ()
+
+
+@dataclass(frozen=True)
+class Walls:
+    """The domain's six walls: an axis-aligned box that matter stays in, side by side.
+
+    Attributes:
+        low: Lower corner [m].
+        high: Upper corner [m].
+        sides: Rules of the sides -x, +x, -y, +y, -z, +z.
+        friction: Coulomb coefficient of the sides that separate.
+    """
+
+    low: Vec3
+    high: Vec3
+    sides: tuple[WallRule, WallRule, WallRule, WallRule, WallRule, WallRule]
+    friction: float = 0.0
+
+
+@dataclass(frozen=True)
+class Collider:
+    """A collision body over the frame interval that ends at the cooked frame.
+
+    Attributes:
+        name: What messages call it.
+        rule: What it does to the relative velocity.
+        friction: Coulomb coefficient, used by `CollisionRule.SEPARATE`.
+        shape: Posed level sets (`kernels.level_sets.level_set.PosedLevelSets`): one rigid level set with a motion, or several keyed
+            ones.
+        mesh: Mesh to draw for it at this frame, or None.
+        dt_max: Longest substep while it is there [s].
+    """
+
+    name: str
+    rule: CollisionRule
+    friction: float
+    shape: Any
+    mesh: Mesh | None = None
+    dt_max: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """A polygon mesh, counter-clockwise seen from outside.
+
+    Attributes:
+        points: Shape (n, 3) [m], float64 or float32.
+        counts: Vertices of each face, shape (faces,), int32.
+        indices: Point indices, shape (counts.sum(),), int32.
+        normals: Point normals, shape (n, 3), or None.
+        velocities: Point velocities [m/s], shape (n, 3), or None.
+        attributes: Further point attributes by name, shape (n, ...).
+    """
+
+    points: np.ndarray
+    counts: np.ndarray
+    indices: np.ndarray
+    normals: np.ndarray | None = None
+    velocities: np.ndarray | None = None
+    attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LevelSet:
+    """A sparse narrow-band level set (or fog volume) in leaves of 8^3 voxels, as OpenVDB stores them.
+
+    Attributes:
+        origins: Voxel index of each leaf's first voxel, shape (leaves, 3), int32, multiples of 8.
+        values: Shape (leaves, 8, 8, 8) or (leaves, 8, 8, 8, 3) for vectors, float32; voxel (0,0,0) sits at index origins[k].
+        voxel_size: [m].
+        origin: World position of voxel index (0, 0, 0) [m].
+        background: Value outside every leaf [m].
+        kind: "level_set", "fog" or "vector".
+        name: Grid name ("surface", "density", "vel", ...).
+    """
+
+    origins: np.ndarray
+    values: np.ndarray
+    voxel_size: float
+    origin: Vec3 = (0.0, 0.0, 0.0)
+    background: float = 0.0
+    kind: str = "level_set"
+    name: str = "surface"
+
+
+def merge_materials(parts: Sequence[Particles]) -> tuple[tuple[Material, ...], list[np.ndarray]]:
+    """Return the distinct materials of all parts, and for each part the new index of each of its materials."""
+    materials: list[Material] = []
+    remaps = [np.array([_index_of(materials, material) for material in part.materials] or [0], np.int32) for part in parts]
+    return tuple(materials), remaps
+
+
+def concatenate(parts: Sequence[Particles]) -> Particles:
+    """Join particles; columns missing in a part take the attribute's rest value, ids are renumbered, materials merged."""
+    parts = [part for part in parts if part is not None]
+    names: list[str] = list(dict.fromkeys(name for part in parts for name in part.attributes))
+    if any(part.materials for part in parts) and "material" not in names:
+        names.append("material")
+    materials, remaps = merge_materials(parts)
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for part, remap in zip(parts, remaps, strict=True):
+        for name in names:
+            column = part.attributes.get(name)
+            if name == "material":
+                column = remap[np.zeros(len(part), np.int32) if column is None else column]
+            elif column is None:
+                known = next((p.field(name) for p in parts if p.field(name)), None)
+                if known is None:
+                    like = next(p[name] for p in parts if name in p)
+                    column = np.zeros((len(part), *like.shape[1:]), like.dtype)
+                else:
+                    column = known.rest_values(len(part))
+            columns[name].append(column)
+    merged = {name: np.concatenate(column) for name, column in columns.items()} if parts else {"position": np.zeros((0, 3))}
+    merged["id"] = np.arange(len(merged["position"]), dtype=np.int64)
+    spacing = min((part.spacing for part in parts), default=0.01)
+    own = {name: description for part in parts for name, description in part.fields.items()}
+    return Particles(merged, materials, spacing, max((part.time for part in parts), default=0.0), own)
+
+
+def _index_of(materials: list[Material], material: Material) -> int:
+    if material not in materials:
+        materials.append(material)
+    return materials.index(material)

@@ -1,0 +1,376 @@
+"""Contacts of grid nodes as constraints of an implicit step.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| n, w | outward normal and velocity of the body at the node | -, m/s | `collision` |
+| P | projector on the directions in which a node is free | - | method 7.2 |
+| r, v_j | share that the node takes of the relative velocity of its fellow outside | -, m/s | `grid` |
+| B | writes held components: those of v_i become r times their fellow's; B^T hands their gradient to the fellow | - | |
+| s, t | slip speed, direction of v - w without its normal part | m/s, - | |
+| lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |
+| mu_f, eps | friction coefficient, slip speed below which friction holds | -, m/s | |
+
+A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
+one of the same while the matter would otherwise enter the body: an inequality, held by an active set. The constraints are
+eliminated: the minimisation runs over what is free, H becomes B^T H B. Coulomb friction is the dissipation mu_f (1 - r) lam
+|v_t|, smoothed below eps to a parabola, with lam lagged: its gradient reaches the friction and it is convex, so it joins the
+minimisation (as in Li 2020, "Incremental Potential Contact", section 5); node and fellow together take (1 - r) lam from the body.
+Of several bodies at a node the last one comes first, the others act on what it leaves free: it has the last word, as in explicit
+steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.rules import SEPARATE, STICKY
+from mpm_nodes.kernels.compile.jit import kernel, part
+
+__all__ = ["add_drag", "clamp", "constrain", "drag_curvature", "drag_of", "follow", "hand_over", "let_go", "number_nodes", "rub"]
+
+NODE, RULE, FRICTION, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY = 0, 1, 2, 3, 6, 9, 10, 11
+"""Columns of a contact, as `grid.list_contacts` writes them."""
+
+DEPTH = 2
+"""A fellow may follow a fellow of its own, where two bodies meet: that many contacts in a row are followed."""
+
+
+@kernel(fastmath=False)
+def number_nodes(rows, slot, of_row):
+    """Give every node in contact a number, in the order of the contacts; returns how many there are.
+
+    Args:
+        rows: Contacts, shape (k, grid.COLUMNS).
+        slot: -1 for every node, int32; written.
+        of_row: Number of each contact's node, shape (k,), int64; written.
+    """
+    found = 0
+    for c in range(rows.shape[0]):
+        node = np.int64(rows[c, NODE])
+        if slot[node] < 0:
+            slot[node] = found
+            found += 1
+        of_row[c] = slot[node]
+    return found
+
+
+@part
+def _normal_in(free, at, n, direction):
+    """Write P n, normalised; returns whether the node is still free that way."""
+    direction[0] = free[at] * n[0] + free[at + 1] * n[1] + free[at + 2] * n[2]
+    direction[1] = free[at + 1] * n[0] + free[at + 3] * n[1] + free[at + 4] * n[2]
+    direction[2] = free[at + 2] * n[0] + free[at + 4] * n[1] + free[at + 5] * n[2]
+    length = np.sqrt(direction[0] ** 2 + direction[1] ** 2 + direction[2] ** 2)
+    if length < 1e-3:
+        return False
+    for axis in range(3):
+        direction[axis] /= length
+    return True
+
+
+@part
+def _take(free, at, d):
+    """P <- P - d d^T."""
+    free[at] -= d[0] * d[0]
+    free[at + 1] -= d[0] * d[1]
+    free[at + 2] -= d[0] * d[2]
+    free[at + 3] -= d[1] * d[1]
+    free[at + 4] -= d[1] * d[2]
+    free[at + 5] -= d[2] * d[2]
+
+
+@part
+def _normal_speed(row, velocity, at):
+    """Return (v_i - w_i).n."""
+    return (
+        (velocity[at] - row[BODY]) * row[NORMAL]
+        + (velocity[at + 1] - row[BODY + 1]) * row[NORMAL + 1]
+        + (velocity[at + 2] - row[BODY + 2]) * row[NORMAL + 2]
+    )
+
+
+@part
+def _approach(row, velocity, at):
+    """Return (v_i - w_i - r (v_j - w_j)).n: less than zero where the surface of the matter enters the body."""
+    speed = _normal_speed(row, velocity, at)
+    if row[RATIO] != 0.0:
+        of = 4 * np.int64(row[FELLOW])
+        for axis in range(3):
+            speed -= row[RATIO] * (velocity[of + axis] - row[FELLOW_BODY + axis]) * row[NORMAL + axis]
+    return speed
+
+
+@part
+def _goal(row, velocity, axis):
+    """Return a component of w_i + r (v_j - w_j)."""
+    goal = row[BODY + axis]
+    if row[RATIO] != 0.0:
+        goal += row[RATIO] * (velocity[4 * np.int64(row[FELLOW]) + axis] - row[FELLOW_BODY + axis])
+    return goal
+
+
+@kernel(fastmath=False)
+def constrain(rows, of_row, active, velocity, free, held, choose):
+    """Give constrained components the velocity that the body and the fellow ask for, and write what is held and what is free.
+
+    Args:
+        rows: Contacts, shape (k, grid.COLUMNS).
+        of_row: Number of each contact's node.
+        active: Whether each contact holds, uint8; with `choose`, written: separating ones hold where the node approaches.
+        velocity: Velocities of the nodes, changed [m/s].
+        free: P of every node in contact, six values each, written.
+        held: Of each contact, six values, written: of sticky ones what was free before, of others the direction taken (three).
+        choose: Whether to choose what is active anew.
+    """
+    direction = np.empty(3)
+    for k in range(0, free.shape[0], 6):
+        free[k], free[k + 3], free[k + 5] = 1.0, 1.0, 1.0
+        free[k + 1] = free[k + 2] = free[k + 4] = 0.0
+    held[:] = 0.0
+    for c in range(rows.shape[0] - 1, -1, -1):
+        row, k, at = rows[c], 6 * of_row[c], 4 * np.int64(rows[c, NODE])
+        if choose:
+            active[c] = row[RULE] != SEPARATE or _approach(row, velocity, at) < 0.0
+        if not active[c]:
+            continue
+        if row[RULE] == STICKY:
+            held[6 * c : 6 * c + 6] = free[k : k + 6]
+            free[k : k + 6] = 0.0
+        elif _normal_in(free, k, row[NORMAL:BODY], direction):
+            held[6 * c : 6 * c + 3] = direction
+            _take(free, k, direction)
+    for _ in range(DEPTH):
+        for c in range(rows.shape[0] - 1, -1, -1):
+            if active[c]:
+                _hold(rows[c], held, 6 * c, velocity)
+
+
+@part
+def _hold(row, held, k, velocity):
+    """Change the components of a node that a contact holds to what it asks for."""
+    at = 4 * np.int64(row[NODE])
+    if row[RULE] == STICKY:
+        d0, d1, d2 = (
+            _goal(row, velocity, 0) - velocity[at],
+            _goal(row, velocity, 1) - velocity[at + 1],
+            _goal(row, velocity, 2) - velocity[at + 2],
+        )
+        velocity[at] += held[k] * d0 + held[k + 1] * d1 + held[k + 2] * d2
+        velocity[at + 1] += held[k + 1] * d0 + held[k + 3] * d1 + held[k + 4] * d2
+        velocity[at + 2] += held[k + 2] * d0 + held[k + 4] * d1 + held[k + 5] * d2
+    elif held[k] != 0.0 or held[k + 1] != 0.0 or held[k + 2] != 0.0:
+        _stop(row, velocity, at, held[k : k + 3])
+
+
+@part
+def _stop(row, velocity, at, direction):
+    """Change the velocity along `direction` until the matter's surface no longer enters the body."""
+    along = direction[0] * row[NORMAL] + direction[1] * row[NORMAL + 1] + direction[2] * row[NORMAL + 2]
+    change = -_approach(row, velocity, at) / along
+    for axis in range(3):
+        velocity[at + axis] += change * direction[axis]
+
+
+@kernel(fastmath=False)
+def follow(rows, active, held, x):
+    """x <- B x: give held components of a change of velocity r times those of their fellows.
+
+    Args:
+        rows, active, held: Contacts, which hold, and what they hold; see `constrain`.
+        x: Vector on the grid, four values a node, changed.
+    """
+    for _ in range(DEPTH):
+        for c in range(rows.shape[0] - 1, -1, -1):
+            if not active[c]:
+                continue
+            row, k, at = rows[c], 6 * c, 4 * np.int64(rows[c, NODE])
+            d0, d1, d2 = -x[at], -x[at + 1], -x[at + 2]
+            if row[RATIO] != 0.0:
+                of = 4 * np.int64(row[FELLOW])
+                d0, d1, d2 = d0 + row[RATIO] * x[of], d1 + row[RATIO] * x[of + 1], d2 + row[RATIO] * x[of + 2]
+            if row[RULE] == STICKY:
+                x[at] += held[k] * d0 + held[k + 1] * d1 + held[k + 2] * d2
+                x[at + 1] += held[k + 1] * d0 + held[k + 3] * d1 + held[k + 4] * d2
+                x[at + 2] += held[k + 2] * d0 + held[k + 4] * d1 + held[k + 5] * d2
+                continue
+            along = held[k] * row[NORMAL] + held[k + 1] * row[NORMAL + 1] + held[k + 2] * row[NORMAL + 2]
+            if along != 0.0:
+                s = (d0 * row[NORMAL] + d1 * row[NORMAL + 1] + d2 * row[NORMAL + 2]) / along
+                x[at], x[at + 1], x[at + 2] = x[at] + s * held[k], x[at + 1] + s * held[k + 1], x[at + 2] + s * held[k + 2]
+
+
+@kernel(fastmath=False)
+def hand_over(rows, active, held, g):
+    """g <- B^T g: hand r times the held components of a gradient to the fellows, and clear them; the adjoint of `follow`."""
+    for _ in range(DEPTH):
+        for c in range(rows.shape[0]):
+            if not active[c]:
+                continue
+            row, k, at = rows[c], 6 * c, 4 * np.int64(rows[c, NODE])
+            if row[RULE] == STICKY:
+                d0 = held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]
+                d1 = held[k + 1] * g[at] + held[k + 3] * g[at + 1] + held[k + 4] * g[at + 2]
+                d2 = held[k + 2] * g[at] + held[k + 4] * g[at + 1] + held[k + 5] * g[at + 2]
+            else:
+                along = held[k] * row[NORMAL] + held[k + 1] * row[NORMAL + 1] + held[k + 2] * row[NORMAL + 2]
+                if along == 0.0:
+                    continue
+                s = (held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]) / along
+                d0, d1, d2 = s * row[NORMAL], s * row[NORMAL + 1], s * row[NORMAL + 2]
+            g[at], g[at + 1], g[at + 2] = g[at] - d0, g[at + 1] - d1, g[at + 2] - d2
+            if row[RATIO] != 0.0:
+                of = 4 * np.int64(row[FELLOW])
+                g[of] += row[RATIO] * d0
+                g[of + 1] += row[RATIO] * d1
+                g[of + 2] += row[RATIO] * d2
+
+
+@kernel(fastmath=False)
+def clamp(rows, of_row, active, free, velocity):
+    """Stop nodes that a step would drive into bodies which they may leave, and make those contacts active; returns how many."""
+    direction = np.empty(3)
+    found = 0
+    for c in range(rows.shape[0] - 1, -1, -1):
+        row, k, at = rows[c], 6 * of_row[c], 4 * np.int64(rows[c, NODE])
+        if active[c] or _approach(row, velocity, at) >= 0.0 or not _normal_in(free, k, row[NORMAL:BODY], direction):
+            continue
+        _stop(row, velocity, at, direction)
+        active[c] = 1
+        found += 1
+    return found
+
+
+@kernel(fastmath=False)
+def let_go(rows, active, gradient, impulse, releases, most):
+    """Measure normal impulses, and free separating contacts that would have to pull; returns how many were freed.
+
+    Args:
+        rows: Contacts, shape (k, grid.COLUMNS).
+        active: Whether each contact holds, uint8; changed.
+        gradient: dE/dv before projection [kg m/s].
+        impulse: lam of each contact, shape (k,); written.
+        releases: How often each was freed in this substep, uint8; changed.
+        most: Contacts freed so often stay: the set must settle.
+    """
+    found = 0
+    for c in range(rows.shape[0]):
+        at = 4 * np.int64(rows[c, NODE])
+        lam = gradient[at] * rows[c, NORMAL] + gradient[at + 1] * rows[c, NORMAL + 1] + gradient[at + 2] * rows[c, NORMAL + 2]
+        impulse[c] = max(lam, 0.0) if active[c] else 0.0
+        if active[c] and rows[c, RULE] == SEPARATE and lam < 0.0 and releases[c] < most:
+            active[c] = 0
+            releases[c] += 1
+            found += 1
+    return found
+
+
+@kernel(fastmath=False)
+def rub(rows, of_row, active, momentum, velocity, slope):
+    """Write the friction of explicit steps: impulses of mu_f times the normal one, at most what stops the node (Stomakhin 2013).
+
+    Args:
+        rows, of_row, active: Contacts, their nodes' numbers, and which hold.
+        momentum: Nodes' (px, py, pz, m), flat.
+        velocity: Velocities before the contact [m/s].
+        slope: Impulse against the slip, three values of each node in contact [kg m/s]; written.
+    """
+    slope[:] = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        row, at, k = rows[c], 4 * np.int64(rows[c, NODE]), of_row[c]
+        approach = _approach(row, velocity, at)
+        if not active[c] or row[RULE] != SEPARATE or row[FRICTION] <= 0.0 or approach >= 0.0:
+            continue
+        speed = _slip(row, velocity, at, t)
+        share = min(-_grip(row) * approach, speed)
+        for axis in range(3):
+            slope[3 * k + axis] += momentum[at + 3] * share * t[axis]
+
+
+@part
+def _grip(row):
+    """Return the friction coefficient of a node: it stands for its fellow too, which takes - r of every impulse."""
+    return row[FRICTION] * (1.0 - row[RATIO])
+
+
+@part
+def _slip(row, velocity, at, t):
+    """Write the slip direction, or zero, to `t`; return the slip speed [m/s]."""
+    normal_speed = _normal_speed(row, velocity, at)
+    for axis in range(3):
+        t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
+    speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
+    for axis in range(3):
+        t[axis] = t[axis] / speed if speed > 0.0 else 0.0
+    return speed
+
+
+@kernel(fastmath=False)
+def drag_of(rows, of_row, active, impulse, velocity, eps, slope):
+    """Return the dissipation of Coulomb friction [J], and write its gradient by the nodes' velocities.
+
+    Args:
+        rows, of_row, active, impulse: Contacts, their nodes' numbers, which hold, and their lagged normal impulses [kg m/s].
+        velocity: Velocities of the nodes [m/s].
+        eps: Slip speed below which friction holds [m/s].
+        slope: Gradient, three values of each node in contact [kg m/s]; written.
+    """
+    slope[:] = 0.0
+    total = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        strength = _grip(rows[c]) * impulse[c]
+        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
+            continue
+        speed = _slip(rows[c], velocity, 4 * np.int64(rows[c, NODE]), t)
+        total += strength * (speed if speed > eps else 0.5 * (speed * speed / eps + eps))
+        for axis in range(3):
+            slope[3 * of_row[c] + axis] += strength * min(speed / eps, 1.0) * t[axis]
+    return total
+
+
+@kernel(fastmath=False)
+def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, eps, curvature):
+    """Write a second derivative of the friction for Newton's method, six values of each node in contact [kg].
+
+    Across the slip it is the exact one, strength / speed. Along the slip the exact one is zero: a step that stops a node would
+    overshoot, and the parabola that touches from above, strength / speed again, converges slowly. In between lies the curvature
+    with which the node, left alone, would come to rest: zero where it goes on slipping.
+
+    Args:
+        rows, of_row, active, impulse, velocity, eps: As for `drag_of`.
+        momentum: Nodes' (px, py, pz, m), flat.
+        gradient: dE/dv with friction [kg m/s].
+        curvature: Written.
+    """
+    curvature[:] = 0.0
+    t = np.empty(3)
+    for c in range(rows.shape[0]):
+        strength = _grip(rows[c]) * impulse[c]
+        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
+            continue
+        row, at, place = rows[c], 4 * np.int64(rows[c, NODE]), 6 * of_row[c]
+        speed = _slip(row, velocity, at, t)
+        across = strength / max(speed, eps)
+        along = across
+        if speed > eps:
+            push = gradient[at] * t[0] + gradient[at + 1] * t[1] + gradient[at + 2] * t[2]
+            along = min(max(push / speed - momentum[at + 3], 0.0), across)
+        for a in range(3):
+            for b in range(a, 3):
+                curvature[place] += (
+                    across * ((1.0 if a == b else 0.0) - row[NORMAL + a] * row[NORMAL + b]) + (along - across) * t[a] * t[b]
+                )
+                place += 1
+
+
+@kernel(fastmath=False)
+def add_drag(rows, of_row, curvature, factor, blocks):
+    """Add `factor` times the friction's second derivative to the blocks of nodes in contact, six values each."""
+    found = 0
+    for c in range(rows.shape[0]):
+        if of_row[c] == found:  # the first contact of its node: numbers rise with the contacts
+            at = 6 * np.int64(rows[c, NODE])
+            for row in range(6):
+                blocks[at + row] += factor * curvature[6 * found + row]
+            found += 1

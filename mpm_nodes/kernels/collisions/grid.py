@@ -1,0 +1,329 @@
+"""Contacts of grid nodes with posed bodies and domain walls, listed body by body: where a wall holds, and what it holds on to.
+
+| symbol | meaning | unit |
+|---|---|---|
+| phi_i, n | signed distance of node i from the surface, unit normal out of the body | m, - |
+| w_i | velocity of the body at node i | m/s |
+| j | the node's fellow outside: the nearest along n that is at least half a cell out | |
+| r | phi_i / phi_j, the share of the fellow's relative velocity that the node takes: between -3 and 1 | - |
+
+A surface lies between nodes. The relative velocity is taken as linear along n through the surface, where it vanishes: nodes
+nearer than half a cell, and those behind the surface, follow their fellow outside, v_i - w_i = r (v_j - w_j). On a node plane r is
+0, and this is the rule of Stomakhin 2013, section 8. As with the ghost cells of finite differences, the result does not depend on
+where the surface lies between the nodes. `response` and `contacts` hold the constraint in explicit and in implicit steps.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
+from mpm_nodes.kernels.collisions.posing import body_velocity
+from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
+from mpm_nodes.kernels.lanes.indexed import mask_bits
+from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, RULE, Bodies
+from mpm_nodes.kernels.transfers.binning import pack_coord
+
+NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
+"""Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
+HALF_DIAGONAL = 2.6
+"""No node of a block is farther from its middle [cells]."""
+ALL_CLEAR = 65535
+"""Bits of sixteen nodes that lie outside."""
+
+REACH = 0.5 - 1e-6
+"""Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
+TOUCHING = 1e-6
+"""That distance for bodies that matter may leave: one that held nodes before it would stop matter half a cell sooner [cells]."""
+GOAL = 0.75
+"""Distance from the surface at which a fellow is looked for [cells]: the first layer from half a cell on is nearest to it."""
+DEEPEST = 2.0
+"""Nodes farther behind a surface than this move with the body [cells]: no spline reaches them from outside."""
+STEEPEST = 3.0
+"""Largest |r|."""
+
+COLUMNS = 15
+NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL = 0, 1, 2, 3, 6, 9, 10, 11, 14
+"""Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
+at the fellow, and the place of the body among all bodies and walls."""
+
+
+class ContactList(NamedTuple):
+    """Where contacts are listed; see `list_contacts`."""
+
+    start: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+
+
+class GridView(NamedTuple):
+    """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
+    mass of a node that counts as empty, shape (1,)."""
+
+    momentum: np.ndarray
+    coord: np.ndarray
+    packed: np.ndarray
+    least_mass: np.ndarray
+
+
+@kernel(fastmath=False)
+def list_contacts(
+    start,
+    counts,
+    rows,
+    momentum,
+    coord,
+    packed,
+    least_mass,
+    h,
+    shift,
+    dt,
+    walls,
+    wall_rules,
+    integer,
+    real,
+    lattice_integer,
+    lattice_real,
+    table,
+    coarse,
+    values,
+    velocities,
+    coarse_velocities,
+):
+    """List the contacts of every node with mass on, behind or just before the surface of a body or wall, block by block.
+
+    Args:
+        start: First row of each block, shape (n + 1,), int64: a block writes no further than the start of the next.
+        counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
+        rows: COLUMNS of every contact, float64, written.
+        momentum: Nodes' (px, py, pz, m), flat: nodes without mass are left alone.
+        coord: Grid blocks, shape (n, 3), int32.
+        packed: Their packed coordinates, ascending, shape (n,), int64.
+        least_mass: Nodes lighter than this are nobody's fellows, shape (1,) [kg].
+        h: Grid spacing [m].
+        shift: Grid origin in the frame of the bodies, shape (3,) [m].
+        dt: Substep [s].
+        walls: Box corners (2, 3) in the frame of the bodies [m].
+        wall_rules: Rules of the sides -x +x -y +y -z +z, one friction, the sides' speeds along their axes [m/s], shape (13,).
+        integer ... coarse_velocities: The arrays of `Bodies`.
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    grid = lend(GridView(momentum, coord, packed, least_mass))
+    parallel_for(
+        _list_block,
+        striped_places(coord.shape[0]),
+        (grid, h, shift, dt, walls, wall_rules, bodies, lend(ContactList(start, counts, rows))),
+    )
+
+
+# ---------------------------------------------------------------- fellows
+@inline
+def reach_of(rule):
+    """Return how near a node must be to the surface of a body of this rule to be in contact [cells]."""
+    return TOUCHING if rule == SEPARATE else REACH
+
+
+@inline
+def _block_of(packed, key):
+    """Return the place of a packed coordinate, or -1."""
+    low, high = 0, packed.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if packed[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < packed.shape[0] and packed[low] == key else -1
+
+
+@part
+def _node_at(grid, block, x, y, z):
+    """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
+    if (x >> 2) | (y >> 2) | (z >> 2):
+        coord = grid.coord
+        key = pack_coord(coord[block, 0] + (x >> 2), coord[block, 1] + (y >> 2), coord[block, 2] + (z >> 2))
+        block = _block_of(grid.packed, key)
+        if block < 0:
+            return np.int64(-1)
+    return np.int64(block * 64 + (x & 3) * 16 + (y & 3) * 4 + (z & 3))
+
+
+@part
+def _fellow(grid, block, node, phi, n0, n1, n2):
+    """Return the fellow of a node and r, or -1 and 0; phi in cells.
+
+    Of the eight nodes around the goal on the normal, the nearest with mass that lies half a cell outside. What is lighter than the
+    node itself leads it by that much less: matter that barely reaches the surface has nothing outside to hold on to.
+    """
+    none = (np.int64(-1), 0.0, np.int64(0), np.int64(0), np.int64(0))
+    if phi <= -DEEPEST or n0 * n0 + n1 * n1 + n2 * n2 < 0.5:
+        return none
+    t0, t1, t2 = (GOAL - phi) * n0, (GOAL - phi) * n1, (GOAL - phi) * n2
+    # rounding must not decide which side of a node the goal is on
+    f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
+    at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
+    mass = grid.momentum[(block * 64 + node) * 4 + 3]
+    found, nearest, out = np.int64(-1), np.inf, 1.0
+    d0 = d1 = d2 = np.int64(0)
+    for corner in range(8):
+        s0, s1, s2 = f0 + (corner >> 2), f1 + ((corner >> 1) & 1), f2 + (corner & 1)
+        there = phi + n0 * s0 + n1 * s1 + n2 * s2
+        away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
+        if there < REACH or away > nearest + 1e-9:
+            continue
+        other = _node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
+        if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
+            continue
+        # of two that lie alike the heavier, so that a turned scene chooses the turned one
+        if away < nearest - 1e-9 or grid.momentum[4 * other + 3] > grid.momentum[4 * found + 3]:
+            found, nearest, out = other, away, there
+            d0, d1, d2 = s0, s1, s2
+    if found < 0:
+        return none
+    share = min(1.0, np.float64(grid.momentum[4 * found + 3]) / np.float64(mass))
+    return found, share * min(max(phi / out, -STEEPEST), 1.0), d0, d1, d2
+
+
+@part
+def _note(found, block, node, level, rule, friction, n0, n1, n2, w0, w1, w2, fellow, ratio, u0, u1, u2):
+    """Count a contact of a block, and write it where there is room."""
+    at = found.start[block] + found.counts[block]
+    found.counts[block] += 1
+    if at < found.start[block + 1]:
+        row = found.rows[at]
+        row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
+        row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n0, n1, n2
+        row[BODY], row[BODY + 1], row[BODY + 2] = w0, w1, w2
+        row[FELLOW], row[RATIO] = fellow, ratio
+        row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u0, u1, u2
+
+
+# ---------------------------------------------------------------- blocks
+@part
+def _list_block(place, grid, h, shift, dt, walls, wall_rules, bodies, found):
+    block = striped(place, grid.coord.shape[0])
+    if block >= grid.coord.shape[0]:
+        return
+    found.counts[block] = 0
+    coord = grid.coord
+    base0, base1, base2 = 4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2]
+    if bodies.real.shape[0]:
+        _meet_bodies(block, grid, base0, base1, base2, h, shift, dt, bodies, found)
+    for side in range(6):
+        rule = int(wall_rules[side])
+        if rule < OPEN:
+            level = bodies.real.shape[0] + side
+            _wall_block(block, side, level, rule, grid, (base0, base1, base2), h, shift, walls, wall_rules, found)
+
+
+@part
+def _meet_bodies(block, grid, base0, base1, base2, h, shift, dt, bodies, found):
+    """List contacts of a block's nodes with the bodies, in order: sixteen are tried at a time, then each that is left."""
+    m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
+    reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
+    for b in range(bodies.real.shape[0]):
+        if not write_frame(reals, integers, np.int64(0), b, np.int64(1), m0, m1, m2, HALF_DIAGONAL, h, 0.0, REACH, bodies):
+            continue
+        for layer in range(4):
+            clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
+            for rest in range(16 * int(clear != ALL_CLEAR)):
+                if not clear >> rest & 1:
+                    _meet_node(block, 16 * layer + rest, grid, base0, base1, base2, b, h, shift, dt, bodies, found)
+
+
+@part
+def _clear_nodes(layer, reals, integers, per_metre, bodies):
+    """Return the bits of those nodes of a layer of a block that surely lie out of reach of the body of frame 0."""
+    like = load_splat(reals, 0)
+    o0, zero = broadcast(like, layer - 1.5), const(like, 0.0)
+    return mask_bits(
+        clear_lanes(
+            reals,
+            integers,
+            0,
+            o0,
+            NODE_Y(like),
+            NODE_Z(like),
+            zero,
+            zero,
+            zero,
+            per_metre,
+            bodies.table,
+            bodies.coarse,
+            bodies.values,
+        )
+    )
+
+
+@part
+def _meet_node(block, node, grid, base0, base1, base2, b, h, shift, dt, bodies, found):
+    """List the contact of a node of a block with body b, if it has mass and the surface is near or it lies behind it."""
+    if grid.momentum[(block * 64 + node) * 4 + 3] <= 0.0:
+        return
+    x0 = shift[0] + h * (base0 + (node >> 4))
+    x1 = shift[1] + h * (base1 + ((node >> 2) & 3))
+    x2 = shift[2] + h * (base2 + (node & 3))
+    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+    if phi >= reach_of(bodies.integer[b, RULE]) * h:
+        return
+    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    fellow, ratio, s0, s1, s2 = _fellow(grid, block, node, phi / h, n0, n1, n2)
+    u0, u1, u2 = w0, w1, w2
+    if fellow >= 0:
+        y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
+        u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
+        # deep inside, a level set knows neither its distance nor its normal well: what it takes for outside may lie inside
+        if bodies.integer[b, KIND] == LEVEL_SET and sample(b, 1.0, y0, y1, y2, bodies)[0] < 0.5 * REACH * h:
+            fellow, ratio = np.int64(-1), 0.0
+    _note(
+        found,
+        block,
+        node,
+        b,
+        bodies.integer[b, RULE],
+        bodies.real[b, FRICTION],
+        n0,
+        n1,
+        n2,
+        w0,
+        w1,
+        w2,
+        fellow,
+        ratio,
+        u0,
+        u1,
+        u2,
+    )
+
+
+@part
+def _wall_block(block, side, level, rule, grid, base, h, shift, walls, wall_rules, found):
+    """List the contacts of the nodes of a block with one wall."""
+    axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+    friction, speed = wall_rules[6], wall_rules[7 + side]
+    n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
+    w0, w1, w2 = speed if axis == 0 else 0.0, speed if axis == 1 else 0.0, speed if axis == 2 else 0.0
+    low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
+    for layer in range(4):
+        phi = sign * (shift[axis] + h * (low + layer) - walls[side & 1, axis])
+        if phi >= reach_of(rule) * h:
+            continue
+        for rest in range(16):
+            if axis == 0:
+                node = 16 * layer + rest
+            elif axis == 1:
+                node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
+            else:
+                node = 4 * rest + layer
+            if grid.momentum[(block * 64 + node) * 4 + 3] > 0.0:
+                fellow, ratio, _, _, _ = _fellow(grid, block, node, phi / h, n0, n1, n2)
+                _note(found, block, node, level, rule, friction, n0, n1, n2, w0, w1, w2, fellow, ratio, w0, w1, w2)

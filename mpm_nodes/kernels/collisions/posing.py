@@ -1,0 +1,233 @@
+"""Bodies in a substep: posed at its two ends, and their distance and velocity at a point and time between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline, kernel
+from mpm_nodes.kernels.level_sets.level_set import (
+    BOX,
+    CAPSULE,
+    DRIFT,
+    HAS_VELOCITY,
+    KEY_LATTICES,
+    KEY_MIX,
+    KEY_SPAN,
+    KIND,
+    LEVEL_SET,
+    PLANE,
+    POSE,
+    SIZES,
+    SPHERE,
+    sample_lattice,
+    sample_velocity,
+)
+
+
+# ---------------------------------------------------------------- posing
+@kernel(fastmath=False)
+def _bracket(times, first, last, time):
+    """Return the keys around `time` among times[first:last] and the place between them, 0..1; held outside."""
+    k = first
+    while k < last - 2 and times[k + 1] <= time:
+        k += 1
+    if last - first < 2 or times[k + 1] <= times[k]:
+        return k, k, 0.0
+    return k, k + 1, min(max((time - times[k]) / (times[k + 1] - times[k]), 0.0), 1.0)
+
+
+@kernel(fastmath=False)
+def _slerp(a, b, mix):
+    """Return the unit quaternion at `mix` on the arc from a to b."""
+    cosine = min(a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3], 1.0)
+    angle = np.arccos(cosine)
+    if angle < 1e-6:
+        p, q = 1.0 - mix, mix
+    else:
+        p, q = np.sin((1.0 - mix) * angle) / np.sin(angle), np.sin(mix * angle) / np.sin(angle)
+    w, x, y, z = p * a[0] + q * b[0], p * a[1] + q * b[1], p * a[2] + q * b[2], p * a[3] + q * b[3]
+    length = np.sqrt(w * w + x * x + y * y + z * z)
+    return w / length, x / length, y / length, z / length
+
+
+@kernel(fastmath=False)
+def pose_bodies(
+    times, origin, pose_start, pose_times, rotations, translations, key_start, key_times, key_lattices, centres, integer, real
+):
+    """Write poses and key blends of every body at times[0] and times[1] into `integer` and `real`.
+
+    Args:
+        times: Start and end of the substep [s], shape (2,).
+        origin: Origin of the frame that the kernels work in [m], shape (3,).
+        pose_start: First pose key of each body, shape (bodies + 1,).
+        pose_times, rotations, translations: Pose keys of all bodies.
+        key_start: First level-set key of each body, shape (bodies + 1,).
+        key_times, key_lattices: Level-set keys of all bodies: time and lattice number.
+        centres: Centre of each lattice's inside [m], shape (lattices, 3).
+        integer, real: Columns of `Bodies`.
+    """
+    for b in range(real.shape[0]):
+        for end in range(2):
+            p, q, mix = _bracket(pose_times, pose_start[b], pose_start[b + 1], times[end])
+            w, x, y, z = _slerp(rotations[p], rotations[q], mix)
+            at = POSE + 12 * end
+            real[b, at], real[b, at + 1] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z)
+            real[b, at + 2], real[b, at + 3] = 2.0 * (x * z + w * y), 2.0 * (x * y + w * z)
+            real[b, at + 4], real[b, at + 5] = 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
+            real[b, at + 6], real[b, at + 7] = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x)
+            real[b, at + 8] = 1.0 - 2.0 * (x * x + y * y)
+            for axis in range(3):
+                move = translations[p, axis] + mix * (translations[q, axis] - translations[p, axis])
+                real[b, at + 9 + axis] = move - origin[axis]
+            if key_start[b] == key_start[b + 1]:
+                continue
+            p, q, mix = _bracket(key_times, key_start[b], key_start[b + 1], times[end])
+            span = key_times[q] - key_times[p]
+            integer[b, KEY_LATTICES + 2 * end], integer[b, KEY_LATTICES + 2 * end + 1] = key_lattices[p], key_lattices[q]
+            real[b, KEY_MIX + end], real[b, KEY_SPAN + end] = mix, span
+            for axis in range(3):
+                drift = centres[key_lattices[q], axis] - centres[key_lattices[p], axis]
+                real[b, DRIFT + 3 * end + axis] = drift / span if span > 0.0 else 0.0
+
+
+# ---------------------------------------------------------------- sampling a body
+@kernel(fastmath=False)
+def sample_body(b, s, y0, y1, y2, bodies):
+    """Return phi [m] and its gradient at y in the frame of body b, at time s of the substep (0 start, 1 end)."""
+    kind = bodies.integer[b, KIND]
+    s0, s1, s2 = bodies.real[b, SIZES], bodies.real[b, SIZES + 1], bodies.real[b, SIZES + 2]
+    if kind == SPHERE:
+        r = np.sqrt(y0 * y0 + y1 * y1 + y2 * y2)
+        inverse = 1.0 / max(r, 1e-300)
+        return r - s0, y0 * inverse, y1 * inverse, y2 * inverse
+    if kind == CAPSULE:
+        along = y1 - min(max(y1, -s1), s1)
+        r = np.sqrt(y0 * y0 + along * along + y2 * y2)
+        inverse = 1.0 / max(r, 1e-300)
+        return r - s0, y0 * inverse, along * inverse, y2 * inverse
+    if kind == PLANE:
+        return y1, 0.0, 1.0, 0.0
+    if kind == BOX:
+        return _box(y0, y1, y2, s0, s1, s2)
+    return _keyed(b, s, y0, y1, y2, bodies)
+
+
+@inline
+def _box(y0, y1, y2, s0, s1, s2):
+    """Return the exact signed distance of a box with half edges s, and its gradient."""
+    q0, q1, q2 = abs(y0) - s0, abs(y1) - s1, abs(y2) - s2
+    e0 = 1.0 if y0 >= 0.0 else -1.0
+    e1 = 1.0 if y1 >= 0.0 else -1.0
+    e2 = 1.0 if y2 >= 0.0 else -1.0
+    if q0 <= 0.0 and q1 <= 0.0 and q2 <= 0.0:
+        if q0 >= q1 and q0 >= q2:
+            return q0, e0, 0.0, 0.0
+        if q1 >= q2:
+            return q1, 0.0, e1, 0.0
+        return q2, 0.0, 0.0, e2
+    q0, q1, q2 = max(q0, 0.0), max(q1, 0.0), max(q2, 0.0)
+    r = np.sqrt(q0 * q0 + q1 * q1 + q2 * q2)
+    return r, e0 * q0 / r, e1 * q1 / r, e2 * q2 / r
+
+
+@inline
+def _place_between_keys(b, s, real):
+    """Return which end's pair of keys holds time s of the substep, and the place between them (0..1)."""
+    if s >= 1.0:
+        return 1, real[b, KEY_MIX + 1]
+    first, second = real[b, KEY_SPAN], real[b, KEY_SPAN + 1]
+    to_key = (1.0 - real[b, KEY_MIX]) * first
+    elapsed = s * (to_key + real[b, KEY_MIX + 1] * second)
+    if elapsed <= to_key:
+        return 0, real[b, KEY_MIX] + (elapsed / first if first > 0.0 else 0.0)
+    return 1, (elapsed - to_key) / second if second > 0.0 else 0.0
+
+
+@inline
+def _same_pair(b, integer):
+    """Whether start and end of the substep lie between the same two keys."""
+    return integer[b, KEY_LATTICES] == integer[b, KEY_LATTICES + 2] and integer[b, KEY_LATTICES + 1] == integer[b, KEY_LATTICES + 3]
+
+
+@kernel(fastmath=False)
+def _carried_keys(b, end, mix, y0, y1, y2, bodies):
+    """Return a level-set body between its two keys: phi and gradient, its velocity [m/s], and d phi/dt left over.
+
+    The velocity (of the grids, else the drift of the centre) carries each key's level set from its time to this one; the
+    two are blended.
+    """
+    first = KEY_LATTICES + 2 * end
+    span = bodies.real[b, KEY_SPAN + end]
+    v0, v1, v2 = bodies.real[b, DRIFT + 3 * end], bodies.real[b, DRIFT + 3 * end + 1], bodies.real[b, DRIFT + 3 * end + 2]
+    keys = 1 if bodies.integer[b, first] == bodies.integer[b, first + 1] else 2
+    if bodies.integer[b, HAS_VELOCITY] == 1:
+        v0 = v1 = v2 = 0.0
+        for key in range(keys):
+            weight = 1.0 if keys == 1 else (mix if key == 1 else 1.0 - mix)
+            p0, p1, p2 = sample_velocity(bodies.integer[b, first + key], y0, y1, y2, bodies)
+            v0, v1, v2 = v0 + weight * p0, v1 + weight * p1, v2 + weight * p2
+    phi = g0 = g1 = g2 = before = change = 0.0
+    for key in range(keys):
+        weight, back = 1.0, 0.0
+        if keys == 2:
+            weight, back = (mix, (mix - 1.0) * span) if key == 1 else (1.0 - mix, mix * span)
+        f, d0, d1, d2 = sample_lattice(bodies.integer[b, first + key], y0 - back * v0, y1 - back * v1, y2 - back * v2, bodies)
+        phi, g0, g1, g2 = phi + weight * f, g0 + weight * d0, g1 + weight * d1, g2 + weight * d2
+        change, before = f - before, f
+    rate = change / span if keys == 2 and span > 0.0 else 0.0
+    return phi, g0, g1, g2, v0, v1, v2, rate
+
+
+@kernel(fastmath=False)
+def _keyed(b, s, y0, y1, y2, bodies):
+    """Return phi and gradient of a level-set body at time s."""
+    first = bodies.integer[b, KEY_LATTICES]
+    if first == bodies.integer[b, KEY_LATTICES + 1] and first == bodies.integer[b, KEY_LATTICES + 3]:
+        return sample_lattice(first, y0, y1, y2, bodies)
+    end, mix = np.int64(1), bodies.real[b, KEY_MIX + 1]
+    if s < 1.0:
+        if _same_pair(b, bodies.integer):
+            mix = bodies.real[b, KEY_MIX] + s * (mix - bodies.real[b, KEY_MIX])
+        else:
+            end, mix = _place_between_keys(b, s, bodies.real)
+    phi, g0, g1, g2, _, _, _, _ = _carried_keys(b, end, mix, y0, y1, y2, bodies)
+    return phi, g0, g1, g2
+
+
+@kernel(fastmath=False)
+def body_velocity(b, dt, y0, y1, y2, bodies):
+    """Return the world velocity [m/s] of the body's matter at y, from its displacement in this substep over dt.
+
+    A level set that moves in its own frame adds that motion: its velocities, else d phi/dt along the normal.
+    """
+    real = bodies.real
+    v0 = v1 = v2 = 0.0
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        v0, v1, v2 = _own_motion(b, y0, y1, y2, bodies)
+    p, q = POSE, POSE + 12
+    inverse = 1.0 / dt
+    o0 = (real[b, q] - real[b, p]) * y0 + (real[b, q + 1] - real[b, p + 1]) * y1
+    o1 = (real[b, q + 3] - real[b, p + 3]) * y0 + (real[b, q + 4] - real[b, p + 4]) * y1
+    o2 = (real[b, q + 6] - real[b, p + 6]) * y0 + (real[b, q + 7] - real[b, p + 7]) * y1
+    o0 += (real[b, q + 2] - real[b, p + 2]) * y2 + real[b, q + 9] - real[b, p + 9]
+    o1 += (real[b, q + 5] - real[b, p + 5]) * y2 + real[b, q + 10] - real[b, p + 10]
+    o2 += (real[b, q + 8] - real[b, p + 8]) * y2 + real[b, q + 11] - real[b, p + 11]
+    return (
+        o0 * inverse + real[b, q] * v0 + real[b, q + 1] * v1 + real[b, q + 2] * v2,
+        o1 * inverse + real[b, q + 3] * v0 + real[b, q + 4] * v1 + real[b, q + 5] * v2,
+        o2 * inverse + real[b, q + 6] * v0 + real[b, q + 7] * v1 + real[b, q + 8] * v2,
+    )
+
+
+@inline
+def _own_motion(b, y0, y1, y2, bodies):
+    """Return the velocity of a level set in its own frame at the end of the substep; a still one may carry it (a belt)."""
+    first = bodies.integer[b, KEY_LATTICES + 2]
+    if first == bodies.integer[b, KEY_LATTICES + 3] and bodies.integer[b, HAS_VELOCITY] == 0:
+        return 0.0, 0.0, 0.0
+    _, g0, g1, g2, v0, v1, v2, rate = _carried_keys(b, np.int64(1), bodies.real[b, KEY_MIX + 1], y0, y1, y2, bodies)
+    squared = g0 * g0 + g1 * g1 + g2 * g2
+    if bodies.integer[b, HAS_VELOCITY] == 0 and squared > 1e-12:
+        # what the drift leaves over: along the normal the surface moves at -(d phi/dt) / |grad phi|
+        return v0 - rate * g0 / squared, v1 - rate * g1 / squared, v2 - rate * g2 / squared
+    return v0, v1, v2

@@ -1,0 +1,186 @@
+"""What contacts do to the velocities of an explicit step: impulses between a node, its fellow outside, and the body.
+
+| symbol | meaning | unit |
+|---|---|---|
+| u_i, u_j | velocity relative to the body, of a node in contact and of its fellow | m/s |
+| r | share of u_j that the surface, where the relative velocity vanishes, leaves to u_i (`grid`) | - |
+| lam_i | impulse on node i; its fellow takes - r lam_i | kg m/s |
+| mu_f | Coulomb friction coefficient | - |
+
+Contacts that share a fellow are met together: its new velocity u_j' is the one that, with all that follow it, is nearest to what
+was before, (m_j + sum r^2 m_i) u_j' = m_j u_j + sum r m_i u_i. The constraint is an orthogonal projection in the mass norm: the
+kinetic energy relative to the body never grows, and a light node behind the surface does not hold heavy matter before it. The rule
+(Stomakhin 2013, section 8) acts on the impulse: sticky takes all of it, slip its normal part, separating the same where it pushes,
+and friction at most mu_f times as much along the surface. Bodies act in order: the last one has the last word.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.grid import BODY, FELLOW, FELLOW_BODY, FRICTION_OF, LEVEL, NODE, NORMAL, RATIO, RULE_OF
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
+from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+
+__all__ = ["group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
+
+OPPOSITE = -0.5
+"""Normals whose product is less than this point against each other."""
+
+SWEEPS = 2
+"""Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
+
+
+@kernel(fastmath=False)
+def leave_pinched_fellows(start, counts, rows, slot, following):
+    """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
+
+    Two bodies a cell apart leave no node between them to follow, and would set each other's boundary values. Where a surface is
+    bent, a fellow may be nearer to it than its plane says; it would be met in two chains at once.
+
+    Args:
+        start, counts, rows: Contacts by block, as `list_contacts` writes them; changed.
+        slot: -1 for every node of the grid, int32; used and left as it was.
+        following: Room for an int64 a row.
+    """
+    for block in range(counts.shape[0]):
+        for c in range(start[block], start[block] + counts[block]):
+            node = np.int64(rows[c, NODE])
+            following[c] = slot[node]
+            slot[node] = c
+    for block in range(counts.shape[0]):
+        for c in range(start[block], start[block] + counts[block]):
+            other = np.int64(slot[np.int64(rows[c, FELLOW])]) if rows[c, FELLOW] >= 0.0 else np.int64(-1)
+            while other >= 0:
+                along = (
+                    rows[c, NORMAL] * rows[other, NORMAL]
+                    + rows[c, NORMAL + 1] * rows[other, NORMAL + 1]
+                    + rows[c, NORMAL + 2] * rows[other, NORMAL + 2]
+                )
+                if along < OPPOSITE or rows[c, LEVEL] == rows[other, LEVEL]:
+                    rows[c, FELLOW], rows[c, RATIO] = -1.0, 0.0
+                    break
+                other = following[other]
+    for block in range(counts.shape[0]):
+        for c in range(start[block], start[block] + counts[block]):
+            slot[np.int64(rows[c, NODE])] = -1
+
+
+@kernel(fastmath=False)
+def group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start):
+    """Chain the contacts that share a body and a fellow; return how many chains there are.
+
+    Args:
+        start, counts, rows: Contacts by block, as `list_contacts` writes them.
+        levels: Bodies and walls.
+        slot: -1 for every node of the grid, int32; used and left as it was.
+        head: First row of each chain, int64, written.
+        following: Next row in the chain of each row, or -1, int64, written.
+        tail: Last row of each chain, int64, written.
+        level_start: First chain of each body or wall, shape (levels + 1,), int64, written.
+    """
+    chains = 0
+    for level in range(levels):
+        level_start[level] = chains
+        for block in range(counts.shape[0]):
+            for c in range(start[block], start[block] + counts[block]):
+                if rows[c, LEVEL] != level:
+                    continue
+                following[c] = -1
+                fellow = np.int64(rows[c, FELLOW])
+                if fellow >= 0 and slot[fellow] >= 0:
+                    chain = slot[fellow]
+                    following[tail[chain]] = c
+                    tail[chain] = c
+                    continue
+                head[chains] = tail[chains] = c
+                if fellow >= 0:
+                    slot[fellow] = chains
+                chains += 1
+        for chain in range(level_start[level], chains):
+            fellow = np.int64(rows[head[chain], FELLOW])
+            if fellow >= 0:
+                slot[fellow] = -1
+    level_start[levels] = chains
+    return chains
+
+
+@kernel(fastmath=False)
+def respond_to_contacts(velocity, momentum, rows, head, following, level_start):
+    """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
+
+    Args:
+        velocity: Nodes' (vx, vy, vz, 0), flat, changed in place [m/s].
+        momentum: Nodes' (px, py, pz, m), flat.
+        rows, head, following, level_start: Chains of contacts, see `group_contacts`.
+    """
+    met = 0
+    for level in range(level_start.shape[0] - 1):
+        met += level_start[level + 1] > level_start[level]
+    for _ in range(min(met, SWEEPS)):
+        for level in range(level_start.shape[0] - 1):
+            first = level_start[level]
+            parallel_for(_meet_chain, level_start[level + 1] - first, (first, velocity, momentum, rows, head, following))
+
+
+@part
+def _meet_chain(k, first, velocity, momentum, rows, head, following):
+    """Meet the contacts of one chain: find the fellow's velocity, then the impulses, then give it what they leave it."""
+    c = head[first + k]
+    fellow = np.int64(rows[c, FELLOW])
+    u0 = u1 = u2 = mass = 0.0
+    if fellow >= 0:
+        at = 4 * fellow
+        mass = np.float64(momentum[at + 3])
+        u0 = velocity[at] - rows[c, FELLOW_BODY]
+        u1 = velocity[at + 1] - rows[c, FELLOW_BODY + 1]
+        u2 = velocity[at + 2] - rows[c, FELLOW_BODY + 2]
+    p0, p1, p2, carried = mass * u0, mass * u1, mass * u2, mass
+    while c >= 0:
+        i, r = 4 * np.int64(rows[c, NODE]), rows[c, RATIO]
+        v0, v1, v2 = velocity[i] - rows[c, BODY], velocity[i + 1] - rows[c, BODY + 1], velocity[i + 2] - rows[c, BODY + 2]
+        n0, n1, n2 = rows[c, NORMAL], rows[c, NORMAL + 1], rows[c, NORMAL + 2]
+        if rows[c, RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
+            m = r * momentum[i + 3]
+            p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
+        c = following[c]
+    if carried > 0.0:
+        p0, p1, p2 = p0 / carried, p1 / carried, p2 / carried
+    change0 = change1 = change2 = 0.0
+    c = head[first + k]
+    while c >= 0:
+        d0, d1, d2 = _change(rows[c], velocity, u0, u1, u2, p0, p1, p2)
+        i, r = 4 * np.int64(rows[c, NODE]), rows[c, RATIO]
+        m = r * momentum[i + 3]
+        velocity[i], velocity[i + 1], velocity[i + 2] = velocity[i] + d0, velocity[i + 1] + d1, velocity[i + 2] + d2
+        change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
+        c = following[c]
+    if fellow >= 0:
+        at = 4 * fellow
+        velocity[at], velocity[at + 1], velocity[at + 2] = (
+            velocity[at] + change0 / mass,
+            velocity[at + 1] + change1 / mass,
+            velocity[at + 2] + change2 / mass,
+        )
+
+
+@part
+def _change(row, velocity, u0, u1, u2, p0, p1, p2):
+    """Return the change of the velocity of a node whose fellow had the relative velocity u and is to have p, by its body's rule."""
+    i, r, rule = 4 * np.int64(row[NODE]), row[RATIO], row[RULE_OF]
+    v0, v1, v2 = velocity[i] - row[BODY], velocity[i + 1] - row[BODY + 1], velocity[i + 2] - row[BODY + 2]
+    n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
+    if rule == SEPARATE and (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 >= 0.0:
+        return 0.0, 0.0, 0.0
+    d0, d1, d2 = r * p0 - v0, r * p1 - v1, r * p2 - v2
+    if rule != SEPARATE and rule != SLIP:
+        return d0, d1, d2
+    push = d0 * n0 + d1 * n1 + d2 * n2
+    if rule == SLIP or push <= 0.0:
+        push = push if rule == SLIP else 0.0
+        return push * n0, push * n1, push * n2
+    t0, t1, t2 = d0 - push * n0, d1 - push * n1, d2 - push * n2
+    drag, most = np.sqrt(t0 * t0 + t1 * t1 + t2 * t2), row[FRICTION_OF] * push
+    share = 1.0 if drag <= most else most / drag
+    return push * n0 + share * t0, push * n1 + share * t1, push * n2 + share * t2

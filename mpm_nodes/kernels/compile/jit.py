@@ -1,0 +1,84 @@
+"""The two decorators of every kernel, and a JIT cache that cannot go stale.
+
+numba keys its disk cache by the file of the compiled function only: after an edit in a helper of another file it would serve
+the old machine code. So the cache folder is named by a digest of everything that can reach a kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# libgomp's threads spin between parallel loops: without a bound, one busy neighbour process makes a solve many times slower;
+# without any spinning, small solves run at a third of their speed
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+import llvmlite
+import numba
+from numba.extending import register_jitable
+
+from mpm_nodes.kernels.compile.kernel_cache import KernelCache
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def cache_root() -> Path:
+    """Return the folder that holds the JIT caches of all versions: $MPM_NODES_CACHE or the user's cache folder."""
+    chosen = os.environ.get("MPM_NODES_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpm_nodes"
+
+
+def source_digest() -> str:
+    """Return a digest of the sources and versions that decide what a kernel compiles to."""
+    digest = hashlib.sha256()
+    for room in ("kernels", "materials"):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    digest.update(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
+    return digest.hexdigest()[:20]
+
+
+CACHE_FOLDER = cache_root() / f"kernels-{source_digest()}"
+numba.config.CACHE_DIR = str(CACHE_FOLDER)
+# omp starts a parallel loop in about a microsecond, tbb in 5 to 70: a substep starts dozens
+numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
+
+# without wrappers for C, which nothing calls and which every caller of a function would compile again
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+
+
+def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
+    """Compile a loop over particles or nodes. `fastmath=False` where NaN or infinity must be seen."""
+
+    def decorate(function: Callable) -> Callable:
+        return _cached(numba.njit(parallel=parallel, fastmath=fastmath, **_OPTIONS)(function))
+
+    return decorate if function is None else decorate(function)
+
+
+def part(function: Callable) -> Callable:
+    """Compile a function that kernels call and Python cannot: a large one, or the body of a `parallel_for`."""
+    return _cached(numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function))
+
+
+def _cached(dispatcher: Any) -> Any:
+    dispatcher._cache = KernelCache(dispatcher.py_func, CACHE_FOLDER)
+    return dispatcher
+
+
+def thread_count() -> int:
+    """Return how many threads parallel kernels use now."""
+    return numba.get_num_threads()
+
+
+def most_threads() -> int:
+    """Return how many threads parallel kernels can ever use: scratch of each thread is made for so many."""
+    return numba.config.NUMBA_NUM_THREADS
+
+
+inline = register_jitable(no_cfunc_wrapper=True)
+"""Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

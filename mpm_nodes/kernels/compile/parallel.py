@@ -1,0 +1,101 @@
+"""Loops over blocks shared among threads, compiled once.
+
+numba turns the body of a `prange` into a function that LLVM optimises and translates four times (on its own, in two wrappers and
+in the caller), and analyses the arrays in it besides: most of the time that a large kernel takes to compile. Here the body is a
+function of its own, `body(k, *arguments)`, which the caller takes in once; numba's thread pool runs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.typed_passes import _reload_parfors
+from numba.extending import intrinsic
+
+_INDEX, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
+_TASK = ir.FunctionType(ir.VoidType(), [_BYTES.as_pointer(), _INDEX.as_pointer(), _INDEX.as_pointer(), _BYTES])
+"""What the thread pool calls: (arguments, dimensions, steps, data)."""
+_RUN = ir.FunctionType(ir.VoidType(), [_BYTES, *_TASK.args, _INDEX, _INDEX, ir.IntType(32)])
+
+
+@intrinsic
+def parallel_for(context, body, count, arguments):
+    """Call body(k, *arguments) for k = 0 .. count - 1, each thread for an even run of k.
+
+    Args:
+        body: A compiled function that returns nothing; what different k write must not overlap.
+        count: Number of calls.
+        arguments: A tuple; arrays in it are lent, their references are not counted.
+    """
+    if not (isinstance(body, types.Callable) and isinstance(count, types.Integer) and isinstance(arguments, types.BaseTuple)):
+        raise TypingError(f"parallel_for(function, integer, tuple) needed, got {body}, {count}, {arguments}")
+    called = body.get_call_type(context, (types.int64, *arguments.types), {})
+    if called is None or called.return_type != types.none:
+        raise TypingError(f"{body} cannot be called with an index and {arguments}, or returns something")
+
+    def generate(context, builder, signature, args):
+        _reload_parfors()  # starts the thread pool, here and in processes that load the caller from the disk cache
+        context.active_code_library._reload_init.add(_reload_parfors)
+        count = context.cast(builder, args[1], signature.args[1], types.int64)
+        lent = _lent(context, builder, arguments, args[2])
+        threads = builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INDEX, []), "get_num_threads"), [])
+        work = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, [count, threads, lent]))
+        data = builder.bitcast(work, _BYTES)
+        task = _task(context, builder.module, body, called, work.type)
+        # the pool adds k steps to an argument: counted from the data's own address that is k itself
+        addresses = cgutils.alloca_once_value(builder, data)
+        dimensions, steps = cgutils.alloca_once_value(builder, threads), cgutils.alloca_once_value(builder, _INDEX(1))
+        run = cgutils.get_or_insert_function(builder.module, _RUN, "numba_parallel_for")
+        builder.call(
+            run,
+            [
+                builder.bitcast(task, _BYTES),
+                addresses,
+                dimensions,
+                steps,
+                data,
+                _INDEX(0),
+                _INDEX(1),
+                builder.trunc(threads, ir.IntType(32)),
+            ],
+        )
+        return context.get_dummy_value()
+
+    return types.void(body, count, arguments), generate
+
+
+def _lent(context: Any, builder: ir.IRBuilder, kinds: types.BaseTuple, values: ir.Value) -> ir.Value:
+    """Return a tuple whose arrays, those of tuples inside it too, have no reference counts."""
+    for index, kind in enumerate(kinds.types):
+        value = builder.extract_value(values, index)
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value=value)
+            array.meminfo = cgutils.get_null_value(array.meminfo.type)
+            value = array._getvalue()
+        elif isinstance(kind, types.BaseTuple):
+            value = _lent(context, builder, kind, value)
+        values = builder.insert_value(values, value, index)
+    return values
+
+
+def _task(context: Any, module: ir.Module, body: Any, called: Any, work: ir.Type) -> ir.Function:
+    """Return a function that runs the body over the shares that the thread pool gives it."""
+    compiled = body.dispatcher.get_compile_result(called)
+    context.active_code_library.add_linking_library(compiled.library)
+    function = context.declare_function(module, compiled.fndesc)
+    task = ir.Function(module, _TASK, name=module.get_unique_name("parallel_for." + compiled.fndesc.mangled_name))
+    task.linkage = "internal"
+    builder = ir.IRBuilder(task.append_basic_block())
+    addresses, dimensions, _, data = task.args
+    count, threads, lent = cgutils.unpack_tuple(builder, builder.load(builder.bitcast(data, work)), 3)
+    arguments = cgutils.unpack_tuple(builder, lent, len(called.args) - 1)
+    first = builder.sub(builder.ptrtoint(builder.load(addresses), _INDEX), builder.ptrtoint(data, _INDEX))
+    begin = builder.sdiv(builder.mul(first, count), threads)
+    end = builder.sdiv(builder.mul(builder.add(first, builder.load(dimensions)), count), threads)
+    with cgutils.for_range_slice(builder, begin, end, _INDEX(1), _INDEX) as (k, _):
+        context.call_conv.call_function(builder, function, called.return_type, called.args, [k, *arguments])
+    builder.ret_void()
+    return task

@@ -1,0 +1,223 @@
+"""Fragments: what a stage does to the particles of one block, so that neighbouring stages can share one loop over the blocks.
+
+A fragment holds a function that numba compiles and says what the function writes. What it reads stands in its signature:
+
+| parameter | what is given |
+|---|---|
+| name of a particle attribute | its values of sixteen particles, a tuple where it has several rows (`Lanes`); its rows (`Run`) |
+| `law`, `state` | module of the particles' law, and a tuple of one entry per name in its STATE |
+| `coefficients`, `bare_coefficients` | its coefficients, with and without the particles' `stiffness_scale` |
+| `dt`, `material_viscosity` | step [s], viscosity of the material itself [Pa s] |
+| any other name | a knob of the stage, or what `arguments` returns; as it is where annotated as `bool` or `int`, else in lanes |
+
+Which stages follow each other is nobody's business here: `source` writes one kernel for any list of fragments.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+__all__ = ["Fragment", "Idle", "Lanes", "Measure", "Nodes", "Removal", "Run", "Scatter"]
+
+STATE = "state"
+SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
+OF_LAW = frozenset(("law", STATE, SCALED, BARE, VISCOSITY))
+"""Parameters that only a law can fill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragment:
+    """What all forms have in common.
+
+    Attributes:
+        arguments: Called as arguments(law, particles, step, **knobs) before the loop of every material; returns what parameters
+            that are neither attributes nor names of the table above are. None: the knobs.
+        finish: Called as finish(particles, step, largest, **knobs) after the loop, with the largest value of each reduction.
+        needs: Functions of a law without which the fragment leaves its particles alone.
+        lacks: Functions that the law must not have: for the other form of a fragment with `needs`.
+        switch: Name of an argument; the fragment is passed over where that is not above 0.
+        counts: Called as counts(law, name) with a material of the solve: whether the value that the attribute had before can change
+            what the fragment does. None: always.
+    """
+
+    joins: ClassVar[bool] = True
+    """Whether it can share a loop."""
+
+    arguments: Callable[..., Mapping[str, Any]] | None = None
+    finish: Callable[..., None] | None = None
+    needs: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    switch: str = ""
+    counts: Callable[[Any, str], bool] | None = None
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """Parameters of what is compiled."""
+        return {}
+
+    @functools.cached_property
+    def of_law(self) -> bool:
+        """Whether it depends on the law of the particles."""
+        return bool(OF_LAW & self.parameters.keys() or self.switch == VISCOSITY)
+
+    @functools.cached_property
+    def names_read(self) -> frozenset[str]:
+        """What of its parameters is read: attributes, and "state" (others are among them too)."""
+        return frozenset(self.parameters)
+
+    def fits(self, law: Any) -> bool:
+        """Whether a law has what it needs, and lacks what it must lack; everything fits where there is no law."""
+        if law is None:
+            return not (self.needs or self.lacks)
+        has = {name for name in (*self.needs, *self.lacks) if law.function(name) is not None}
+        return has == set(self.needs)
+
+
+def _parameters(*functions: Callable[..., Any] | None) -> Mapping[str, inspect.Parameter]:
+    return {name: p for function in functions if function is not None for name, p in inspect.signature(function).parameters.items()}
+
+
+@dataclass(frozen=True)
+class Lanes(Fragment):
+    """A function on the values of sixteen particles.
+
+    Attributes:
+        body: Returns what is written, in the order of `writes`, and then what `largest` names; a tuple where that is more than one.
+        writes: Attributes written, or "state".
+        largest: Names of numbers >= 0 whose largest value over the particles is wanted; what is not a number counts as infinite.
+        guard: Function like `body` that returns a mask: sixteen particles of which none needs the body are passed over.
+    """
+
+    body: Callable[..., Any]
+    writes: tuple[str, ...] = ()
+    largest: tuple[str, ...] = ()
+    guard: Callable[..., Any] | None = None
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """Parameters of guard and body."""
+        return _parameters(self.guard, self.body)
+
+
+@dataclass(frozen=True)
+class Run(Fragment):
+    """A function on the rows of the particles `start` .. `end` - 1 of one block, which loops over them itself.
+
+    It may ask for `start, end, ahead, block, following, row`, for the scratch of its thread (`scratch, at, base, base_at`), the
+    particles' geometry (`offset, stride, shift, unit, inverse_unit, cell_size`), `tile_slot`, and for a grid array by its name
+    with "grid_" before it. An attribute in `writes` that only lives inside the loop has its own `<name>_stride` and `<name>_shift`.
+
+    Attributes:
+        body: Returns nothing.
+        writes: Attributes written.
+        reads: Those among them whose old values it reads.
+        largest: Names of the columns of `largest`, of which it fills row `row`.
+        gathers: Grid arrays that it reads.
+    """
+
+    body: Callable[..., Any]
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    largest: tuple[str, ...] = ()
+    gathers: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """Parameters of the body."""
+        return _parameters(self.body)
+
+    @functools.cached_property
+    def names_read(self) -> frozenset[str]:
+        """Attributes that it reads; what it writes alone is not among them."""
+        return frozenset({*self.parameters} - {*self.writes} | {*self.reads})
+
+
+@dataclass(frozen=True)
+class Scatter(Fragment):
+    """What particles add to a grid array: momentum with mass, or the force of a stress. Those with one target become one scatter.
+
+    Attributes:
+        target: The grid array.
+        gives: Attributes, under the names that `scatter_run` has for them.
+        stencil: Stencil of the B-spline.
+        clears: Grid arrays that are zero before.
+    """
+
+    target: str
+    gives: tuple[str, ...]
+    stencil: tuple[int, ...] = (0, 0, 0)
+    clears: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def scatters(self) -> frozenset[str]:
+        """Grid arrays that it adds to."""
+        return frozenset([self.target])
+
+    @functools.cached_property
+    def names_read(self) -> frozenset[str]:
+        """Attributes that it reads."""
+        return frozenset(self.gives)
+
+
+@dataclass(frozen=True)
+class Nodes(Fragment):
+    """An update of grid nodes that can do without one of its arrays: what is added to `source` may be added to `into` instead.
+
+    Attributes:
+        source: Grid array that nobody needs then.
+        into: Grid array that takes its place; it is left in another state.
+        factor: Name of the number that what would go to `source` is multiplied by.
+        update: Called as update(grid, step) after the loop.
+    """
+
+    source: str
+    into: str
+    factor: str
+    update: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Removal(Fragment):
+    """The choice of particles that go. It is made before the loop; they are deleted after it and have no part in what others do.
+
+    Attributes:
+        mark: Called as mark(particles, step, **knobs): returns a mask.
+        remove: Called as remove(particles, step, mask).
+        reads: Attributes by which `mark` chooses.
+    """
+
+    mark: Callable[..., Any]
+    remove: Callable[..., None]
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Idle(Fragment):
+    """A stage without a loop that often has nothing to do: the loop goes past it then, and is cut in two there otherwise.
+
+    Attributes:
+        idle: Called with the stage's own arguments before the *; the stage is called where it returns False.
+    """
+
+    idle: Callable[..., bool]
+
+
+@dataclass(frozen=True)
+class Measure(Fragment):
+    """Numbers that a stage wants of the particles as they are before it. The loop that writes them last measures them on the way.
+
+    Attributes:
+        lanes: What is measured.
+        takes: Names of further reductions, which other fragments of that loop have.
+        keep: Called as keep(particles, found): a dictionary of reductions for every material that has particles.
+    """
+
+    joins: ClassVar[bool] = False
+
+    lanes: Lanes
+    takes: tuple[str, ...]
+    keep: Callable[..., None]

@@ -1,0 +1,186 @@
+"""The loop of one `Lanes` over the particles of a block, as source."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable
+from inspect import signature
+from typing import Any
+
+from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSITY, Lanes
+from mpm_nodes.kernels.composition.text import call
+
+SCALE = "stiffness_scale"
+_LOADS = {1: "load", 3: "load_rows3", 6: "load_rows6", 9: "load_rows9"}
+
+
+class LaneLoop:
+    """The loop of one `Lanes` over the particles of a block; `values` maps the names of its arguments to what the block gives."""
+
+    def __init__(self, writer: Any, place: int, fragment: Lanes) -> None:
+        self.writer, self.place, self.fragment = writer, place, fragment
+        self.values: dict[str, str] = {}
+        self.loaded: set[str] = set()
+        self.read: list[str] = []
+        self.like = ""
+
+    def given(self, name: str, value: str = "") -> str:
+        self.values.setdefault(name, value or self.writer.argument(name))
+        return name
+
+    def text(self) -> str:
+        writer, fragment = self.writer, self.fragment
+        body: list[str] = []
+        if fragment.guard is not None:
+            writer.use("mpm_nodes.kernels.lanes.arithmetic", "any_lane")
+            values = self.arguments(fragment.guard, body)
+            body += [f"if not any_lane({call(writer.called(fragment.guard), values)}):", "    continue"]
+        values = self.arguments(fragment.body, body)
+        results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest)]
+        body.append(f"{', '.join(results)} = {call(writer.called(fragment.body), values)}")
+        for name in fragment.writes:
+            for each, value in self.stored(name):
+                body.append(self.store(each, value))
+        before, after = self.reductions(body)
+        fetches = self.fetches()
+        self.given("start", "start"), self.given("end", "end")
+        writer.use("mpm_nodes.kernels.lanes.types", "WIDTH")
+        loop = "for i in range(start, end, WIDTH):\n" + textwrap.indent("\n".join([*fetches, *body]), "    ")
+        return "\n".join([*before, loop, *after])
+
+    # ---------------------------------------------------------------- what goes in
+    def arguments(self, function: Callable[..., Any], body: list[str]) -> list[str]:
+        """Return the arguments of a call, and load what they need."""
+        return [self.value(name, p.annotation, body) for name, p in signature(function).parameters.items()]
+
+    def value(self, name: str, annotation: Any, body: list[str]) -> str:
+        writer = self.writer
+        if name == "law":
+            return "law"
+        if name == STATE:
+            self.load_state(body)
+            return "state"
+        if name in writer.table:
+            self.load(name, body)
+            return f"{writer.column(name)}_i"
+        if name in (SCALED, BARE):
+            return self.coefficients(name, body)
+        own = name if name in ("dt", VISCOSITY, "cell_size") else writer.own(self.place, name)
+        self.given(own, own)
+        if own in ("dt", "cell_size"):
+            writer.argument(own)
+        return own if annotation in (bool, int, "bool", "int") else f"broadcast({self.reference(body)}, {own})"
+
+    def reference(self, body: list[str]) -> str:
+        """Return the name of lanes of the solve's float type."""
+        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast")
+        if not self.like:
+            if self.writer.law is not None:
+                self.load_state(body)
+            else:
+                self.load("velocity", body)
+        if "x" not in self.loaded:
+            self.loaded.add("x")
+            body.append(f"x = {self.like}")
+        return "x"
+
+    def load_state(self, body: list[str]) -> None:
+        if STATE not in self.loaded:
+            self.loaded.add(STATE)
+            entries = [self.loading(name) for name in self.writer.law.state]
+            body.append(f"state = ({', '.join(entries)},)")
+            first = self.writer.law.state[0]
+            self.like = self.like or ("state[0][0]" if self.writer.rows_of(first) > 1 else "state[0]")
+
+    def load(self, name: str, body: list[str]) -> None:
+        if name in self.loaded:
+            return
+        self.loaded.add(name)
+        lanes = f"{self.writer.column(name)}_i"
+        body.append(f"{lanes} = {self.loading(name)}")
+        if self.writer.table[name].kind == "real":
+            self.like = self.like or (f"{lanes}[0]" if self.writer.rows_of(name) > 1 else lanes)
+
+    def loading(self, name: str) -> str:
+        rows = self.writer.rows_of(name)
+        array, stride, index = self.rows(name)
+        self.read.append(name)
+        if rows not in _LOADS:
+            self.writer.use("mpm_nodes.kernels.lanes.memory", "load")
+            return "(" + "".join(f"load({array}, {row} * {stride} + {index}), " for row in range(rows)) + ")"
+        self.writer.use(f"mpm_nodes.kernels.lanes.{'memory' if rows == 1 else 'rows'}", _LOADS[rows])
+        return f"load({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})"
+
+    def rows(self, name: str) -> tuple[str, str, str]:
+        """Return array, stride and index of an attribute."""
+        column = self.given(self.writer.column(name))
+        if name in self.writer.inner:
+            stride, shift = self.given(f"{column}_stride", f"{column}_stride"), self.given(f"{column}_shift", f"{column}_shift")
+            return column, stride, f"{shift} + i"
+        return column, self.given("stride") if self.writer.rows_of(name) > 1 else "stride", "i"
+
+    def coefficients(self, name: str, body: list[str]) -> str:
+        """Load the coefficients of the law; `stiffness_scale` is an empty array where nobody brought it."""
+        writer, short = self.writer, "c" if name == SCALED else "bare"
+        if name in self.loaded:
+            return short
+        self.loaded.add(name)
+        x, given = self.reference(body), self.given("coefficients")
+        values = [f"broadcast({x}, {given}[{index}])" for index in range(len(writer.law.names))]
+        if name == SCALED:
+            writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
+            writer.use("mpm_nodes.kernels.lanes.memory", "load")
+            body += [f"s = const({x}, 1.0)", f"if {self.given(SCALE)}.size > 0:", f"    s = load({SCALE}, i)"]
+            values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
+        body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
+        return short
+
+    def fetches(self) -> list[str]:
+        """Return the lines that fetch the next block's rows of what no fragment before has touched."""
+        writer, lines = self.writer, []
+        # a loop that may be passed over leaves it to one behind it
+        later = writer.read_behind(self.place) if self.fragment.switch else set()
+        for name in self.read:
+            if name not in writer.fetched and name not in writer.inner and name not in later:
+                writer.fetched.add(name)
+                writer.use("mpm_nodes.kernels.lanes.rows", "prefetch_rows")
+                stride, ahead = self.given("stride"), self.given("ahead", "ahead")
+                lines.append(f"prefetch_rows({writer.column(name)}, {writer.rows_of(name)}, {stride}, i, {ahead})")
+        return lines
+
+    # ---------------------------------------------------------------- what comes out
+    def stored(self, name: str) -> Iterable[tuple[str, str]]:
+        if name != STATE:
+            return [(name, f"new_{name}")]
+        return [(each, f"new_state[{index}]") for index, each in enumerate(self.writer.law.state)]
+
+    def store(self, name: str, value: str) -> str:
+        rows = self.writer.rows_of(name)
+        array, stride, index = self.rows(name)
+        if rows == 1:
+            stride = "1"
+        self.given("end", "end")
+        if f"store_rows{rows}" in ("store_rows1", "store_rows3", "store_rows6", "store_rows9"):
+            self.writer.use("mpm_nodes.kernels.lanes.rows", f"store_rows{rows}")
+            return f"store_rows{rows}({array}, {stride}, {index}, {value}, end - i)"
+        self.writer.use("mpm_nodes.kernels.lanes.memory", "store_first")
+        return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
+
+    def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
+        """Return the lines before and after the loop, and add those inside it."""
+        names = self.fragment.largest
+        if not names:
+            return [], []
+        self.writer.use("mpm_nodes.kernels.composition.values", "lane_index", "seen", "whole")
+        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "maximum")
+        self.writer.use("mpm_nodes.kernels.lanes.memory", "load")
+        x = self.reference(body)
+        body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
+        body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in names]
+        name = next(name for name in self.read if self.writer.table[name].kind == "real")
+        array = self.writer.column(name)
+        shift = f"{array}_shift + " if name in self.writer.inner else ""
+        before = [f"zero = const(load({array}, {shift}start), 0.0)", f"{', '.join(names)} = {', '.join('zero' for _ in names)}"]
+        largest, row = self.given(self.writer.largest(self.place)), self.given("row", "row")
+        after = [f"{largest}[{row}, {column}] = whole({name})" for column, name in enumerate(names)]
+        return before, after

@@ -1,0 +1,325 @@
+"""One kernel for a list of fragments: the source of a loop over blocks that calls them one after another on each block.
+
+What is read is loaded, what is written is stored; attributes that only live inside the loop take rows of a scratch of each thread
+(`local`) instead of their own where the caller says so. Rows of the next block are fetched on the way: blocks of one colour do not
+follow each other in memory, and dozens of rows are more than the hardware follows by itself.
+
+Layout: an attribute of r rows is a flat array, row k at [k * stride : k * stride + count]. A segment is a half-open range
+[start, end) of particles of one material in one block, a row (start, end, block) of `segments`, int64. Lanes beyond the end of a
+segment are computed and thrown away: no value outside is written, but up to 15 elements behind a row's last segment are read, so
+every row needs that much room (stride >= last end + 15).
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Lanes, Run, Scatter
+from mpm_nodes.kernels.composition.lane_loop import LaneLoop
+from mpm_nodes.kernels.composition.text import call, import_line, in_order
+
+__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "source_of"]
+
+LOCAL_ROWS = 16
+"""Rows of the scratch of each thread: a velocity gradient and a stress."""
+
+_GEOMETRY = ("offset", "stride", "shift", "inverse_unit", "unit", "cell_size")
+_TABLES = ("segments", "tile_slot", "scratch", "base")
+_IN_BLOCK = {
+    "row": "row",
+    "start": "start",
+    "end": "end",
+    "ahead": "ahead",
+    "block": "segments[row, 2]",
+    "following": "segments[next_row, 2]",
+    "at": "thread * SCRATCH",
+    "base_at": "64 * thread",
+}
+"""What a `Run` may ask for besides arguments of the kernel."""
+_GIVEN = ("velocity", "affine", "mass", "stress", "volume")
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Scatters to the grid array `source` go to `into` instead, multiplied by the number `factor`; see `Nodes`."""
+
+    source: str
+    into: str
+    factor: str
+
+
+@dataclass
+class Source:
+    """The source of one kernel.
+
+    Attributes:
+        text: The module.
+        names: Arguments of its function `run`, in order.
+        given: For each fragment, its arguments: the name in its signature and that in `names`.
+        largest: For each fragment with reductions, its place in the list and the name of the array that they go to.
+        columns: The attributes among the arguments: name of the argument, and that of the attribute.
+    """
+
+    text: str = ""
+    names: list[str] = field(default_factory=list)
+    given: list[dict[str, str]] = field(default_factory=list)
+    largest: dict[int, str] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+def source_of(
+    law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
+) -> Source:
+    """Return the source of a kernel.
+
+    Args:
+        law: The law of the particles (`materials.contract.Law`), or None where no fragment depends on it.
+        fragments: In order; each fits the law.
+        table: Attributes by name.
+        inner: Attributes that may live in `local` alone: `<name>_local` is their stride there, 0 for rows of their own.
+        fold: Where scatters go that are not to have a grid array of their own.
+    """
+    return _Writer(law, fragments, table, inner, fold).written()
+
+
+def column_name(name: str) -> str:
+    """Return what the rows of an attribute are called in a kernel: a field of the user may have the name of another argument."""
+    return name if name in ATTRIBUTES else f"own_{name}"
+
+
+class _Writer:
+    """Collects the pieces of one module."""
+
+    def __init__(
+        self, law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str], fold: Fold | None
+    ) -> None:
+        self.law, self.fragments, self.table, self.inner, self.fold = law, fragments, table, inner, fold
+        self.source = Source(given=[{} for _ in fragments])
+        self.imports: dict[str, set[str]] = {}
+        self.foreign: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.function_names: set[str] = set()
+        self.lines: list[str] = []
+        self.fetched: set[str] = set()
+        self.pending: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
+        self.use("mpm_nodes.kernels.compile.jit", "kernel", "part")
+        self.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
+
+    # ---------------------------------------------------------------- names
+    def use(self, module: str, *names: str) -> None:
+        self.imports.setdefault(module, set()).update(names)
+
+    def argument(self, name: str) -> str:
+        """Return the name of an argument of the kernel."""
+        if name not in self.source.names:
+            self.source.names.append(name)
+        return name
+
+    def column(self, name: str) -> str:
+        """Return the name of an argument that holds the rows of an attribute."""
+        column = column_name(name)
+        self.source.columns[column] = name
+        return column
+
+    def own(self, place: int, name: str) -> str:
+        """Return the name in the kernel of an argument of one fragment."""
+        taken = name in self.source.names or any(name in given.values() for given in self.source.given)
+        unique = f"{name}_{place}" if taken and name not in self.source.given[place] else name
+        return self.argument(self.source.given[place].setdefault(name, unique))
+
+    def called(self, function: Callable[..., Any]) -> str:
+        """Return what a function is called in the module, which imports it."""
+        module, name = function.__module__, function.__name__
+        if module.split(".")[0] == "mpm_nodes":
+            self.use(module, name)
+            return name
+        alias = self.foreign.setdefault(module, f"user_{len(self.foreign) + 1}")
+        return f"{alias}.{name}"
+
+    def read_behind(self, place: int) -> set[str]:
+        """Return the attributes that later fragments read in any case."""
+        names = {name for f in self.fragments[place + 1 :] if isinstance(f, Lanes) and not f.switch for name in f.parameters}
+        return names | set(self.law.state if STATE in names else ())
+
+    def rows_of(self, name: str) -> int:
+        return self.table[name].rows
+
+    def stride_of(self, name: str) -> str:
+        return f"{self.column(name)}_stride" if name in self.inner else self.argument("stride")
+
+    def shift_of(self, name: str) -> str:
+        return f"{self.column(name)}_shift" if name in self.inner else "np.int64(0)"
+
+    # ---------------------------------------------------------------- the block
+    def written(self) -> Source:
+        for place, fragment in enumerate(self.fragments):
+            self.flush(fragment)
+            if isinstance(fragment, Lanes):
+                self.add(fragment, self.lanes(place, fragment))
+            elif isinstance(fragment, Run):
+                self.add(fragment, self.run(place, fragment))
+            elif isinstance(fragment, Scatter):
+                self.wait(place, fragment)
+        self.flush(None)
+        self.source.text = self.module()
+        return self.source
+
+    def add(self, fragment: Fragment, call: str) -> None:
+        if not fragment.switch:
+            self.lines.append(call)
+            return
+        name = fragment.switch
+        if name != VISCOSITY:
+            name = self.own(self.fragments.index(fragment), name)
+        self.lines += [f"if {name} > 0:", textwrap.indent(call, "    ")]
+
+    def wait(self, place: int, fragment: Scatter) -> None:
+        """Put a scatter off to the end, so that another one to the same array can join it."""
+        folded = self.fold is not None and fragment.target == self.fold.source
+        target = self.fold.into if folded and self.fold else fragment.target
+        calls = self.pending.setdefault((target, fragment.stencil), {})
+        if calls.keys() & set(fragment.gives):
+            self.flush(None)
+            calls = self.pending.setdefault((target, fragment.stencil), {})
+        calls.update({name: name for name in fragment.gives})
+        if "stress" in fragment.gives:
+            calls["force_scale"] = f"-{self.argument(self.fold.factor) if folded and self.fold else '1.0'} / cell_size"
+
+    def flush(self, before: Fragment | None) -> None:
+        """Write the scatters that wait: all of them, or those whose attributes the next fragment writes."""
+        written = None if before is None else set(getattr(before, "writes", ()))
+        for key in list(self.pending):
+            gives = self.pending[key]
+            if written is None or written & {*gives, "position"}:
+                del self.pending[key]
+                self.scatter(*key, gives)
+
+    def scatter(self, target: str, stencil: tuple[int, ...], gives: Mapping[str, str]) -> None:
+        self.use("mpm_nodes.kernels.transfers.scatter", "scatter_run")
+        self.use("mpm_nodes.kernels.transfers.tiles", "add_tile")
+        velocity, affine, mass, stress, volume = (self.argument(self.column(name)) if name in gives else "None" for name in _GIVEN)
+        rows = (self.stride_of("stress"), self.shift_of("stress")) if "stress" in gives else ("0", "0")
+        offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
+        values = [self.argument(f"stencil{len(stencil)}"), offset, stride, shift, inverse, velocity, affine, mass, stress, *rows]
+        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", "ahead", self.argument("scratch")]
+        values += [_IN_BLOCK["at"], self.argument("base"), _IN_BLOCK["base_at"]]
+        self.lines.append(call("scatter_run", values))
+        grid = self.argument(f"grid_{target}")
+        self.lines.append(
+            call("add_tile", ["scratch", _IN_BLOCK["at"], grid, self.argument("tile_slot"), self.argument("segments") + "[row, 2]"])
+        )
+
+    def run(self, place: int, fragment: Run) -> str:
+        values = []
+        for name in fragment.parameters:
+            base, _, end = name.rpartition("_")
+            if name in _IN_BLOCK:
+                values.append(_IN_BLOCK[name])
+            elif name == "largest":
+                values.append(self.largest(place))
+            elif name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
+                values.append(self.argument(name))
+            elif name in self.table:
+                self.fetched.add(name)
+                values.append(self.argument(self.column(name)))
+            elif base in self.table and end in ("stride", "shift"):
+                values.append(self.stride_of(base) if end == "stride" else self.shift_of(base))
+            else:
+                values.append(self.own(place, name))
+        return call(self.called(fragment.body), values)
+
+    def largest(self, place: int) -> str:
+        name = "largest" if not self.source.largest else f"largest_{place}"
+        return self.argument(self.source.largest.setdefault(place, name))
+
+    # ---------------------------------------------------------------- sixteen particles at a time
+    def lanes(self, place: int, fragment: Lanes) -> str:
+        """Write the loop of a fragment over the particles of a block as a function; return its call."""
+        loop = LaneLoop(self, place, fragment)
+        name = fragment.body.__name__.strip("_")
+        name = f"{name}_{place}" if name in self.function_names or name in ("run", "block") else name
+        self.function_names.add(name)
+        text = loop.text()
+        self.use("mpm_nodes.kernels.compile.jit", "inline")
+        self.functions.append(f"@inline\n{call(f'def {name}_in', list(loop.values))}:\n{textwrap.indent(text, '    ')}\n")
+        return call(f"{name}_in", list(loop.values.values()))
+
+    # ---------------------------------------------------------------- the module
+    def module(self) -> str:
+        coloured = any(isinstance(fragment, Scatter) for fragment in self.fragments)
+        body = "\n".join(self.lines)
+        head = self.block_head(body, coloured)
+        loop = ["first", "last"] if coloured else []
+        if coloured:
+            self.argument("colour_start")
+        arguments = [name for name in self.source.names if name != "colour_start"]
+        block = f"@part\n{call('def block', ['k', *loop, *arguments])}:\n{textwrap.indent(head + body, '    ')}\n"
+        passed = f"({', '.join([*loop, *arguments])})"
+        if coloured:
+            calls = "for colour in range(8):\n    first, last = colour_start[colour], colour_start[colour + 1]\n"
+            calls += textwrap.indent(call("parallel_for", ["block", "last - first", passed]), "    ")
+        else:
+            calls = call("parallel_for", ["block", "segments.shape[0]", passed])
+        kernel = f"@kernel(fastmath=False)\n{call('def run', self.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
+        pieces = [self.head(), *self.functions, block, kernel]
+        return "\n\n".join(pieces)
+
+    def block_head(self, body: str, coloured: bool) -> str:
+        """Return the lines that say which particles it is about, as far as the others ask for them."""
+        lines = []
+        self.argument("segments")
+        inner = [name for name in self.inner if any(f"{self.column(name)}_{end}" in body for end in ("stride", "shift"))]
+        thread = inner or "thread" in body
+        if thread:
+            self.use("numba", "get_thread_id")
+        row = f"{self.argument('colour_range')}[first + k]" if coloured else "k"
+        lines.append(f"row, thread = {row}, get_thread_id()" if thread else f"row = {row}")
+        lines.append("start, end = segments[row, 0], segments[row, 1]")
+        if "ahead" in body or "next_row" in body:
+            after = "colour_range[min(first + k + 1, last - 1)]" if coloured else "min(k + 1, segments.shape[0] - 1)"
+            lines += [f"next_row = {after}", "ahead = segments[next_row, 0] - start"]
+        if "SCRATCH" in body:
+            self.use("mpm_nodes.kernels.transfers.tiles", "SCRATCH")
+        place = 0
+        for name in inner:
+            column = self.column(name)
+            local = self.argument(f"{column}_local")
+            self.use("mpm_nodes.kernels.composition.source", "LOCAL_ROWS")
+            shift = f"thread * LOCAL_ROWS * {local} - start" + (f" + {place} * {local}" if place else "")
+            lines += [f"{column}_stride, {column}_shift = stride, np.int64(0)", f"if {local} > 0:"]
+            lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]
+            self.argument("stride")
+            place += self.rows_of(name)
+        if f"{VISCOSITY}" in body:
+            self.use("mpm_nodes.kernels.composition.values", "behind")
+            lines.append(f"{VISCOSITY} = behind({self.argument('coefficients')}, {len(self.law.names)})")
+        return "\n".join(lines) + "\n"
+
+    def head(self) -> str:
+        names = " + ".join(dict.fromkeys(_label(fragment) for fragment in self.fragments))
+        for_law = "" if self.law is None else f' for the law "{self.law.id}"'
+        title = textwrap.fill(f'"""{names}{for_law}: one loop over blocks.', 120)
+        text = "\n\n".join([*self.functions, *self.lines])
+        lines = [title, "", f'Written by {__name__}.\n"""', ""]
+        modules = dict(self.imports)
+        bound = {"law": self.law.module.__name__} if self.law is not None and re.search(r"\blaw\b", text) else {}
+        bound |= {alias: module for module, alias in self.foreign.items()}
+        if bound:
+            lines += ["import sys", ""]
+        lines.append("import numpy as np")
+        lines += [f"from {name} import {', '.join(in_order(modules.pop(name)))}" for name in ("numba",) if name in modules]
+        lines.append("")
+        lines += [import_line(name, in_order(found)) for name, found in sorted(modules.items())]
+        lines += ["", *(f'{alias} = sys.modules["{module}"]' for alias, module in bound.items())] if bound else []
+        return "\n".join(lines) + "\n"
+
+
+def _label(fragment: Fragment) -> str:
+    if isinstance(fragment, Scatter):
+        return f"scatter {fragment.target}"
+    return fragment.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]

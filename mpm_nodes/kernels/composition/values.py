@@ -1,0 +1,33 @@
+"""What composed kernels call besides their fragments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import const, hmax, select
+from mpm_nodes.kernels.lanes.memory import lane_constant
+from mpm_nodes.kernels.lanes.types import WIDTH
+
+lane_index = lane_constant(range(WIDTH))
+"""Return the numbers of the lanes."""
+
+
+@inline
+def seen(value, inside):
+    """Return the lanes that count in a reduction: a comparison with NaN is false, and what is not a number counts as huge."""
+    huge = const(value, 3e38)
+    return select(inside, select(value < huge, value, huge), const(value, 0.0))
+
+
+@inline
+def whole(value):
+    """Return the largest lane; infinity for what `seen` took as huge."""
+    largest = hmax(value)
+    return np.inf if largest > 2.9e38 else np.float64(largest)
+
+
+@inline
+def behind(coefficients, place):
+    """Return the material's own viscosity [Pa s], the number behind the law's coefficients; callers may leave it out."""
+    return coefficients[place] if coefficients.size > place else 0.0

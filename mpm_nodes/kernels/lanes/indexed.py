@@ -1,0 +1,57 @@
+"""Lanes from scattered places, lanes in single precision, and masks as bits: what culling needs beside `lane_memory`."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from mpm_nodes.kernels.lanes.types import I32, LANES, MASK, WIDTH, Lanes, call, splat, suffix, vector
+
+_I64 = ir.IntType(64)
+_KIND = {types.float32: "f32", types.int32: "i32"}
+
+
+@intrinsic
+def gather_lanes(context, array, index):
+    """Load array[index] of every lane; the array holds float32 or int32, the caller keeps the int32 lanes `index` inside it."""
+    kind = _KIND.get(getattr(array, "dtype", None))
+    if kind is None or not (array.is_c_contig and array.ndim == 1) or index != LANES["i32"]:
+        raise TypingError(f"a contiguous 1-D array of float32 or int32 and int32 lanes needed, got {array} and {index}")
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        first = splat(builder, builder.ptrtoint(data, _I64), "i64")
+        places = builder.sext(args[1], vector("i64"))
+        addresses = builder.add(first, builder.shl(places, ir.Constant(vector("i64"), [2] * WIDTH)))  # 2^2 bytes each
+        pointers = builder.inttoptr(addresses, ir.VectorType(ir.IntType(8).as_pointer(), WIDTH))
+        every = ir.Constant(vector("b1"), [True] * WIDTH)
+        name = f"llvm.masked.gather.{suffix(kind)}.v{WIDTH}p0"
+        return call(builder, name, vector(kind), [pointers, ir.Constant(I32, 4), every, ir.Constant(vector(kind), ir.Undefined)])
+
+    return LANES[kind](array, index), generate
+
+
+@intrinsic
+def to_single(context, x):
+    """Return float lanes rounded to single precision."""
+    if not (isinstance(x, Lanes) and x.is_float):
+        raise TypingError(f"float lanes needed, got {x}")
+
+    def generate(context, builder, signature, args):
+        return args[0] if x.kind == "f32" else builder.fptrunc(args[0], vector("f32"))
+
+    return LANES["f32"](x), generate
+
+
+@intrinsic
+def mask_bits(context, mask):
+    """Return a mask as an integer: bit i is lane i."""
+    if mask != MASK:
+        raise TypingError(f"a mask needed, got {mask}")
+
+    def generate(context, builder, signature, args):
+        return builder.zext(builder.bitcast(args[0], ir.IntType(WIDTH)), _I64)
+
+    return types.int64(mask), generate

@@ -1,0 +1,288 @@
+"""Lanes and memory: loads, stores, shuffles, constants by lane, and integers of the fixed-point positions.
+
+Loads and stores refuse anything but mutable contiguous 1-D arrays of their own type: they would read or write silently wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from mpm_nodes.kernels.lanes.types import (
+    ELEMENT,
+    FLAGS,
+    I32,
+    INT_OF,
+    KIND_OF,
+    LANES,
+    NUMBA_TYPE,
+    WIDTH,
+    Bare,
+    Lanes,
+    call,
+    indices,
+    splat,
+    suffix,
+    vector,
+)
+
+
+# ---------------------------------------------------------------- integers of the fixed-point positions
+@intrinsic
+def to_int(context, x):
+    """Truncate float lanes to integer lanes of the same width."""
+    result = LANES[INT_OF[x.kind]]
+    return result(x), lambda context, builder, signature, args: builder.fptosi(args[0], vector(result.kind))
+
+
+@intrinsic
+def to_float(context, i):
+    """Convert integer lanes to float lanes of the same width."""
+    result = LANES["f32" if i.kind == "i32" else "f64"]
+    return result(i), lambda context, builder, signature, args: builder.sitofp(args[0], vector(result.kind))
+
+
+@intrinsic
+def to_double(context, x):
+    """Widen float lanes to double precision."""
+    result = LANES["f64"]
+    return result(
+        x
+    ), lambda context, builder, signature, args: args[0] if x.kind == "f64" else builder.fpext(args[0], vector("f64"))
+
+
+@intrinsic
+def bits_to_float(context, i):
+    """Reinterpret integer lanes as floats of the same width."""
+    result = LANES["f32" if i.kind == "i32" else "f64"]
+    return result(i), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind))
+
+
+@intrinsic
+def bits_to_int(context, x):
+    """Reinterpret float lanes as integers of the same width."""
+    result = LANES[INT_OF[x.kind]]
+    return result(x), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind))
+
+
+def _int_with_scalar(builder_name: str) -> Callable:
+    @intrinsic
+    def operation(context, i, n):
+        element = NUMBA_TYPE[i.kind]
+
+        def generate(context, builder, signature, args):
+            scalar = context.cast(builder, args[1], signature.args[1], element)
+            return getattr(builder, builder_name)(args[0], splat(builder, scalar, i.kind))
+
+        return i(i, n), generate
+
+    return operation
+
+
+shift_left, shift_right, bit_and = (_int_with_scalar(name) for name in ("shl", "ashr", "and_"))
+
+
+# ---------------------------------------------------------------- memory
+def _checked_kind(array: Any, kinds: Sequence[str]) -> str:
+    """Refuse what a raw vector access would read or write silently wrong."""
+    if isinstance(array, Bare):
+        return KIND_OF[array.dtype]
+    if not (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1 and array.mutable):
+        raise TypingError(f"lanes need a mutable contiguous 1-D array, got {array}")
+    kind = KIND_OF.get(array.dtype)
+    if kind not in kinds:
+        raise TypingError(f"lanes cannot live in an array of {array.dtype}")
+    return kind
+
+
+def _pointer(context, builder, signature, args) -> ir.Value:
+    if isinstance(signature.args[0], Bare):
+        return builder.gep(args[0], [context.cast(builder, args[1], signature.args[1], types.intp)])
+    array = context.make_array(signature.args[0])(context, builder, value=args[0])
+    return builder.gep(array.data, [context.cast(builder, args[1], signature.args[1], types.intp)])
+
+
+_ALL_KINDS = ("f32", "f64", "i32", "i64")
+_ELEMENT_BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
+
+
+@intrinsic
+def bare(context, array):
+    """Return the data of an array that its holder keeps alive, for tuples: taking an array out of one counts references."""
+    kind = _checked_kind(array, _ALL_KINDS)
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        return builder.bitcast(data, ELEMENT[kind].as_pointer())
+
+    return Bare(array.dtype)(array), generate
+
+
+@intrinsic
+def load(context, array, i):
+    """Load sixteen elements from element `i` on."""
+    kind = _checked_kind(array, _ALL_KINDS)
+
+    def generate(context, builder, signature, args):
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
+        return builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=vector(kind))
+
+    return LANES[kind](array, i), generate
+
+
+@intrinsic
+def load_quarter(context, array, i):
+    """Load four elements and repeat them in the four quarters."""
+    kind = _checked_kind(array, _ALL_KINDS)
+
+    def generate(context, builder, signature, args):
+        four = vector(kind, 4)
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), four.as_pointer())
+        value = builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=four)
+        return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices([0, 1, 2, 3] * 4))
+
+    return LANES[kind](array, i), generate
+
+
+@intrinsic
+def load_splat(context, array, i):
+    """Load one element into all lanes."""
+    kind = _checked_kind(array, _ALL_KINDS)
+
+    def generate(context, builder, signature, args):
+        pointer = _pointer(context, builder, signature, args)
+        return splat(builder, builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=ELEMENT[kind]), kind)
+
+    return LANES[kind](array, i), generate
+
+
+@intrinsic
+def store(context, array, i, value):
+    """Store sixteen lanes from element `i` on; the array must hold lanes of just this kind."""
+    kind = _checked_kind(array, _ALL_KINDS)
+    if value != LANES[kind]:
+        raise TypingError(f"cannot store {value} into an array of {array.dtype}")
+
+    def generate(context, builder, signature, args):
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
+        builder.store(args[2], pointer, align=_ELEMENT_BYTES[kind])
+        return context.get_dummy_value()
+
+    return types.void(array, i, value), generate
+
+
+@intrinsic
+def store_first(context, array, i, value, count):
+    """Store the first `count` lanes only: the tail of a run never overwrites its neighbour."""
+    kind = _checked_kind(array, _ALL_KINDS)
+    if value != LANES[kind]:
+        raise TypingError(f"cannot store {value} into an array of {array.dtype}")
+
+    def generate(context, builder, signature, args):
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
+        limit = splat(builder, context.cast(builder, args[3], signature.args[3], types.int32), "i32")
+        mask = builder.icmp_signed("<", indices(range(WIDTH)), limit)
+        name = f"llvm.masked.store.{suffix(kind)}.p0"
+        call(builder, name, ir.VoidType(), [args[2], pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
+        return context.get_dummy_value()
+
+    return types.void(array, i, value, count), generate
+
+
+@intrinsic
+def prefetch(context, array, i):
+    """Ask for the cache line of element `i`, which may lie anywhere: nothing is read."""
+    if not (isinstance(array, Bare) or (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1)):
+        raise TypingError(f"a contiguous 1-D array is needed, got {array}")
+
+    def generate(context, builder, signature, args):
+        pointer = _pointer(context, builder, signature, args)
+        numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the nearest cache, data
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
+        return context.get_dummy_value()
+
+    return types.void(array, i), generate
+
+
+# ---------------------------------------------------------------- shuffles
+def _transpose_vectors(builder: ir.IRBuilder, rows: list[ir.Value]) -> list[ir.Value]:
+    """16 x 16 transpose: in round k, exchange the off-diagonal 2^k blocks of row pairs that lie 2^k apart."""
+    for step in (1, 2, 4, 8):
+        low = [lane if not lane & step else lane - step + WIDTH for lane in range(WIDTH)]
+        high = [lane + step if not lane & step else lane + WIDTH for lane in range(WIDTH)]
+        for i in range(WIDTH):
+            if not i & step:
+                a, b = rows[i], rows[i + step]
+                rows[i] = builder.shuffle_vector(a, b, indices(low))
+                rows[i + step] = builder.shuffle_vector(a, b, indices(high))
+    return rows
+
+
+@intrinsic
+def transpose(context, rows):
+    """Transpose a tuple of sixteen lanes: lane j of row i becomes lane i of row j."""
+    if not (isinstance(rows, types.UniTuple) and rows.count == WIDTH and isinstance(rows.dtype, Lanes)):
+        raise TypingError(f"a tuple of {WIDTH} lanes of one kind needed, got {rows}")
+
+    def generate(context, builder, signature, args):
+        result = _transpose_vectors(builder, cgutils.unpack_tuple(builder, args[0], WIDTH))
+        return context.make_tuple(builder, signature.return_type, result)
+
+    return rows(rows), generate
+
+
+@intrinsic
+def spread_last(context, x):
+    """Repeat the last value of each quarter over its quarter."""
+
+    def generate(context, builder, signature, args):
+        undefined = ir.Constant(vector(x.kind), ir.Undefined)
+        return builder.shuffle_vector(args[0], undefined, indices([4 * q + 3 for q in range(4) for _ in range(4)]))
+
+    return x(x), generate
+
+
+@intrinsic
+def pair_firsts(context, a, b):
+    """Return quarters that begin with the first value of those of `a` and, second, of `b`; behind them lies what `a` has there."""
+
+    def generate(context, builder, signature, args):
+        places = [place for q in range(0, WIDTH, 4) for place in (q, WIDTH + q, q + 2, q + 3)]
+        return builder.shuffle_vector(args[0], args[1], indices(places))
+
+    return a(a, b), generate
+
+
+@intrinsic
+def quarter_sums(context, a, b, c, d):
+    """Add up the four quarters of each argument; quarter q of the result belongs to argument q."""
+
+    def generate(context, builder, signature, args):
+        even, odd = (indices([4 * q + x for q in quarters for x in range(4)]) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7)))
+
+        def pair(x, y):
+            return builder.fadd(builder.shuffle_vector(x, y, even), builder.shuffle_vector(x, y, odd), flags=FLAGS)
+
+        return pair(pair(args[0], args[1]), pair(args[2], args[3]))
+
+    return a(a, b, c, d), generate
+
+
+def lane_constant(values: Sequence[float]) -> Callable:
+    """Return a kernel function `f(x)` that gives the sixteen `values` as lanes of the type of `x`."""
+    if len(values) != WIDTH:
+        raise ValueError(f"lane_constant: {len(values)} values given, {WIDTH} needed")
+    values = [float(value) for value in values]
+
+    @intrinsic
+    def constant(context, like):
+        if not (isinstance(like, Lanes) and like.is_float):
+            raise TypingError(f"float lanes needed, got {like}")
+        return like(like), lambda context, builder, signature, args: ir.Constant(vector(like.kind), values)
+
+    return constant

@@ -1,0 +1,89 @@
+"""The numba type of sixteen lanes, and how it stands in LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import models, register_model
+
+WIDTH = 16
+FLAGS = ("contract", "nsz")
+ELEMENT = {
+    "f32": ir.FloatType(),
+    "f64": ir.DoubleType(),
+    "i32": ir.IntType(32),
+    "i64": ir.IntType(64),
+    "b1": ir.IntType(1),
+}
+NUMBA_TYPE = {"f32": types.float32, "f64": types.float64, "i32": types.int32, "i64": types.int64}
+KIND_OF = {numba_type: kind for kind, numba_type in NUMBA_TYPE.items()}
+INT_OF = {"f32": "i32", "f64": "i64"}
+I32 = ir.IntType(32)
+
+
+class Lanes(types.Type):
+    """numba type of sixteen values of one kind: "f32", "f64", "i32", "i64" or "b1" (mask)."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        super().__init__(name=f"Lanes{WIDTH}_{kind}")
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the lanes are floating point."""
+        return self.kind in INT_OF
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        super().__init__(manager, lanes, vector(lanes.kind))
+
+
+class Bare(types.Type):
+    """numba type of an array's data without the array: in tuples it costs no counting of references."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Bare({dtype})")
+
+
+@register_model(Bare)
+class _BareModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, bare: Bare) -> None:
+        super().__init__(manager, bare, ELEMENT[KIND_OF[bare.dtype]].as_pointer())
+
+
+LANES = {kind: Lanes(kind) for kind in ELEMENT}
+MASK = LANES["b1"]
+
+
+def vector(kind: str, width: int = WIDTH) -> ir.VectorType:
+    """Return the LLVM type of `width` elements of a kind."""
+    return ir.VectorType(ELEMENT[kind], width)
+
+
+def indices(values: Sequence[int]) -> ir.Constant:
+    """Return a constant vector of 32-bit integers."""
+    return ir.Constant(ir.VectorType(I32, len(values)), list(values))
+
+
+def splat(builder: ir.IRBuilder, scalar: ir.Value, kind: str) -> ir.Value:
+    """Return a vector with one scalar in all lanes."""
+    undefined = ir.Constant(vector(kind), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
+    return builder.shuffle_vector(first, undefined, indices([0] * WIDTH))
+
+
+def call(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]) -> ir.Value:
+    """Call an LLVM intrinsic."""
+    signature = ir.FunctionType(result, [value.type for value in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
+
+
+def suffix(kind: str) -> str:
+    """Return how LLVM intrinsics name sixteen elements of a kind."""
+    return f"v{WIDTH}{kind.replace('b1', 'i1')}"

@@ -1,0 +1,240 @@
+"""Rasterise spheres and triangles into depth-buffered images, and shade them: the inner loops of the preview renderer.
+
+| symbol | meaning                                                       | unit   |
+|--------|---------------------------------------------------------------|--------|
+| u, v   | image position, from the upper left corner                     | pixels |
+| z      | distance along the view direction                              | m      |
+| depth  | z of what is seen, infinity where nothing is, shape (H, W)      | m      |
+| normal | unit normal in view axes (right, up, towards the eye)           | -      |
+
+Threads own bands of rows and go through all primitives in order, so the picture does not depend on their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+
+BAND = 32
+
+
+@part
+def _draw_spheres_in(band, u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark):
+    height, width = depth.shape
+    top, bottom = band * BAND, min((band + 1) * BAND, height)
+    for p in range(len(u)):
+        r = pixels[p]
+        if not (z[p] > 0.0 and v[p] + r >= top and v[p] - r <= bottom and u[p] + r >= 0.0 and u[p] - r <= width):
+            continue
+        inverse = 1.0 / r
+        for row in range(max(top, int(np.ceil(v[p] - r - 0.5))), min(bottom, int(np.floor(v[p] + r - 0.5)) + 1)):
+            y = (row + 0.5 - v[p]) * inverse
+            for column in range(max(0, int(np.ceil(u[p] - r - 0.5))), min(width, int(np.floor(u[p] + r - 0.5)) + 1)):
+                x = (column + 0.5 - u[p]) * inverse
+                left = 1.0 - x * x - y * y
+                if left <= 0.0:
+                    continue
+                rise = np.sqrt(left)
+                distance = z[p] - rise * radii[p]
+                if distance < depth[row, column]:
+                    depth[row, column] = distance
+                    normal[row, column, 0], normal[row, column, 1], normal[row, column, 2] = x, -y, rise
+                    for c in range(3):
+                        colour[row, column, c] = colours[p, c]
+                    layer[row, column] = mark
+
+
+@kernel(fastmath=False)
+def draw_spheres(u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark):
+    """Draw spheres as shaded discs: centres (u, v, z), radii in pixels and in metres; `layer` becomes `mark`."""
+    parallel_for(
+        _draw_spheres_in, (depth.shape[0] + BAND - 1) // BAND, (u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark)
+    )
+
+
+@part
+def _draw_triangles_in(band, u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark):
+    height, width = depth.shape
+    top, bottom = band * BAND, min((band + 1) * BAND, height)
+    for t in range(len(triangles)):
+        a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
+        least, most = min(v[a], v[b], v[c]), max(v[a], v[b], v[c])
+        if most < top or least > bottom or min(z[a], z[b], z[c]) <= 0.0:
+            continue
+        area = (u[b] - u[a]) * (v[c] - v[a]) - (v[b] - v[a]) * (u[c] - u[a])
+        if not abs(area) > 1e-9:
+            continue
+        first = max(0, int(np.floor(max(min(u[a], u[b], u[c]), 0.0))))
+        last = min(width - 1, int(np.ceil(min(max(u[a], u[b], u[c]), width))))
+        for row in range(max(top, int(np.floor(max(least, 0.0)))), min(bottom - 1, int(np.ceil(min(most, height)))) + 1):
+            y = row + 0.5
+            for column in range(first, last + 1):
+                x = column + 0.5
+                wa = ((u[b] - x) * (v[c] - y) - (v[b] - y) * (u[c] - x)) / area
+                wb = ((u[c] - x) * (v[a] - y) - (v[c] - y) * (u[a] - x)) / area
+                wc = 1.0 - wa - wb
+                if wa < 0.0 or wb < 0.0 or wc < 0.0:
+                    continue
+                if perspective:
+                    wa, wb, wc = wa / z[a], wb / z[b], wc / z[c]
+                    distance = 1.0 / (wa + wb + wc)
+                    wa, wb, wc = wa * distance, wb * distance, wc * distance
+                else:
+                    distance = wa * z[a] + wb * z[b] + wc * z[c]
+                if distance < depth[row, column]:
+                    depth[row, column] = distance
+                    for axis in range(3):
+                        normal[row, column, axis] = wa * normals[t, 0, axis] + wb * normals[t, 1, axis] + wc * normals[t, 2, axis]
+                        colour[row, column, axis] = shade[axis]
+                    layer[row, column] = mark
+
+
+@kernel(fastmath=False)
+def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark):
+    """Draw triangles with corner normals (view axes) in one colour `shade`; both sides are drawn."""
+    parallel_for(
+        _draw_triangles_in,
+        (depth.shape[0] + BAND - 1) // BAND,
+        (u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark),
+    )
+
+
+@part
+def _blur_depth_row(row, depth, layer, mark, reach, threshold, down, right, result):
+    height, width = depth.shape
+    for column in range(width):
+        here = depth[row, column]
+        result[row, column] = here
+        if layer[row, column] != mark:
+            continue
+        total, weight = 0.0, 0.0
+        for step in range(-reach, reach + 1):
+            y, x = row + step * down, column + step * right
+            if 0 <= y < height and 0 <= x < width and layer[y, x] == mark:
+                gap = abs(depth[y, x] - here)
+                if gap < threshold:
+                    share = (1.0 - gap / threshold) * (1.0 - step * step / (reach + 1.0) ** 2)
+                    total += share * depth[y, x]
+                    weight += share
+        result[row, column] = total / weight
+
+
+@kernel(fastmath=False)
+def blur_depth(depth, layer, mark, reach, threshold, down, right):
+    """Return depth averaged along one image axis (down, right) over pixels of layer `mark` within `threshold` [m].
+
+    Along the rows and then along the columns it melts spheres together.
+    """
+    result = np.empty_like(depth)
+    parallel_for(_blur_depth_row, len(depth), (depth, layer, mark, reach, threshold, down, right, result))
+    return result
+
+
+@part
+def _normals_row(row, depth, layer, mark, focal, threshold, normal):
+    height, width = depth.shape
+    for column in range(width):
+        if layer[row, column] != mark:
+            continue
+        z = depth[row, column]
+        across = _slope(depth, layer, mark, row, column, 0, 1, threshold)
+        down = _slope(depth, layer, mark, row, column, 1, 0, threshold)
+        x, y = (column + 0.5 - 0.5 * width) / focal, (0.5 * height - row - 0.5) / focal
+        # The surface is P = z (x, y, 1); its tangents follow from dz/dcolumn and dz/drow.
+        tx, ty, tz = across * x + z / focal, across * y, across
+        bx, by, bz = down * x, down * y - z / focal, down
+        nx, ny, nz = ty * bz - tz * by, tz * bx - tx * bz, tx * by - ty * bx
+        size = np.sqrt(nx * nx + ny * ny + nz * nz)
+        if size > 0.0:
+            side = 1.0 if nx * x + ny * y + nz < 0.0 else -1.0
+            normal[row, column, 0] = side * nx / size
+            normal[row, column, 1] = side * ny / size
+            normal[row, column, 2] = -side * nz / size
+
+
+@kernel(fastmath=False)
+def normals_from_depth(depth, layer, mark, focal, threshold, normal):
+    """Replace normals of layer `mark` by those of the depth image (perspective, `focal` pixels)."""
+    parallel_for(_normals_row, len(depth), (depth, layer, mark, focal, threshold, normal))
+
+
+@inline
+def _slope(depth, layer, mark, row, column, down, right, threshold):
+    """Return dz per pixel along one image axis from the neighbours that belong to the same surface."""
+    height, width = depth.shape
+    total, count = 0.0, 0
+    for side in (-1, 1):
+        y, x = row + side * down, column + side * right
+        if 0 <= y < height and 0 <= x < width and layer[y, x] == mark:
+            change = depth[y, x] - depth[row, column]
+            if abs(change) < threshold:
+                total += side * change
+                count += 1
+    return total / count if count > 0 else 0.0
+
+
+@part
+def _occlusion_rows(half, depth, focal, radius, samples, result):
+    height, width = depth.shape
+    for column in range(0, width - 1, 2):
+        row = 2 * half
+        z = depth[row, column]
+        if not z < np.inf:
+            continue
+        hidden = 0.0
+        turn = 2.399963 * ((half * 7 + column * 3) % 8)
+        for n in range(samples):
+            part = radius * np.sqrt((n + 0.5) / samples)
+            angle = 2.399963 * n + turn
+            reach = part * focal / z
+            y, x = int(row + 0.5 + reach * np.sin(angle)), int(column + 0.5 + reach * np.cos(angle))
+            if 0 <= y < height and 0 <= x < width:
+                rise = z - depth[y, x]
+                # Nearer points hide the sky; far nearer ones belong to something else.
+                if rise > 0.15 * part and rise < 2.0 * radius:
+                    hidden += min(rise / part, 1.0)
+        for a in range(2):
+            for b in range(2):
+                result[row + a, column + b] = 1.0 - 0.8 * hidden / samples
+
+
+@kernel(fastmath=False)
+def occlusion(depth, focal, radius, samples):
+    """Return the open share of the surroundings, 1 in the open, within `radius` [m]; one value for 2 x 2 pixels."""
+    result = np.ones(depth.shape, np.float32)
+    parallel_for(_occlusion_rows, len(depth) // 2, (depth, focal, radius, samples, result))
+    return result
+
+
+@part
+def _shadow_row(row, positions, seen, right, up, forward, centre, scale, depth, bias, result):
+    size = len(depth)
+    for column in range(seen.shape[1]):
+        result[row, column] = 1.0
+        if not seen[row, column]:
+            continue
+        x, y, z = 0.0, 0.0, 0.0
+        for axis in range(3):
+            offset = positions[row, column, axis] - centre[axis]
+            x += offset * right[axis]
+            y += offset * up[axis]
+            z += offset * forward[axis]
+        i, j = int(np.floor(0.5 * size - y * scale)), int(np.floor(0.5 * size + x * scale))
+        lit, count = 0.0, 0
+        for di in range(-2, 3):
+            for dj in range(-2, 3):
+                a, b = i + di, j + dj
+                count += 1
+                if not (0 <= a < size and 0 <= b < size) or depth[a, b] > z - bias:
+                    lit += 1.0
+        result[row, column] = lit / count
+
+
+@kernel(fastmath=False)
+def shadow(positions, seen, right, up, forward, centre, scale, depth, bias):
+    """Return the lit share of world positions (H, W, 3) by looking them up in the light's orthographic depth image."""
+    result = np.empty(seen.shape, np.float32)
+    parallel_for(_shadow_row, len(seen), (positions, seen, right, up, forward, centre, scale, depth, bias, result))
+    return result

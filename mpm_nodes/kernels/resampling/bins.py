@@ -1,0 +1,142 @@
+"""Particles by small cells: the tables that resampling looks neighbours up in.
+
+| symbol | meaning |
+|---|---|
+| r | radius of a particle's sphere, half a grid cell; the unit of every length here |
+| block | a block of particles, 4^3 grid cells, that is 8^3 cells of edge r; coordinates start at its low corner |
+| slot | number of a block among those that hold particles, as the solver lists them |
+| place | number of a block among those and their 26 neighbours: where nodes may be needed |
+| near | by 9 (dx + 1) + 3 (dy + 1) + dz + 1, the neighbours of a block, -1 where there is none |
+
+Particles must be sorted by block. Nothing here depends on the extent of the domain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.transfers.binning import list_neighbours, unpack_coord
+
+CELLS = 512
+"""Cells of edge r in a block."""
+
+
+class Bins(NamedTuple):
+    """Particles by cells of edge r.
+
+    Attributes:
+        start: Particles of cell c = 64 i + 8 j + k of slot b are rows start[512 b + c] : start[512 b + c + 1], int32.
+        x: First coordinate in the particle's block, in r, float32; y and z likewise.
+        y: Second coordinate.
+        z: Third coordinate.
+        index: Where each row stands in the particle arrays, int32.
+        material: Material of each row, int32.
+        near: Slots of the 27 neighbours of each slot, int32.
+    """
+
+    start: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    index: np.ndarray
+    material: np.ndarray
+    near: np.ndarray
+
+
+class Places(NamedTuple):
+    """Blocks with particles and their neighbours.
+
+    Attributes:
+        coord: Block coordinates, shape (places, 3), int32.
+        near: Places of the 27 neighbours of each place, int32.
+        slot: Slot of each place, -1 where it holds no particles, int32.
+        of_slot: Place of each slot, int32.
+    """
+
+    coord: np.ndarray
+    near: np.ndarray
+    slot: np.ndarray
+    of_slot: np.ndarray
+
+
+def neighbours(packed: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return where each packed block of `wanted` stands in the sorted list `packed`, -1 where it does not."""
+    at = np.minimum(np.searchsorted(packed, wanted), len(packed) - 1)
+    return np.where(packed[at] == wanted, at, -1).astype(np.int32)
+
+
+def places_of(block_coord: np.ndarray) -> Places:
+    """Return the tables of the blocks with particles, shape (slots, 3), which must be sorted and different."""
+    around = np.empty((len(block_coord), 27), np.int64)
+    list_neighbours(block_coord, around)
+    packed = np.unique(around)
+    coord = np.empty((len(packed), 3), np.int32)
+    unpack_coord(packed, coord)
+    wanted = np.empty((len(packed), 27), np.int64)
+    list_neighbours(coord, wanted)
+    mine = np.ascontiguousarray(around[:, 13])
+    return Places(coord, neighbours(packed, wanted), neighbours(mine, packed), neighbours(packed, mine))
+
+
+def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray, material: np.ndarray, places: Places) -> Bins:
+    """Sort particles into cells of edge r; `offset` holds fixed-point offsets of `shift` bits from the block's centre."""
+    count, slots = int(block_start[-1]), len(block_start) - 1
+    near = np.where(places.near >= 0, places.slot[places.near], -1).astype(np.int32)[places.of_slot]
+    bins = Bins(
+        np.empty(CELLS * slots + 1, np.int32),
+        *(np.empty(count + WIDTH, np.float32)[:count] for _ in range(3)),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.ascontiguousarray(near),
+    )
+    _fill(offset, stride, shift, block_start, material, *bins[:6])
+    return bins
+
+
+@part
+def _fill_at(b, offset, stride, shift, block_start, material, start, x, y, z, index, kind):
+    scale = np.float32(2.0 / (1 << shift))
+    first, end = block_start[b], block_start[b + 1]
+    at = np.zeros(CELLS, np.int32)
+    for p in range(first, end):
+        at[_cell(offset, stride, shift, p)] += 1
+    total = np.int32(first)
+    for c in range(CELLS):
+        size = at[c]
+        start[CELLS * b + c] = total
+        at[c] = total
+        total += size
+    for p in range(first, end):
+        c = _cell(offset, stride, shift, p)
+        row = at[c]
+        at[c] = row + 1
+        x[row] = np.float32(offset[p]) * scale + np.float32(4.0)
+        y[row] = np.float32(offset[stride + p]) * scale + np.float32(4.0)
+        z[row] = np.float32(offset[2 * stride + p]) * scale + np.float32(4.0)
+        index[row], kind[row] = p, material[p]
+
+
+@kernel
+def _fill(offset, stride, shift, block_start, material, start, x, y, z, index, kind):
+    start[start.size - 1] = block_start[block_start.size - 1]
+    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, start, x, y, z, index, kind))
+
+
+@inline
+def _cell(offset, stride, shift, p):
+    """Return the cell of a particle; one that has drifted out of its block is put into the outermost."""
+    i = min(max(4 + (offset[p] >> (shift - 1)), 0), 7)
+    j = min(max(4 + (offset[stride + p] >> (shift - 1)), 0), 7)
+    k = min(max(4 + (offset[2 * stride + p] >> (shift - 1)), 0), 7)
+    return 64 * i + 8 * j + k
+
+
+@inline
+def in_block(i, j, k):
+    """Return the neighbour that cell (i, j, k) lies in, -8 .. 15 each, and its number there."""
+    return ((i + 8) >> 3) * 9 + ((j + 8) >> 3) * 3 + ((k + 8) >> 3), ((i & 7) << 6) + ((j & 7) << 3) + (k & 7)

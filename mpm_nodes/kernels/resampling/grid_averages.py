@@ -1,0 +1,252 @@
+"""Fields of new particles, by averages on the grid of what was there before (Y15 algorithm 20).
+
+| symbol | meaning | unit |
+|---|---|---|
+| w_iq | weight of particle q at node i | - |
+| q_i | average of a field at node i, sum w_iq m_q q_q / sum w_iq m_q | |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
+from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.transfers.weights import by_width, weights
+
+
+@inline
+def _first_quadratic(stencil, u):
+    return int(np.floor(u - 0.5))
+
+
+@inline
+def _first_cubic(stencil, u):
+    return int(np.floor(u)) - 1
+
+
+@inline
+def _past_quadratic(stencil, u):
+    return (u - 0.5) - np.floor(u - 0.5)
+
+
+@inline
+def _past_cubic(stencil, u):
+    return u - np.floor(u)
+
+
+_first = by_width(_first_quadratic, _first_cubic)
+"""First node of the stencil, for a position in cells; nodes are integers."""
+_past = by_width(_past_quadratic, _past_cubic)
+"""What `weights` takes: how far the position lies past the stencil's reference."""
+
+
+@inline
+def _along(stencil, u):
+    return weights(stencil, _past(stencil, u))
+
+
+@part
+def _stack_rows_at(run, arrays, rows, stride, determinants, ranges, first_row, fields, width):
+    _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
+
+
+@kernel
+def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, width):
+    """Write attributes of the particles of some runs side by side: 1, then their rows, then determinants, then zeros.
+
+    Args:
+        arrays: Tuple of the attributes' arrays.
+        rows: Rows of each.
+        stride: Distance of rows.
+        determinants: Columns where matrices start whose determinants are wanted.
+        ranges: (begin, end, ...) of every run.
+        first_row: Where each run starts in `fields`, counted in particles.
+        fields: Values, `width` a particle, flat.
+        width: A multiple of sixteen.
+    """
+    parallel_for(_stack_rows_at, ranges.shape[0], (arrays, rows, stride, determinants, ranges, first_row, fields, width))
+
+
+@inline
+def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields, width):
+    start = first_row * width
+    for p in range(end - begin):
+        fields[start + p * width] = 1
+    column = 1
+    for a in range(len(arrays)):
+        array = arrays[a]
+        for row in range(rows[a]):
+            for p in range(end - begin):
+                fields[start + p * width + column] = array[row * stride + begin + p]
+            column += 1
+    for d in range(determinants.size):
+        for p in range(end - begin):
+            f = fields[start + p * width + determinants[d] : start + p * width + determinants[d] + 9]
+            fields[start + p * width + column] = mat3.det((f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]))
+        column += 1
+    for c in range(column, width):
+        for p in range(end - begin):
+            fields[start + p * width + c] = 0
+
+
+@part
+def _add_to_nodes_at(
+    c, stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted, sums
+):
+    run = chosen[c]
+    begin, end = ranges[run, 0], ranges[run, 1]
+    fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
+    _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
+    _add_run(
+        stencil,
+        offset,
+        stride,
+        inverse_unit,
+        mass,
+        fields,
+        np.int64(width),
+        begin,
+        end,
+        near[of_slot[ranges[run, 2]]],
+        wanted,
+        sums,
+    )
+
+
+@kernel(fastmath=False)
+def add_to_nodes(
+    stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted, sums
+):
+    """Add w m times the values of some runs of particles to the nodes of their places; the runs must not share nodes.
+
+    Args:
+        stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
+        offset: Fixed-point offsets.
+        stride: Distance of rows.
+        inverse_unit: Cells per unit of the offsets.
+        mass: Rows of the mass [kg].
+        arrays: The attributes, as for `stack_rows`.
+        rows: Rows of each.
+        determinants: Columns where matrices start whose determinants are wanted.
+        width: Values a particle, and a node.
+        ranges: (begin, end, slot) of every run.
+        near: Neighbours of the places.
+        of_slot: Place of each slot.
+        chosen: Which of the runs to take.
+        wanted: Whether the sums of a node matter, 64 nodes a place.
+        sums: Sums, 64 nodes of `width` values a place, flat; the first is the mass.
+    """
+    parallel_for(
+        _add_to_nodes_at,
+        chosen.size,
+        (
+            stencil,
+            offset,
+            stride,
+            inverse_unit,
+            mass,
+            arrays,
+            rows,
+            determinants,
+            width,
+            ranges,
+            near,
+            of_slot,
+            chosen,
+            wanted,
+            sums,
+        ),
+    )
+
+
+@kernel(fastmath=False)
+def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, wanted, sums):
+    shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)
+    for p in range(begin, end):
+        count = _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places)
+        for column in range(0, width, WIDTH):
+            given = load(fields, (p - begin) * width + column)
+            for n in range(count):
+                at = places[n] + column
+                store(sums, at, fma(given, broadcast(given, shares[n]), load(sums, at)))
+
+
+@inline
+def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places):
+    """List w m of each wanted node of a particle's stencil, and where its values start; return how many nodes there are."""
+    u, v, w = (offset[p] * inverse_unit + 3.5, offset[stride + p] * inverse_unit + 3.5, offset[2 * stride + p] * inverse_unit + 3.5)
+    wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
+    i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
+    count = 0
+    for a in range(len(stencil)):
+        for b in range(len(stencil)):
+            flat = wx[a] * wy[b] * mass[p]
+            for c in range(len(stencil)):
+                n, node = _node(i + a, j + b, k + c)
+                at = 64 * np.int64(near[n]) + node
+                if wanted[at]:
+                    shares[count], places[count] = flat * wz[c], at * width
+                    count += 1
+    return count
+
+
+@inline
+def _node(i, j, k):
+    """Return the neighbour (of 27) and the number there of node (i, j, k) of a block's tile, 0 .. 7 each."""
+    return ((i >> 2) + 1) * 9 + ((j >> 2) + 1) * 3 + (k >> 2) + 1, ((i & 3) << 4) + ((j & 3) << 2) + (k & 3)
+
+
+@kernel
+def mark_nodes(stencil, place, position, near, wanted):
+    """Mark the nodes of the stencils of some points, as `average_at` takes them."""
+    for n in range(place.size):
+        i, j, k = _first(stencil, position[n, 0]), _first(stencil, position[n, 1]), _first(stencil, position[n, 2])
+        for a in range(len(stencil)):
+            for b in range(len(stencil)):
+                for c in range(len(stencil)):
+                    side, node = _node(i + a, j + b, k + c)
+                    wanted[64 * np.int64(near[place[n], side]) + node] = 1
+
+
+@part
+def _average_at_point(n, stencil, place, position, near, sums, width, averages):
+    mine = averages[n]
+    mine[:] = 0.0
+    u, v, w = position[n, 0], position[n, 1], position[n, 2]
+    wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
+    i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
+    total = 0.0
+    for a in range(len(stencil)):
+        for b in range(len(stencil)):
+            for c in range(len(stencil)):
+                side, node = _node(i + a, j + b, k + c)
+                source = (64 * np.int64(near[place[n], side]) + node) * width
+                if sums[source] > 0:
+                    share = wx[a] * wy[b] * wz[c]
+                    total += share
+                    for value in range(mine.size):
+                        mine[value] += share * (sums[source + value + 1] / sums[source])
+    if total > 0:
+        for value in range(mine.size):
+            mine[value] /= total
+
+
+@kernel(fastmath=False)
+def average_at(stencil, place, position, near, sums, width, averages):
+    """Write sum w_i q_i / sum w_i over the nodes with mass, for points in cells from their block's low corner.
+
+    Args:
+        stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
+        place: Place of each point's block.
+        position: Points in cells from grid node (0, 0, 0) of their block, shape (n, 3).
+        near: Neighbours of the places.
+        sums: What `add_to_nodes` filled.
+        width: Values a node.
+        averages: Averages, shape (n, K); zero where no node has mass.
+    """
+    parallel_for(_average_at_point, place.size, (stencil, place, position, near, sums, width, averages))

@@ -1,0 +1,69 @@
+"""Merging of particles that lie on top of each other (Y15 algorithm 21).
+
+Lengths are in units of r, half a grid cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.resampling.bins import Bins, in_block
+
+
+def close_pairs(bins: Bins, reach: float) -> np.ndarray:
+    """Return disjoint pairs of particles of one material closer than `reach` [r].
+
+    Each particle asks for its nearest neighbour; mutual choices come first, then the closer pairs, then memory order.
+
+    Returns:
+        Pairs of places in the particle arrays, shape (n, 2), int64.
+    """
+    count = len(bins.index)
+    partner, away = np.empty(count, np.int32), np.empty(count, np.float32)
+    _nearest_neighbours(bins, np.float32(reach), partner, away)
+    first = np.flatnonzero(partner >= 0)
+    if not len(first):
+        return np.zeros((0, 2), np.int64)
+    second = partner[first].astype(np.int64)
+    mutual = partner[second] == first
+    order = np.lexsort((second, first, away[first], ~mutual))
+    taken, chosen = set(), []
+    for n in order:
+        a, b = int(first[n]), int(second[n])
+        if a not in taken and b not in taken:
+            taken |= {a, b}
+            chosen.append((min(a, b), max(a, b)))
+    rows = np.array(sorted(chosen), np.int64).reshape(-1, 2)
+    return bins.index[rows].astype(np.int64)
+
+
+@part
+def _nearest_neighbours_at(q, bins, reach, partner, away):
+    start, xs, ys, zs, material, near = bins.start, bins.x, bins.y, bins.z, bins.material, bins.near
+    for cell in range(512):
+        for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
+            x, y, z = xs[row], ys[row], zs[row]
+            best, square = np.int32(-1), reach * reach
+            for a in range(int(np.floor(x - reach)), int(np.floor(x + reach)) + 1):
+                for b in range(int(np.floor(y - reach)), int(np.floor(y + reach)) + 1):
+                    for c in range(int(np.floor(z - reach)), int(np.floor(z + reach)) + 1):
+                        n, other = in_block(a, b, c)
+                        slot = near[q, n]
+                        if slot < 0:
+                            continue
+                        px, py, pz = x - np.float32(a - (a & 7)), y - np.float32(b - (b & 7)), z - np.float32(c - (c & 7))
+                        for s in range(start[512 * slot + other], start[512 * slot + other + 1]):
+                            dx, dy, dz = xs[s] - px, ys[s] - py, zs[s] - pz
+                            d = dx * dx + dy * dy + dz * dz
+                            if s != row and d < square and material[s] == material[row]:
+                                best, square = np.int32(s), d
+            partner[row], away[row] = best, square
+
+
+@kernel
+def _nearest_neighbours(bins, reach, partner, away):
+    """Write the row of each particle's nearest neighbour of its material within `reach`, at most one cell; -1: none."""
+    parallel_for(_nearest_neighbours_at, bins.near.shape[0], (lend(bins), reach, partner, away))

@@ -1,0 +1,243 @@
+"""Filters on sparse level sets in leaves of 8^3 voxels: redistancing and smoothing, leaf by leaf.
+
+| symbol | meaning                                             | unit |
+|--------|-----------------------------------------------------|------|
+| phi    | signed distance, negative inside                    | m    |
+| dx     | voxel size                                          | m    |
+| block  | a leaf with one voxel of its neighbours, 10^3 values | m   |
+
+Every pass reads one array and writes another, so results do not depend on the order of leaves or threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.level_sets.regions import find_leaf, sorted_leaves, unpack_keys
+
+LEAF = 8
+
+
+def leaf_neighbours(keys: np.ndarray, origins: np.ndarray) -> np.ndarray:
+    """Return the rows of the 27 leaves around each leaf (-1: none), shape (leaves, 27), int32. Keys: rising."""
+    return _neighbours(keys, np.ascontiguousarray(origins, np.int32))
+
+
+def sort_leaves(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return keys, origins and values of leaves in rising order of their keys."""
+    keys, ordered = sorted_leaves(origins, values)
+    return keys, unpack_keys(keys) * LEAF, ordered
+
+
+def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, band: float) -> np.ndarray:
+    """Return a signed distance with the same zero set, clamped to +-band [m].
+
+    Voxels beside the surface keep the distance to the planes cut through their edges, so that it stays where it was;
+    the others follow from the upwind eikonal equation (Zhao 2005), iterated until the band is filled.
+
+    Args:
+        values: Any function with the wanted sign [m], shape (leaves, 8, 8, 8), float32.
+        neighbours: From `leaf_neighbours`.
+        voxel_size: [m].
+        band: Half width of the narrow band [m]; missing leaves count as +band.
+    """
+    start, fixed = _cut_distance(values, neighbours, voxel_size, band)
+    for _ in range(int(np.ceil(band / voxel_size)) + 2):
+        start = _eikonal(start, fixed, neighbours, voxel_size, band)
+    return start
+
+
+def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterations: int) -> np.ndarray:
+    """Return the field after pairs of smoothing and unsmoothing steps, which keep the volume (Taubin 1995).
+
+    Args:
+        values: Shape (leaves, 8, 8, 8), float32.
+        neighbours: From `leaf_neighbours`.
+        background: Value of missing leaves.
+        iterations: Pairs of steps.
+    """
+    for _ in range(iterations):
+        values = _relax(values, neighbours, background, 0.60)
+        values = _relax(values, neighbours, background, -0.62)
+    return values
+
+
+def dilate(values: np.ndarray, filled: np.ndarray, neighbours: np.ndarray, steps: int) -> np.ndarray:
+    """Return values with empty voxels around filled ones set to the mean of those, layer by layer.
+
+    Args:
+        values: Shape (leaves, 8, 8, 8, m), float32.
+        filled: Which voxels hold a value, shape (leaves, 8, 8, 8).
+        neighbours: From `leaf_neighbours`.
+        steps: Layers of voxels to add.
+    """
+    for _ in range(steps):
+        values, filled = _dilate(values, filled, neighbours)
+    return values
+
+
+@part
+def _neighbours_of(leaf, keys, origins, rows):
+    for n in range(27):
+        i = origins[leaf, 0] + LEAF * (n // 9 - 1)
+        j = origins[leaf, 1] + LEAF * ((n // 3) % 3 - 1)
+        k = origins[leaf, 2] + LEAF * (n % 3 - 1)
+        rows[leaf, n] = find_leaf(keys, np.int64(i), np.int64(j), np.int64(k))
+
+
+@kernel
+def _neighbours(keys, origins):
+    rows = np.empty((len(origins), 27), np.int32)
+    parallel_for(_neighbours_of, len(origins), (keys, origins, rows))
+    return rows
+
+
+@inline
+def load_block(values, neighbours, leaf, background, block):
+    """Copy a leaf and the voxels that touch its faces into `block`, shape (10, 10, 10); edges and corners stay as they are."""
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                block[i + 1, j + 1, k + 1] = values[leaf, i, j, k]
+    for side in range(2):
+        end, place = LEAF - 1 if side == 0 else 0, 0 if side == 0 else LEAF + 1
+        x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
+        for a in range(LEAF):
+            for b in range(LEAF):
+                block[place, a + 1, b + 1] = background if x < 0 else values[x, end, a, b]
+                block[a + 1, place, b + 1] = background if y < 0 else values[y, a, end, b]
+                block[a + 1, b + 1, place] = background if z < 0 else values[z, a, b, end]
+
+
+@part
+def _cut_distance_at(leaf, values, neighbours, dx, band, result, fixed):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, band, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                here = block[i + 1, j + 1, k + 1]
+                x = _cut(here, block[i, j + 1, k + 1], block[i + 2, j + 1, k + 1])
+                y = _cut(here, block[i + 1, j, k + 1], block[i + 1, j + 2, k + 1])
+                z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
+                total = x + y + z
+                distance = dx / np.sqrt(total) if total > 0.0 else band
+                fixed[leaf, i, j, k] = total > 0.0
+                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+
+
+@kernel
+def _cut_distance(values, neighbours, dx, band):
+    """Return distances beside the surface (+-band elsewhere) and which voxels those are."""
+    result = np.empty(values.shape, np.float32)
+    fixed = np.empty(values.shape, np.bool_)
+    parallel_for(_cut_distance_at, len(values), (values, neighbours, dx, band, result, fixed))
+    return result, fixed
+
+
+@inline
+def _cut(here, below, above):
+    """Return 1 / t^2 of the nearer cut of the axis, t in voxels; 0 when the sign does not change."""
+    t = 2.0
+    if (below < 0.0) != (here < 0.0):
+        t = min(t, abs(here) / max(abs(here - below), 1e-30))
+    if (above < 0.0) != (here < 0.0):
+        t = min(t, abs(here) / max(abs(here - above), 1e-30))
+    t = max(t, 1e-4)
+    return 1.0 / (t * t) if t < 2.0 else 0.0
+
+
+@part
+def _eikonal_at(leaf, values, fixed, neighbours, dx, band, result):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, band, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                here = block[i + 1, j + 1, k + 1]
+                if fixed[leaf, i, j, k]:
+                    result[leaf, i, j, k] = here
+                    continue
+                a = min(abs(block[i, j + 1, k + 1]), abs(block[i + 2, j + 1, k + 1]))
+                b = min(abs(block[i + 1, j, k + 1]), abs(block[i + 1, j + 2, k + 1]))
+                c = min(abs(block[i + 1, j + 1, k]), abs(block[i + 1, j + 1, k + 2]))
+                distance = min(_upwind(a, b, c, dx), min(abs(here), band))
+                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+
+
+@kernel
+def _eikonal(values, fixed, neighbours, dx, band):
+    result = np.empty(values.shape, np.float32)
+    parallel_for(_eikonal_at, len(values), (values, fixed, neighbours, dx, band, result))
+    return result
+
+
+@inline
+def _upwind(a, b, c, dx):
+    """Solve |grad phi| = 1 from the nearest values a, b, c along the axes."""
+    low, high = min(a, min(b, c)), max(a, max(b, c))
+    middle = a + b + c - low - high
+    distance = low + dx
+    if distance > middle:
+        distance = 0.5 * (low + middle + np.sqrt(max(2.0 * dx * dx - (middle - low) ** 2, 0.0)))
+        if distance > high:
+            total = low + middle + high
+            squares = low * low + middle * middle + high * high
+            distance = (total + np.sqrt(max(total * total - 3.0 * (squares - dx * dx), 0.0))) / 3.0
+    return distance
+
+
+@part
+def _relax_at(leaf, values, neighbours, background, keep, share, result):
+    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
+    load_block(values, neighbours, leaf, background, block)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                around = (
+                    block[i, j + 1, k + 1]
+                    + block[i + 2, j + 1, k + 1]
+                    + block[i + 1, j, k + 1]
+                    + block[i + 1, j + 2, k + 1]
+                    + block[i + 1, j + 1, k]
+                    + block[i + 1, j + 1, k + 2]
+                )
+                result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
+
+
+@kernel(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
+def _relax(values, neighbours, background, amount):
+    result = np.empty(values.shape, np.float32)
+    keep, share = np.float32(1.0 - amount), np.float32(amount / 6.0)
+    parallel_for(_relax_at, len(values), (values, neighbours, background, keep, share, result))
+    return result
+
+
+@part
+def _dilate_at(leaf, values, filled, neighbours, result, covered):
+    for i in range(LEAF):
+        for j in range(LEAF):
+            for k in range(LEAF):
+                if filled[leaf, i, j, k]:
+                    continue
+                count = 0
+                for n in range(27):
+                    a, b, c = i + n // 9 - 1, j + (n // 3) % 3 - 1, k + n % 3 - 1
+                    row = neighbours[leaf, (((a + LEAF) >> 3) * 3 + ((b + LEAF) >> 3)) * 3 + ((c + LEAF) >> 3)]
+                    if row >= 0 and filled[row, a & 7, b & 7, c & 7]:
+                        count += 1
+                        for m in range(values.shape[4]):
+                            result[leaf, i, j, k, m] += values[row, a & 7, b & 7, c & 7, m]
+                if count > 0:
+                    covered[leaf, i, j, k] = True
+                    for m in range(values.shape[4]):
+                        result[leaf, i, j, k, m] = result[leaf, i, j, k, m] / np.float32(count)
+
+
+@kernel
+def _dilate(values, filled, neighbours):
+    result, covered = values.copy(), filled.copy()
+    parallel_for(_dilate_at, len(values), (values, filled, neighbours, result, covered))
+    return result, covered

@@ -1,0 +1,191 @@
+"""Counting sort of particles by (block, material, cell) and the sparse grid that follows them.
+
+| symbol | meaning |
+|---|---|
+| block | 4^3 cells; particles of a block are contiguous; its tile is the 2^3 grid blocks at coord + {0,1}^3 |
+| move | (dx, dy, dz) in {-2..2}^3 blocks: wherever an offset can represent (eight cells either way) |
+| target | where the particles of an old block with one move go |
+| key | (new block * materials + material) * 64 + cell, the bin of the counting sort |
+
+The sort is stable and its chunks are whole blocks taken in order, so the result does not depend on the number of threads.
+Nothing here depends on the extent of the domain: cost and memory follow the blocks that hold particles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.memory import prefetch
+
+MOVES = 125
+
+
+@part
+def _locate_at(q, offset, stride, shift, block_start, block_count, place, moved):
+    for d in range(MOVES):
+        moved[q, d] = 0
+    for p in range(block_start[q], block_start[q + 1]):
+        cx = 2 + (offset[p] >> shift)
+        cy = 2 + (offset[stride + p] >> shift)
+        cz = 2 + (offset[2 * stride + p] >> shift)
+        move = ((cx >> 2) + 2) * 25 + ((cy >> 2) + 2) * 5 + (cz >> 2) + 2
+        place[p] = move * 64 + (cx & 3) * 16 + (cy & 3) * 4 + (cz & 3)
+        moved[q, move] += 1
+
+
+@kernel
+def locate(offset, stride, shift, block_start, block_count, place, moved):
+    """Write, per particle, move * 64 + cell into `place`, and count the particles of each block by move."""
+    parallel_for(_locate_at, block_count, (offset, stride, shift, block_start, block_count, place, moved))
+
+
+@inline
+def pack_coord(x, y, z):
+    """Pack block coordinates of 21 bits each into one sortable integer."""
+    return ((np.int64(x) + 1048576) << 42) | ((np.int64(y) + 1048576) << 21) | (np.int64(z) + 1048576)
+
+
+@kernel
+def unpack_coord(packed, coord):
+    """Write the block coordinates of packed integers into `coord`, shape (n, 3)."""
+    for q in range(packed.size):
+        coord[q, 0] = (packed[q] >> 42) - 1048576
+        coord[q, 1] = ((packed[q] >> 21) & 2097151) - 1048576
+        coord[q, 2] = (packed[q] & 2097151) - 1048576
+
+
+@kernel
+def list_targets(coord, block_count, moved, packed):
+    """List the packed coordinates that particles go to; return how many (with repetitions)."""
+    n = 0
+    for q in range(block_count):
+        for d in range(MOVES):
+            if moved[q, d] > 0:
+                packed[n] = pack_coord(coord[q, 0] + d // 25 - 2, coord[q, 1] + d // 5 % 5 - 2, coord[q, 2] + d % 5 - 2)
+                n += 1
+    return n
+
+
+@kernel
+def list_tiles(coord, block_count, packed):
+    """List the packed coordinates of the 2^3 grid blocks of every particle block."""
+    for q in range(block_count):
+        for corner in range(8):
+            packed[8 * q + corner] = pack_coord(
+                coord[q, 0] + (corner >> 2), coord[q, 1] + ((corner >> 1) & 1), coord[q, 2] + (corner & 1)
+            )
+
+
+@kernel
+def list_neighbours(coord, packed):
+    """List the packed coordinates of each block and its 26 neighbours, shape (blocks, 27), the block itself in the middle."""
+    for q in range(coord.shape[0]):
+        for n in range(27):
+            packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1)
+
+
+@part
+def _histogram_at(c, block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+    counts[c, :] = 0
+    for q in range(chunk_block[c], chunk_block[c + 1]):
+        for p in range(block_start[q], block_start[q + 1]):
+            move, cell = place[p] >> 6, place[p] & 63
+            k = (target[q, move] * materials + material[p]) * 64 + cell
+            key[p] = k
+            counts[c, k] += 1
+
+
+@kernel
+def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+    """Turn places into sort keys and count them, chunk by chunk."""
+    parallel_for(_histogram_at, chunks, (block_start, chunk_block, chunks, place, target, material, materials, key, counts))
+
+
+@kernel
+def scan(counts, chunks, blocks, materials, block_start, segment_start):
+    """Exclusive prefix sums over (bin, chunk); also the starts of blocks and of (block, material) segments."""
+    total = 0
+    for s in range(blocks * materials):
+        segment_start[s] = total
+        if s % materials == 0:
+            block_start[s // materials] = total
+        for k in range(64 * s, 64 * s + 64):
+            for c in range(chunks):
+                count = counts[c, k]
+                counts[c, k] = total
+                total += count
+    block_start[blocks] = total
+    segment_start[blocks * materials] = total
+
+
+@part
+def _permutation_at(c, block_start, chunk_block, chunks, place, key, counts, source, home):
+    for p in range(block_start[chunk_block[c]], block_start[chunk_block[c + 1]]):
+        at = counts[c, key[p]]
+        counts[c, key[p]] = at + 1
+        source[at] = p
+        home[at] = place[p] >> 6
+
+
+@kernel
+def permutation(block_start, chunk_block, chunks, place, key, counts, source, home):
+    """Write where each sorted particle comes from and which move its offset must undo."""
+    parallel_for(_permutation_at, chunks, (block_start, chunk_block, chunks, place, key, counts, source, home))
+
+
+@part
+def _move_rows_at(chunk, old, old_stride, new, new_stride, rows, source, count):
+    begin = np.int64(1024 * chunk)
+    # slices, because an index into one array that may be negative is checked at every access: four times slower
+    places = source[begin : min(np.int64(count), begin + 1024)]
+    for r in range(rows):
+        from_row = old[np.int64(r * old_stride) : np.int64((r + 1) * old_stride)]
+        to_row = new[r * new_stride + begin : r * new_stride + begin + places.size]
+        for i in range(to_row.size):
+            prefetch(old, (r + 1) * old_stride + places[i])
+            to_row[i] = from_row[places[i]]
+
+
+@kernel
+def move_rows(old, old_stride, new, new_stride, rows, source, count):
+    """Move the rows of one attribute through the permutation.
+
+    The scattered reads of a row are asked for while the row before is moved: that doubles the speed.
+    """
+    parallel_for(_move_rows_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, rows, source, count))
+
+
+@part
+def _move_offsets_at(chunk, old, old_stride, new, new_stride, source, home, count, block_unit):
+    begin = np.int64(1024 * chunk)
+    places = source[begin : min(np.int64(count), begin + 1024)]
+    moves = home[begin : begin + places.size]
+    for axis in range(3):
+        digit = 25 if axis == 0 else (5 if axis == 1 else 1)
+        from_row = old[np.int64(axis * old_stride) : np.int64((axis + 1) * old_stride)]
+        to_row = new[axis * new_stride + begin : axis * new_stride + begin + places.size]
+        for i in range(to_row.size):
+            prefetch(old, (axis + 1) * old_stride + places[i])
+            to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
+
+
+@kernel
+def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
+    """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
+    parallel_for(_move_offsets_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, source, home, count, block_unit))
+
+
+@kernel
+def colour_ranges(coord, ranges, colour_start, colour_range):
+    """List ranges (begin, end, block) by the parity of their blocks' coordinates: tiles of one colour never overlap."""
+    n = 0
+    for colour in range(8):
+        colour_start[colour] = n
+        for k in range(ranges.shape[0]):
+            q = ranges[k, 2]
+            if (coord[q, 0] & 1) * 4 + (coord[q, 1] & 1) * 2 + (coord[q, 2] & 1) == colour:
+                colour_range[n] = k
+                n += 1
+    colour_start[8] = n

@@ -1,0 +1,406 @@
+"""Grid to particles: values, their affine parts C and gradients L = sum v (grad w)^T (Jiang 2015), from any of the shifted grids.
+
+A z-row of four nodes is one sixteen-lane value. While consecutive particles share a cell, the differences of its rows stay in
+registers (see `weights`): per particle there remain polynomials in its position.
+"""
+
+from __future__ import annotations
+
+from numba import get_thread_id
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
+from mpm_nodes.kernels.lanes.memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose
+from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.transfers.fields import (
+    bare_taken,
+    by_row,
+    each_of,
+    for_each,
+    four_rows,
+    matrix_rows,
+    prefetch_row,
+    store_row,
+    vector_rows,
+)
+from mpm_nodes.kernels.transfers.sums import along_y, cell_differences, plane_slopes, plane_sum, slope_along_y, top_along_y
+from mpm_nodes.kernels.transfers.tiles import (
+    RECORDS,
+    SCRATCH,
+    SECOND_TILE,
+    TILE,
+    load_change_tile,
+    load_paired_tile,
+    load_tile,
+)
+from mpm_nodes.kernels.transfers.weights import (
+    EXCESS,
+    FRACTION,
+    XS,
+    XW,
+    YS,
+    YW,
+    excess,
+    fractions,
+    slope_at,
+    slopes,
+    splat_rows,
+    store_fraction,
+    store_rows,
+    value_at,
+    weights,
+    z_weights,
+)
+
+__all__ = ["gather", "gather_fields", "gather_run"]
+
+
+# ---------------------------------------------------------------- records
+@inline
+def _load_records(scratch, records):
+    """Return the sixteen components of sixteen records as lanes."""
+    return transpose(
+        (
+            load(scratch, records),
+            load(scratch, records + 16),
+            load(scratch, records + 32),
+            load(scratch, records + 48),
+            load(scratch, records + 64),
+            load(scratch, records + 80),
+            load(scratch, records + 96),
+            load(scratch, records + 112),
+            load(scratch, records + 128),
+            load(scratch, records + 144),
+            load(scratch, records + 160),
+            load(scratch, records + 176),
+            load(scratch, records + 192),
+            load(scratch, records + 208),
+            load(scratch, records + 224),
+            load(scratch, records + 240),
+        )
+    )
+
+
+@inline
+def _store_slopes(rows, stride, p, t, first, scale, count):
+    """Store what t[first ..], t[first + 4 ..], t[first + 8 ..] hold along x, y and z for each of four values."""
+    for axis in range(3):
+        store_row(rows[0], axis, stride, p, scale * t[first + 4 * axis], count)
+        store_row(rows[1], axis, stride, p, scale * t[first + 4 * axis + 1], count)
+        store_row(rows[2], axis, stride, p, scale * t[first + 4 * axis + 2], count)
+        store_row(rows[3], axis, stride, p, scale * t[first + 4 * axis + 3], count)
+
+
+@inline
+def _store_values(rows, stride, p, t, first, count):
+    store_row(rows[0], 0, stride, p, t[first], count)
+    store_row(rows[1], 0, stride, p, t[first + 1], count)
+    store_row(rows[2], 0, stride, p, t[first + 2], count)
+    store_row(rows[3], 0, stride, p, t[first + 3], count)
+
+
+@inline
+def _change_nothing(row, stride, p, keep, change, count):
+    return
+
+
+@inline
+def _change_some(row, stride, p, keep, change, count):
+    at = row[1] * stride + p
+    store_first(row[0], at, fma(keep, load(row[0], at), change), count)
+
+
+_change_row = by_row(_change_nothing, _change_some)
+
+
+@inline
+def _change_values(rows, stride, p, keep, t, first, count):
+    _change_row(rows[0], stride, p, keep, t[first], count)
+    _change_row(rows[1], stride, p, keep, t[first + 1], count)
+    _change_row(rows[2], stride, p, keep, t[first + 2], count)
+    _change_row(rows[3], stride, p, keep, t[first + 3], count)
+
+
+@kernel(fastmath=False)
+def _store_gathered(
+    scratch, records, values, affine, gradient, gradient_stride, gradient_shift, stride, p, count, flip, paired, inverse_cell
+):
+    """Turn sixteen pairs of records [v | C] and [L | v or its change] into rows."""
+    u = _load_records(scratch, records + WIDTH * WIDTH)
+    scale = broadcast(u[0], inverse_cell)
+    if gradient is not None:
+        _store_slopes(gradient, gradient_stride, gradient_shift + p, u, 0, scale, count)
+    if values is not None:
+        if flip is None:
+            _store_values(values, stride, p, u, 12, count)
+        elif paired is not None:
+            _change_row(values[0], stride, p, broadcast(u[0], flip), u[13], count)
+        else:
+            _change_values(values, stride, p, broadcast(u[0], flip), u, 12, count)
+    if affine is not None:
+        _store_slopes(affine, stride, p, _load_records(scratch, records), 4, scale, count)
+
+
+# ---------------------------------------------------------------- one block
+@inline
+def _store_position(stencil, scratch, at, fx, fy, fz):
+    store_fraction(scratch, at + FRACTION, fx)
+    store_fraction(scratch, at + FRACTION + 3 * WIDTH, fy)
+    store_fraction(scratch, at + FRACTION + 6 * WIDTH, fz)
+    store(scratch, at + EXCESS, excess(stencil, fx))
+    store(scratch, at + EXCESS + WIDTH, excess(stencil, fy))
+    store(scratch, at + EXCESS + 2 * WIDTH, excess(stencil, fz))
+
+
+@inline
+def _prefetch_all(values, affine, offset, stride, p):
+    for row in range(3):
+        prefetch(offset, row * stride + p)
+    if values is not None:
+        for_each(_prefetch_value, values, (stride, p))
+    if affine is not None:
+        for_each(_prefetch_slopes, affine, (stride, p))
+
+
+@inline
+def _prefetch_value(row, place):
+    prefetch_row(row, 1, place[0], place[1])
+
+
+@inline
+def _prefetch_slopes(row, place):
+    prefetch_row(row, 3, place[0], place[1])
+
+
+@kernel(fastmath=False)
+def gather_fields(
+    stencil,
+    half,
+    offset,
+    stride,
+    shift,
+    unit,
+    values,
+    affine,
+    gradient,
+    gradient_stride,
+    gradient_shift,
+    flip,
+    paired,
+    inverse_cell,
+    begin,
+    end,
+    ahead,
+    scratch,
+    at,
+    base,
+    base_at,
+):
+    """Gather for particles begin .. end-1 of the block whose tile is loaded: the fields of a `Taken`, but its grid arrays.
+
+    `flip` is None or the share of FLIP, whose change lies in the second tile. `paired` is not None where one value alone is wanted
+    with its gradient: then the tile's first value is that, its second the change, and both come from one walk over the rows. Rows
+    of the gradient have a stride of their own, and begin at `gradient_shift`.
+    """
+    scratch_weights, records = at + TILE, at + RECORDS
+    here = -1
+    if paired is None:
+        if gradient is not None or affine is not None:
+            cell = cell_differences(stencil, scratch, at)
+    for p in range(begin, end, WIDTH):
+        count = min(WIDTH, end - p)
+        _prefetch_all(values, affine, offset, stride, p + ahead)
+        fx, fy, fz = fractions(stencil, half, offset, stride, p, shift, unit, base, base_at)
+        _store_position(stencil, scratch, scratch_weights, fx, fy, fz)
+        if flip is not None or (gradient is None and affine is None):
+            store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
+            store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
+        if paired is not None:
+            store_rows(slopes(stencil, fx), scratch, scratch_weights + XS)
+            store_rows(slopes(stencil, fy), scratch, scratch_weights + YS)
+        for lane in range(count):
+            w, r = scratch_weights + lane, records + WIDTH * lane
+            z = splat_rows((0, 0, 0), scratch, w + FRACTION + 6 * WIDTH)
+            wz, sz, tz = z_weights(stencil, z)
+            if paired is not None:
+                xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+                xs, ys = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
+                v, gx, gy = plane_slopes(xw, xs, yw, ys, scratch, at + base[base_at + lane])
+                store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, wz * v))
+            elif gradient is None and affine is None:
+                tile = at if flip is None else at + SECOND_TILE
+                xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+                value = wz * plane_sum(xw, yw, scratch, tile + base[base_at + lane])
+                store(scratch, r + WIDTH * WIDTH, quarter_sums(value, value, value, value))
+            else:
+                if base[base_at + lane] != here:
+                    here = base[base_at + lane]
+                    cell = cell_differences(stencil, scratch, at + here)
+                x = splat_rows((0, 0, 0), scratch, w + FRACTION)
+                y = splat_rows((0, 0, 0), scratch, w + FRACTION + 3 * WIDTH)
+                along = along_y(cell, y)
+                v, gx = value_at(along, x), slope_at(along, x)
+                gy = value_at(slope_along_y(cell, y), x)
+                zv = wz * v
+                if affine is not None:
+                    cx = fma(load_splat(scratch, w + EXCESS), along[-1], gx)
+                    cy = fma(load_splat(scratch, w + EXCESS + WIDTH), value_at(top_along_y(cell), x), gy)
+                    ez = fma(load_splat(scratch, w + EXCESS + 2 * WIDTH), tz, sz)
+                    store(scratch, r, quarter_sums(zv, wz * cx, wz * cy, ez * v))
+                change = zv
+                if flip is not None:
+                    xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+                    change = wz * plane_sum(xw, yw, scratch, at + SECOND_TILE + here)
+                store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, change))
+        _store_gathered(
+            scratch,
+            records,
+            values,
+            affine,
+            gradient,
+            gradient_stride,
+            gradient_shift,
+            stride,
+            p,
+            count,
+            flip,
+            paired,
+            inverse_cell,
+        )
+
+
+@inline
+def gather_run(
+    stencil,
+    offset,
+    stride,
+    shift,
+    unit,
+    velocity,
+    affine,
+    gradient,
+    L_stride,
+    L_shift,
+    flip,
+    inverse_cell,
+    begin,
+    end,
+    ahead,
+    scratch,
+    at,
+    base,
+    base_at,
+):
+    """Gather velocities from nodes for particles begin .. end-1; `flip` is None or the FLIP fraction.
+
+    Row r of L of particle p goes to r * L_stride + L_shift + p. `velocity` None leaves all but L out.
+    """
+    nodes = (0, 0, 0)
+    gather_fields(
+        stencil,
+        nodes,
+        offset,
+        stride,
+        shift,
+        unit,
+        four_rows(vector_rows(velocity)),
+        four_rows(matrix_rows(affine)),
+        four_rows(matrix_rows(gradient)),
+        L_stride,
+        L_shift,
+        flip,
+        None,
+        inverse_cell,
+        begin,
+        end,
+        ahead,
+        scratch,
+        at,
+        base,
+        base_at,
+    )
+
+
+# ---------------------------------------------------------------- all blocks
+@inline
+def _load_tiles(before, gradient, affine, paired, grid, fraction, tile_slot, q, scratch, at):
+    """Load what is gathered from into the first tile and the change for FLIP into the second, or both into the first."""
+    if paired is not None:
+        load_paired_tile(scratch, at, grid, before, fraction, tile_slot, q)
+    else:
+        if before is None or gradient is not None or affine is not None:
+            load_tile(scratch, at, grid, tile_slot, q)
+        if before is not None:
+            load_change_tile(scratch, at + SECOND_TILE, grid, before, fraction, tile_slot, q)
+
+
+@inline
+def _gather_one(taken, block):
+    (stencil, offset, stride, shift, unit, inverse_cell, begin, end, tile_slot, q, scratch, at, base, base_at) = block
+    _load_tiles(taken.before, taken.gradient, taken.affine, taken.paired, taken.grid, taken.fraction, tile_slot, q, scratch, at)
+    gather_fields(
+        stencil,
+        taken.half,
+        offset,
+        stride,
+        shift,
+        unit,
+        taken.values,
+        taken.affine,
+        taken.gradient,
+        stride,
+        0,
+        taken.fraction,
+        taken.paired,
+        inverse_cell,
+        begin,
+        end,
+        0,
+        scratch,
+        at,
+        base,
+        base_at,
+    )
+
+
+@part
+def _gather_block(k, stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
+    thread = get_thread_id()
+    block = (
+        stencil,
+        offset,
+        stride,
+        shift,
+        unit,
+        inverse_cell,
+        ranges[k, 0],
+        ranges[k, 1],
+        tile_slot,
+        ranges[k, 2],
+        scratch,
+        thread * SCRATCH,
+        base,
+        64 * thread,
+    )
+    for_each(_gather_one, fields, block)
+
+
+@kernel(fastmath=False)
+def gather(stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
+    """Take values, affine parts and gradients from the grid arrays of `fields`, in one pass over the particles.
+
+    Args:
+        stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
+        offset, stride, shift, unit: Fixed-point offsets, distance of rows, bits and 2^-bits.
+        inverse_cell: 1/h [1/m].
+        fields: Tuple of `Taken`, one for each grid array.
+        ranges: (begin, end, block) of every run of particles of one block, shape (runs, 3).
+        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8).
+        scratch, base: Scratch of all threads.
+    """
+    parallel_for(
+        _gather_block,
+        ranges.shape[0],
+        (stencil, offset, stride, shift, unit, inverse_cell, each_of(bare_taken, fields), ranges, tile_slot, scratch, base),
+    )

@@ -1,0 +1,421 @@
+"""Particles to grid: one scatter for values with a weight, their affine parts and fluxes, on any of the shifted grids.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| w, s, t, k, D | stencil weight, its slope, highest difference, its factor, sum w d^2 | | `weights` |
+| C | APIC affine velocity | 1/s | Jiang 2015 |
+| tau, V0 | Kirchhoff stress, undeformed volume | Pa, m^3 | f = - sum V0 tau grad w |
+| G | what a particle gives with weight w: here momentum and mass | kg m/s, kg | |
+| U_a | what it gives with the slope along axis a: m D h C_a - V0 tau_a / h | kg m/s or N | |
+| K_a | what it gives with the highest difference along axis a: k_a m D h C_a | kg m/s | |
+| node | four values: three components and the weight that they were multiplied by | | |
+
+The affine part m C d w is slope and highest difference as well (`weights`), so one sum serves all:
+
+    row (i, j) of nodes = w_i w_j H + (s_i U_x + t_i K_x) w_j + w_i (s_j U_y + t_j K_y),   H = w_z G + s_z U_z + t_z K_z
+
+One z-row of four nodes is one sixteen-lane value, so the 3^3 stencil is nine lanes (fourth node weightless) and the 4^3 stencil
+sixteen. A block is scattered into a private tile; its rows stay in registers while consecutive particles share a cell. Tiles are
+added to the grid in eight colours of blocks, without atomics: sums do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from numba import get_thread_id
+
+from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
+from mpm_nodes.kernels.lanes.memory import bare, load, load_quarter, prefetch, store, transpose
+from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.transfers.fields import (
+    Flux,
+    bare_given,
+    by_row,
+    each_of,
+    for_each,
+    load_row,
+    matrix_rows,
+    prefetch_row,
+    vector_rows,
+)
+from mpm_nodes.kernels.transfers.rows import add, flush, no_rows, only_weights, plain_add, plain_profile, profile, with_weights
+from mpm_nodes.kernels.transfers.tiles import RECORDS, SCRATCH, TILE, add_tile, clear_tile
+from mpm_nodes.kernels.transfers.weights import (
+    FRACTION,
+    XS,
+    XW,
+    YS,
+    YW,
+    by_width,
+    excess,
+    fractions,
+    splat_rows,
+    store_fraction,
+    store_rows,
+    weights,
+    z_weights,
+)
+from mpm_nodes.kernels.transfers.weights import slopes as slopes_of
+
+__all__ = ["scatter", "scatter_fields", "scatter_run"]
+
+
+@inline
+def _inertia3(stencil, x):
+    return const(x, 1.0 / 4.0)
+
+
+@inline
+def _inertia4(stencil, x):
+    return const(x, 1.0 / 3.0)
+
+
+_inertia = by_width(_inertia3, _inertia4)
+"""Return D in cells^2."""
+
+
+# ---------------------------------------------------------------- records of sixteen particles
+@inline
+def _store_records(scratch, at, a, b, c, d):
+    """Store four quarters, each of four lanes over the particles, as one record of sixteen values a particle."""
+    records = transpose((*a, *b, *c, *d))
+    for k in range(WIDTH):
+        store(scratch, at + WIDTH * k, records[k])
+
+
+@inline
+def _slopes_along(slopes, axis, stride, p, scale, zero):
+    """Return the slopes of the three values along one axis, scaled, and a zero in the place of the weight."""
+    return (
+        load_row(slopes[0], axis, stride, p, scale, zero),
+        load_row(slopes[1], axis, stride, p, scale, zero),
+        load_row(slopes[2], axis, stride, p, scale, zero),
+        zero,
+    )
+
+
+@inline
+def _no_flux(rows, axis, flux, p, scale, zero):
+    return zero
+
+
+@inline
+def _some_flux(rows, axis, flux, p, scale, zero):
+    return scale * load(flux.array, rows[axis] * flux.stride + flux.shift + p)
+
+
+_flux_row = by_row(_no_flux, _some_flux)
+
+
+@inline
+def _flux_along(rows, axis, flux, p, scale, zero):
+    return (
+        _flux_row(rows[0], axis, flux, p, scale, zero),
+        _flux_row(rows[1], axis, flux, p, scale, zero),
+        _flux_row(rows[2], axis, flux, p, scale, zero),
+        zero,
+    )
+
+
+@inline
+def _symmetric_flux(rows, flux, p, scale, zero):
+    at, stride = flux.shift + p, flux.stride
+    xx, xy = scale * load(flux.array, at), scale * load(flux.array, stride + at)
+    xz, yy = scale * load(flux.array, 2 * stride + at), scale * load(flux.array, 3 * stride + at)
+    yz, zz = scale * load(flux.array, 4 * stride + at), scale * load(flux.array, 5 * stride + at)
+    return (xx, xy, xz, zero), (xy, yy, yz, zero), (xz, yz, zz, zero)
+
+
+@inline
+def _general_flux(rows, flux, p, scale, zero):
+    return (
+        _flux_along(rows, 0, flux, p, scale, zero),
+        _flux_along(rows, 1, flux, p, scale, zero),
+        _flux_along(rows, 2, flux, p, scale, zero),
+    )
+
+
+_flux_columns = by_row(_symmetric_flux, _general_flux)
+"""Return what the flux gives along x, y and z: four lanes each."""
+
+
+@inline
+def _scaled(scale, v):
+    return scale * v[0], scale * v[1], scale * v[2], v[3]
+
+
+@inline
+def _plus(a, b):
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3]
+
+
+@inline
+def _particle_records(stencil, weight, values, slopes, flux, stride, p, cell_size, fx, fy, fz, scratch, at):
+    """Store [G | U_x | U_y | U_z] and, with slopes, [K_x | K_y | K_z]; what is None is left out of the sums."""
+    zero = const(fx, 0.0)
+    none = (zero, zero, zero, zero)
+    g, ux, uy, uz = none, none, none, none
+    if weight is not None:
+        m = load(weight, p)
+        g = (
+            load_row(values[0], 0, stride, p, m, zero),
+            load_row(values[1], 0, stride, p, m, zero),
+            load_row(values[2], 0, stride, p, m, zero),
+            m,
+        )
+        if slopes is not None:
+            scale = m * (_inertia(stencil, m) * broadcast(m, cell_size))
+            ux = _slopes_along(slopes, 0, stride, p, scale, zero)
+            uy = _slopes_along(slopes, 1, stride, p, scale, zero)
+            uz = _slopes_along(slopes, 2, stride, p, scale, zero)
+            _store_records(
+                scratch,
+                at + WIDTH * WIDTH,
+                _scaled(excess(stencil, fx), ux),
+                _scaled(excess(stencil, fy), uy),
+                _scaled(excess(stencil, fz), uz),
+                none,
+            )
+    if flux is not None:
+        v = load(flux.volume, p)
+        scale = v * broadcast(v, flux.scale)
+        x, y, z = _flux_columns(flux.rows, flux, p, scale, zero)
+        ux, uy, uz = _plus(ux, x), _plus(uy, y), _plus(uz, z)
+    _store_records(scratch, at, g, ux, uy, uz)
+
+
+@inline
+def _prefetch_all(weight, values, slopes, flux, offset, stride, p):
+    for row in range(3):
+        prefetch(offset, row * stride + p)
+    if weight is not None:
+        prefetch_row(values[0], 1, stride, p)
+        prefetch_row(values[1], 1, stride, p)
+        prefetch_row(values[2], 1, stride, p)
+        prefetch(weight, p)
+    if slopes is not None:
+        prefetch_row(slopes[0], 3, stride, p)
+        prefetch_row(slopes[1], 3, stride, p)
+        prefetch_row(slopes[2], 3, stride, p)
+    if flux is not None:
+        prefetch(flux.volume, p)
+
+
+# ---------------------------------------------------------------- one block
+@kernel(fastmath=False)
+def scatter_fields(
+    stencil,
+    half,
+    offset,
+    stride,
+    shift,
+    unit,
+    weight,
+    values,
+    slopes,
+    flux,
+    cell_size,
+    begin,
+    end,
+    ahead,
+    scratch,
+    at,
+    base,
+    base_at,
+):
+    """Scatter particles begin .. end-1 of one block into a cleared tile: the fields of a `Given`, but its grid array.
+
+    The rows of particle p + ahead are fetched into the cache on the way.
+    """
+    zero = const(load(scratch, at), 0.0)
+    clear_tile(scratch, at, zero)
+    scratch_weights, records = at + TILE, at + RECORDS
+    here = at
+    rows = no_rows(stencil, zero)
+    for p in range(begin, end, WIDTH):
+        fx, fy, fz = fractions(stencil, half, offset, stride, p, shift, unit, base, base_at)
+        _prefetch_all(weight, values, slopes, flux, offset, stride, p + ahead)
+        store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
+        store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
+        if slopes is not None or flux is not None:
+            store_rows(slopes_of(stencil, fx), scratch, scratch_weights + XS)
+            store_rows(slopes_of(stencil, fy), scratch, scratch_weights + YS)
+        store_fraction(scratch, scratch_weights + FRACTION, fz)
+        _particle_records(stencil, weight, values, slopes, flux, stride, p, cell_size, fx, fy, fz, scratch, records)
+        for lane in range(min(WIDTH, end - p)):
+            if at + base[base_at + lane] != here:
+                flush(rows, scratch, here)
+                rows = no_rows(stencil, zero)
+                here = at + base[base_at + lane]
+            w, r = scratch_weights + lane, records + WIDTH * lane
+            x, y = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+            wz, sz, tz = z_weights(stencil, splat_rows((0, 0, 0), scratch, w + FRACTION))
+            if slopes is None and flux is None:
+                rows = plain_add(rows, y, only_weights(x, wz * load_quarter(scratch, r)))
+            else:
+                h = sz * load_quarter(scratch, r + 12)
+                if weight is not None:
+                    h = fma(wz, load_quarter(scratch, r), h)
+                ux, uy = wz * load_quarter(scratch, r + 4), wz * load_quarter(scratch, r + 8)
+                sx, sy = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
+                if slopes is None:
+                    rows = add(rows, y, with_weights(x, h, plain_profile(sx, ux)), x, plain_profile(sy, uy))
+                else:
+                    k = r + WIDTH * WIDTH
+                    h = fma(tz, load_quarter(scratch, k + 8), h)
+                    kx, ky = wz * load_quarter(scratch, k), wz * load_quarter(scratch, k + 4)
+                    rows = add(rows, y, with_weights(x, h, profile(sx, ux, kx)), x, profile(sy, uy, ky))
+    flush(rows, scratch, here)
+
+
+@inline
+def _lines_of_symmetric(full):
+    return None
+
+
+@inline
+def _lines_of_full(full):
+    return (0, 1, 2), (3, 4, 5), (6, 7, 8)
+
+
+@inline
+def _no_stress(stress, lines, stride, shift, volume, scale):
+    return None
+
+
+@inline
+def _some_stress(stress, lines, stride, shift, volume, scale):
+    return Flux(bare(stress), stride, shift, lines, bare(volume), scale)
+
+
+_lines_of_stress = by_row(_lines_of_symmetric, _lines_of_full)
+_stress_flux = by_row(_no_stress, _some_stress)
+
+
+@inline
+def scatter_run(
+    stencil,
+    offset,
+    stride,
+    shift,
+    unit,
+    velocity,
+    affine,
+    mass,
+    stress,
+    tau_stride,
+    tau_shift,
+    volume,
+    cell_size,
+    force_scale,
+    begin,
+    end,
+    ahead,
+    scratch,
+    at,
+    base,
+    base_at,
+    full=None,
+):
+    """Scatter momentum, force or both of particles begin .. end-1 of one block to the nodes of a cleared tile.
+
+    `mass` and `velocity` None leave momentum out, `affine` None its affine part, `stress` None the force. Row r of the stress of
+    particle p is at r * tau_stride + tau_shift + p; it is symmetric with six rows, or has nine where `full` is not None.
+    """
+    nodes = (0, 0, 0)
+    scatter_fields(
+        stencil,
+        nodes,
+        offset,
+        stride,
+        shift,
+        unit,
+        mass,
+        vector_rows(velocity),
+        matrix_rows(affine),
+        _stress_flux(stress, _lines_of_stress(full), tau_stride, tau_shift, volume, force_scale),
+        cell_size,
+        begin,
+        end,
+        ahead,
+        scratch,
+        at,
+        base,
+        base_at,
+    )
+
+
+# ---------------------------------------------------------------- all blocks
+@inline
+def _scatter_one(given, block):
+    (stencil, offset, stride, shift, unit, cell_size, begin, end, tile_slot, q, scratch, at, base, base_at) = block
+    scatter_fields(
+        stencil,
+        given.half,
+        offset,
+        stride,
+        shift,
+        unit,
+        given.weight,
+        given.values,
+        given.slopes,
+        given.flux,
+        cell_size,
+        begin,
+        end,
+        0,
+        scratch,
+        at,
+        base,
+        base_at,
+    )
+    add_tile(scratch, at, given.grid, tile_slot, q)
+
+
+@part
+def _scatter_block(
+    k, first, stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_range, tile_slot, scratch, base
+):
+    r, thread = colour_range[first + k], get_thread_id()
+    block = (
+        stencil,
+        offset,
+        stride,
+        shift,
+        unit,
+        cell_size,
+        ranges[r, 0],
+        ranges[r, 1],
+        tile_slot,
+        ranges[r, 2],
+        scratch,
+        thread * SCRATCH,
+        base,
+        64 * thread,
+    )
+    for_each(_scatter_one, fields, block)
+
+
+@kernel(fastmath=False)
+def scatter(stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_start, colour_range, tile_slot, scratch, base):
+    """Add what every particle gives to the grid arrays of `fields`, in one pass over the particles.
+
+    Args:
+        stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
+        offset, stride, shift, unit: Fixed-point offsets, distance of rows, bits and 2^-bits.
+        cell_size: h [m].
+        fields: Tuple of `Given`, one for each grid array.
+        ranges: (begin, end, block) of every run of particles of one block, shape (runs, 3).
+        colour_start, colour_range: First entry of each of the eight colours of blocks, and the runs by colour.
+        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8).
+        scratch, base: Scratch of all threads.
+    """
+    bared = each_of(bare_given, fields)
+    for colour in range(8):
+        first = colour_start[colour]
+        parallel_for(
+            _scatter_block,
+            colour_start[colour + 1] - first,
+            (first, stencil, offset, stride, shift, unit, cell_size, bared, ranges, colour_range, tile_slot, scratch, base),
+        )

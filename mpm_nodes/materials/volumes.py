@@ -1,0 +1,36 @@
+"""Volumes of particles as their laws know them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.data import Particles
+from mpm_nodes.materials.contract import law
+from mpm_nodes.materials.material_point import call_law
+
+__all__ = ["volume_ratios"]
+
+
+def volume_ratios(particles: Particles) -> np.ndarray:
+    """Return current over undeformed volume of each particle, asked of its law, float64, shape (n,).
+
+    State that the particles do not carry is at rest. Particles without a material, and those of a law that knows no volume, have 1.
+
+    Args:
+        particles: Particles with the state of their laws, as a solve or a cache gives them.
+
+    Raises:
+        LawError: A material's law is unknown.
+    """
+    ratios = np.ones(len(particles))
+    index = particles["material"] if "material" in particles else np.zeros(len(particles), np.int32)
+    for number, material in enumerate(particles.materials):
+        found, chosen = law(material.law), np.flatnonzero(index == number)
+        named = next((name for name in ("volume_ratio", "left_strain") if found.function(name)), None)
+        if not len(chosen) or named is None:
+            continue
+        state = {name: np.asarray(particles[name], np.float64)[chosen] for name in found.state if name in particles}
+        if state:
+            value = call_law(found.id, named, state)
+            ratios[chosen] = value[0] if isinstance(value, tuple) else value
+    return ratios

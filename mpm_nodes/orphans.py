@@ -1,0 +1,33 @@
+"""Children do not outlive the process that started them, however that ends."""
+
+import os
+import sys
+
+__all__ = ["end_with_input", "end_with_parent"]
+
+_PR_SET_PDEATHSIG, _SIGKILL = 1, 9
+ENDED = 3
+"""Exit code of a child whose parent is gone: cancelled."""
+
+
+def end_with_parent(parent: int) -> None:
+    """Have the system kill this process when the thread that started it ends (Linux; nothing elsewhere)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    if os.getppid() != parent:  # it ended before the system was asked
+        os._exit(ENDED)
+
+
+def end_with_input() -> None:
+    """End this process when the other end of its standard input is closed: the way that every system knows."""
+    import threading
+
+    def watch() -> None:
+        while os.read(0, 4096):  # not through sys.stdin, whose lock would be held when the process ends
+            pass
+        os._exit(ENDED)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

@@ -1,0 +1,267 @@
+"""What a USD cache shows at one frame, as plain arrays in metres, Y up: points, meshes, a camera."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpm_nodes.data import InputError
+
+if TYPE_CHECKING:
+    from pxr import Usd
+
+MATTER = (0.95, 0.62, 0.16)
+BODY = (0.36, 0.42, 0.50)
+"""Linear colours of particles and of meshes that bring none."""
+SURFACE_NAMES = ("mesh", "surface", "skin")
+"""Last path elements of meshes made from the particles (`mesh` in our caches); not drawn over the particles."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points of one prim: positions [m] (n, 3), radii [m] (n,), linear colours (n, 3)."""
+
+    path: str
+    positions: np.ndarray
+    radii: np.ndarray
+    colours: np.ndarray
+
+
+@dataclass(frozen=True)
+class Skin:
+    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), corner normals (t, 3, 3), one linear colour."""
+
+    path: str
+    points: np.ndarray
+    triangles: np.ndarray
+    normals: np.ndarray
+    colour: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class View:
+    """A perspective camera: eye [m], unit axes right, up and forward, focal length in picture widths, width over height."""
+
+    eye: np.ndarray
+    right: np.ndarray
+    up: np.ndarray
+    forward: np.ndarray
+    focal: float
+    aspect: float = 4.0 / 3.0
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Everything drawn at one frame."""
+
+    clouds: tuple[Cloud, ...] = ()
+    skins: tuple[Skin, ...] = ()
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the least and greatest corner [m], or None when there is nothing."""
+        sets = [shape.positions for shape in self.clouds] + [shape.points for shape in self.skins]
+        sets = [points for points in sets if len(points)]
+        if not sets:
+            return None
+        return np.min([p.min(axis=0) for p in sets], axis=0), np.max([p.max(axis=0) for p in sets], axis=0)
+
+
+@dataclass
+class Scene:
+    """An opened cache.
+
+    Attributes:
+        path: The root stage.
+        first: First frame.
+        last: Last frame.
+        colours: Linear colour of each gprim without one of its own, by prim path.
+    """
+
+    path: Path
+    first: int
+    last: int
+    stage: Usd.Stage = field(repr=False)
+    to_metres: np.ndarray = field(repr=False)
+    colours: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+
+    def shapes(self, frame: int, show: str = "points") -> Shapes:
+        """Return what is seen at a frame; `show` is "points" or "surface" where the cache holds both."""
+        from pxr import Usd, UsdGeom
+
+        places = UsdGeom.XformCache(Usd.TimeCode(frame))
+        clouds, skins, wraps = [], [], []
+        for prim in self._drawn(frame):
+            matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
+            if prim.IsA(UsdGeom.Points):
+                clouds.append(self._cloud(prim, frame, matrix))
+            else:
+                skin = self._skin(prim, frame, matrix)
+                (wraps if prim.GetName().lower() in SURFACE_NAMES else skins).append(skin)
+        clouds = [cloud for cloud in clouds if len(cloud.positions)]
+        wraps = [wrap for wrap in wraps if len(wrap.triangles)]
+        if wraps and (show == "surface" or not clouds):
+            return Shapes((), (*skins, *wraps))
+        return Shapes(tuple(clouds), tuple(skins))
+
+    def view(self, frame: int) -> View | None:
+        """Return the first camera of the stage at a frame, or None."""
+        from pxr import UsdGeom
+
+        for prim in self.stage.Traverse():
+            if prim.IsA(UsdGeom.Camera):
+                camera = UsdGeom.Camera(prim).GetCamera(frame)
+                matrix = self.to_metres @ np.array(camera.transform).T
+                axes = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
+                focal = camera.focalLength / camera.horizontalAperture
+                return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal, camera.aspectRatio)
+        return None
+
+    def _drawn(self, frame: int) -> Iterable[Any]:
+        from pxr import UsdGeom
+
+        for prim in self.stage.Traverse():
+            if not (prim.IsA(UsdGeom.Points) or prim.IsA(UsdGeom.Mesh)):
+                continue
+            imageable = UsdGeom.Imageable(prim)
+            hidden = imageable.ComputeVisibility(frame) == UsdGeom.Tokens.invisible
+            if not hidden and imageable.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
+                yield prim
+
+    def _cloud(self, prim: Any, frame: int, matrix: np.ndarray) -> Cloud:
+        from pxr import UsdGeom
+
+        points = UsdGeom.Points(prim)
+        positions = _placed(points.GetPointsAttr().Get(frame), matrix)
+        widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
+        scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
+        radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
+            np.float32
+        )
+        colours = self._display_colour(prim, frame)
+        if colours is None or len(colours) not in (1, len(positions)):
+            colours = np.array([self.colours.get(str(prim.GetPath()), MATTER)], np.float32)
+        return Cloud(
+            str(prim.GetPath()),
+            positions,
+            radii,
+            np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32),
+        )
+
+    def _skin(self, prim: Any, frame: int, matrix: np.ndarray) -> Skin:
+        from pxr import UsdGeom
+
+        mesh = UsdGeom.Mesh(prim)
+        points = _placed(mesh.GetPointsAttr().Get(frame), matrix)
+        counts = np.array(mesh.GetFaceVertexCountsAttr().Get(frame) or [], np.int32)
+        indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(frame) or [], np.int32)
+        triangles = fan_triangles(counts, indices)
+        triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
+        colours = self._display_colour(prim, frame)
+        fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
+        colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else tuple(colours.mean(axis=0))
+        return Skin(str(prim.GetPath()), points, triangles, corner_normals(points, triangles), colour)
+
+    def _display_colour(self, prim: Any, frame: int) -> np.ndarray | None:
+        from pxr import UsdGeom
+
+        primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar("displayColor")
+        values = primvar.ComputeFlattened(frame) if primvar else None
+        return np.array(values, np.float32).reshape(-1, 3) if values is not None and len(values) else None
+
+
+def open_scene(path: Path) -> Scene:
+    """Open a cache's root stage.
+
+    Raises:
+        InputError: pxr is missing, or the file cannot be opened.
+    """
+    try:
+        from pxr import Tf, Usd, UsdGeom
+
+        from usd_io import usd_reason
+    except ImportError as error:
+        raise InputError("render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'") from error
+    try:
+        stage = Usd.Stage.Open(str(path))
+    except Tf.ErrorException as error:
+        raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({usd_reason(error)})") from error
+    scale = UsdGeom.GetStageMetersPerUnit(stage)
+    to_metres = np.diag([scale, scale, scale, 1.0])
+    if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
+        to_metres = to_metres @ np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
+    scene = Scene(path, round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode()), stage, to_metres)
+    for prim in stage.Traverse():
+        if prim.IsA(UsdGeom.Gprim):
+            colour = _material_colour(prim)
+            if colour is not None:
+                scene.colours[str(prim.GetPath())] = colour
+    return scene
+
+
+def _material_colour(prim: Any) -> tuple[float, float, float] | None:
+    from pxr import UsdShade
+
+    material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+    shader = material.ComputeSurfaceSource()[0] if material else None
+    knob = shader.GetInput("diffuseColor") if shader else None
+    value = knob.Get() if knob else None
+    return None if value is None else tuple(float(c) for c in value)
+
+
+def _placed(points: Any, matrix: np.ndarray) -> np.ndarray:
+    array = np.array(points if points is not None else [], np.float64).reshape(-1, 3)
+    return array @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def fan_triangles(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return polygons cut into triangles from their first corner, shape (t, 3), int32."""
+    counts = np.asarray(counts, np.int64)
+    starts = np.cumsum(counts) - counts
+    parts = []
+    for size in np.unique(counts):
+        base = starts[counts == size]
+        parts += [np.stack([base, base + n, base + n + 1], axis=1) for n in range(1, int(size) - 1)]
+    if not parts:
+        return np.zeros((0, 3), np.int32)
+    return np.ascontiguousarray(np.asarray(indices)[np.concatenate(parts)], np.int32)
+
+
+def corner_normals(points: np.ndarray, triangles: np.ndarray, crease: float = 40.0) -> np.ndarray:
+    """Return normals at triangle corners, shape (t, 3, 3), float32: smooth, but flat at edges over `crease` deg."""
+    if not len(triangles):
+        return np.zeros((0, 3, 3), np.float32)
+    a, b, c = (points[triangles[:, n]] for n in range(3))
+    faces = np.cross(b - a, c - a)
+    smooth = np.zeros((len(points), 3))
+    for n in range(3):
+        for axis in range(3):
+            smooth[:, axis] += np.bincount(triangles[:, n], faces[:, axis], len(points))
+    flat = _unit(faces)[:, None, :]
+    corners = _unit(smooth)[triangles]
+    sharp = (corners * flat).sum(axis=2, keepdims=True) < np.cos(np.radians(crease))
+    return np.ascontiguousarray(np.where(sharp, flat, corners), np.float32)
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
+
+
+def framing(bounds: tuple[np.ndarray, np.ndarray], aspect: float) -> View:
+    """Return a camera that shows the box `bounds` [m] from the front, right and above; aspect: width over height."""
+    low, high = bounds
+    centre, radius = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low)) + 1e-6
+    focal = 1.4
+    half = min(0.5 / focal, 0.5 / focal / aspect)
+    eye = centre + _unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
+    return look(eye, centre, focal)
+
+
+def look(eye: np.ndarray, target: np.ndarray, focal: float) -> View:
+    """Return the camera at `eye` that looks at `target`, Y up."""
+    forward = _unit(np.asarray(target, np.float64) - eye)
+    right = _unit(np.cross(forward, [0.0, 1.0, 0.0]))
+    return View(np.asarray(eye, np.float64), right, np.cross(right, forward), forward, focal)

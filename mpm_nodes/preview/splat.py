@@ -1,0 +1,253 @@
+"""The built-in renderer: spheres and triangles, one sun with shadows, a ground; needs numpy and numba only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpm_nodes.preview.scene import Shapes, View
+
+GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
+SUN = np.array([-0.45, -1.0, -0.35])
+"""Direction that sunlight travels."""
+_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array([0.52, 0.53, 0.54])
+_NEAR = 1e-3
+
+
+@dataclass
+class _Buffers:
+    """Images that are drawn into."""
+
+    depth: np.ndarray
+    normal: np.ndarray
+    colour: np.ndarray
+    layer: np.ndarray
+
+
+def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:
+    """Return a picture, shape (height, width, 3), uint8, sRGB.
+
+    Args:
+        shapes: What to draw.
+        view: Camera.
+        size: Width and height in pixels.
+        ground: Height of the ground plane [m].
+        extent: Radius of the scene [m]: sets the reach of shadows and of occlusion, and where the ground fades.
+    """
+    from mpm_nodes.kernels.pictures.raster import occlusion
+
+    width, height = 2 * size[0], 2 * size[1]  # twice as fine, averaged at the end
+    focal = view.focal * width
+    images = _buffers(width, height)
+    _draw(shapes, view, focal, images)
+    _melt(images, focal, _spacing(shapes))
+    positions = _positions(images, view, focal, ground)
+    lit = _light(shapes, positions, images, extent)
+    open_share = occlusion(images.depth, focal, 0.08 * extent, 12)
+    linear = _shade(images, positions, view, lit, open_share, extent)
+    coarse = linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
+    return _srgb(coarse)
+
+
+def _buffers(width: int, height: int) -> _Buffers:
+    return _Buffers(
+        np.full((height, width), np.inf),
+        np.zeros((height, width, 3), np.float32),
+        np.zeros((height, width, 3), np.float32),
+        np.zeros((height, width), np.int32),
+    )
+
+
+def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
+    """Draw everything in perspective."""
+    from mpm_nodes.kernels.pictures.raster import draw_spheres, draw_triangles
+
+    height, width = images.depth.shape
+    axes = np.stack([view.right, view.up, view.forward])
+    for skin in shapes.skins:
+        seen = (skin.points - view.eye) @ axes.T
+        seen, triangles, normals = _clip(seen, skin.triangles, skin.normals)
+        z = np.maximum(seen[:, 2], _NEAR * 0.5)
+        turned = np.ascontiguousarray(normals @ axes.T * np.array([1.0, 1.0, -1.0]), np.float32)
+        draw_triangles(
+            0.5 * width + focal * seen[:, 0] / z,
+            0.5 * height - focal * seen[:, 1] / z,
+            z,
+            triangles,
+            turned,
+            np.asarray(skin.colour, np.float32),
+            True,
+            images.depth,
+            images.normal,
+            images.colour,
+            images.layer,
+            MESH,
+        )
+    for cloud in shapes.clouds:
+        seen = (cloud.positions - view.eye) @ axes.T
+        z = np.where(seen[:, 2] > _NEAR, seen[:, 2], -1.0)
+        near = np.maximum(z, _NEAR)
+        radii = cloud.radii.astype(np.float64)
+        draw_spheres(
+            0.5 * width + focal * seen[:, 0] / near,
+            0.5 * height - focal * seen[:, 1] / near,
+            z,
+            np.maximum(focal * radii / near, 0.6),
+            radii,
+            cloud.colours,
+            images.depth,
+            images.normal,
+            images.colour,
+            images.layer,
+            POINTS,
+        )
+
+
+def _clip(seen: np.ndarray, triangles: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut triangles that pass through the near plane; return points, triangles and corner normals."""
+    behind = seen[:, 2] < _NEAR
+    count = behind[triangles].sum(axis=1)
+    keep = count == 0
+    points, corners, kept = [seen], [triangles[keep]], [normals[keep]]
+    base = len(seen)
+    for t in np.flatnonzero((count == 1) | (count == 2)):
+        polygon = []
+        for n in range(3):
+            p, q = seen[triangles[t, n]], seen[triangles[t, (n + 1) % 3]]
+            if p[2] >= _NEAR:
+                polygon.append(p)
+            if (p[2] >= _NEAR) != (q[2] >= _NEAR):
+                polygon.append(p + (q - p) * ((_NEAR - p[2]) / (q[2] - p[2])) + [0.0, 0.0, 1e-9])
+        points.append(np.array(polygon))
+        fan = [[base, base + n, base + n + 1] for n in range(1, len(polygon) - 1)]
+        corners.append(np.array(fan, np.int32))
+        kept.append(np.repeat(normals[t : t + 1, :1], 3, axis=1).repeat(len(fan), axis=0))
+        base += len(polygon)
+    return np.concatenate(points), np.concatenate(corners).astype(np.int32), np.concatenate(kept)
+
+
+def _spacing(shapes: Shapes) -> float:
+    return max((float(cloud.radii.mean()) for cloud in shapes.clouds), default=0.0)
+
+
+def _melt(images: _Buffers, focal: float, radius: float) -> None:
+    """Smooth the depth of the particles, so that they look like one body, and take their normals from it."""
+    from mpm_nodes.kernels.pictures.raster import blur_depth, normals_from_depth
+
+    seen = images.layer == POINTS
+    if not seen.any():
+        return
+    pixels = focal * radius / float(np.median(images.depth[seen]))
+    reach = int(np.clip(np.ceil(1.5 * pixels), 2, 8))
+    depth = images.depth
+    for _ in range(3):
+        depth = blur_depth(depth, images.layer, POINTS, reach, 6.0 * radius, 0, 1)
+        depth = blur_depth(depth, images.layer, POINTS, reach, 6.0 * radius, 1, 0)
+    rough = images.normal.copy()
+    normals_from_depth(depth, images.layer, POINTS, focal, 6.0 * radius, images.normal)
+    mixed = 0.85 * images.normal[seen] + 0.15 * rough[seen]
+    images.normal[seen] = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12)
+    images.depth = depth
+
+
+def _positions(images: _Buffers, view: View, focal: float, ground: float) -> np.ndarray:
+    """Return world positions (H, W, 3) of what is seen; empty pixels that meet the ground become ground."""
+    height, width = images.depth.shape
+    x = (np.arange(width) + 0.5 - 0.5 * width) / focal
+    y = (0.5 * height - np.arange(height) - 0.5) / focal
+    rays = view.forward + x[None, :, None] * view.right + y[:, None, None] * view.up
+    with np.errstate(divide="ignore", invalid="ignore"):
+        floor = (ground - view.eye[1]) / rays[..., 1]
+    meets = (images.layer == EMPTY) & (floor > _NEAR) & np.isfinite(floor)
+    images.depth[meets] = floor[meets]
+    images.layer[meets] = GROUND
+    images.colour[meets] = _FLOOR
+    up = np.array([view.right[1], view.up[1], -view.forward[1]], np.float32)
+    images.normal[meets] = up
+    return view.eye + rays * np.where(np.isfinite(images.depth), images.depth, 0.0)[..., None]
+
+
+def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: float) -> np.ndarray:
+    """Return the sunlit share of every pixel."""
+    from mpm_nodes.kernels.pictures.raster import draw_spheres, draw_triangles, shadow
+
+    bounds = shapes.bounds()
+    if bounds is None:
+        return np.ones(images.depth.shape, np.float32)
+    low, high = bounds
+    centre, radius = 0.5 * (low + high), 0.55 * float(np.linalg.norm(high - low)) + 1e-6
+    forward = SUN / np.linalg.norm(SUN)
+    right = np.cross(forward, [0.0, 1.0, 0.0])
+    right /= np.linalg.norm(right)
+    up = np.cross(right, forward)
+    axes, resolution = np.stack([right, up, forward]), 1024
+    scale = 0.5 * resolution / radius
+    sun = _buffers(resolution, resolution)
+    away = 2.0 * radius  # the drawing loops skip what lies at or behind depth 0
+    for skin in shapes.skins:
+        seen = (skin.points - centre) @ axes.T
+        draw_triangles(
+            0.5 * resolution + seen[:, 0] * scale,
+            0.5 * resolution - seen[:, 1] * scale,
+            seen[:, 2] + away,
+            skin.triangles,
+            np.zeros((len(skin.triangles), 3, 3), np.float32),
+            np.zeros(3, np.float32),
+            False,
+            sun.depth,
+            sun.normal,
+            sun.colour,
+            sun.layer,
+            MESH,
+        )
+    for cloud in shapes.clouds:
+        seen = (cloud.positions - centre) @ axes.T
+        radii = cloud.radii.astype(np.float64)
+        draw_spheres(
+            0.5 * resolution + seen[:, 0] * scale,
+            0.5 * resolution - seen[:, 1] * scale,
+            seen[:, 2] + away,
+            np.maximum(radii * scale, 0.6),
+            radii,
+            cloud.colours,
+            sun.depth,
+            sun.normal,
+            sun.colour,
+            sun.layer,
+            POINTS,
+        )
+    bias = 0.012 * extent + 1.5 * _spacing(shapes)
+    return shadow(positions, images.layer != EMPTY, right, up, forward, centre, scale, sun.depth - away, bias)
+
+
+def _shade(
+    images: _Buffers, positions: np.ndarray, view: View, lit: np.ndarray, open_share: np.ndarray, extent: float
+) -> np.ndarray:
+    """Return linear colours: sky and sun light on everything, the ground fading into the background."""
+    single = np.float32
+    axes = np.stack([view.right, view.up, -view.forward]).astype(single)
+    normal = images.normal @ axes
+    towards = (view.eye - positions).astype(single)
+    distance = np.sqrt(np.einsum("ijk,ijk->ij", towards, towards))
+    towards /= np.maximum(distance, single(1e-12))[..., None]
+    normal *= np.where(np.einsum("ijk,ijk->ij", normal, towards) < 0.0, single(-1.0), single(1.0))[..., None]
+    sun = (-SUN / np.linalg.norm(SUN)).astype(single)
+    facing = np.clip(normal @ sun, 0.0, 1.0) * lit
+    half = towards + sun
+    glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12)))
+    shine = np.array([0.0, 0.0, 0.25, 0.08], single)[images.layer]
+    gloss = np.clip(glance, 0.0, 1.0) ** 40 * lit * shine
+    sky = (single(0.31) + single(0.21) * normal[..., 1]) * open_share
+    light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array([1.0, 0.95, 0.87], single)
+    linear = images.colour * light + gloss[..., None]
+    rows = np.linspace(0.75, 0.5, len(linear), dtype=single)[:, None, None]
+    fade = np.clip(distance / single(12.0 * extent) - single(0.25), 0.0, 1.0)
+    fade = np.where(images.layer == GROUND, fade, single(0.0)) + (images.layer == EMPTY)
+    return linear + (_SKY.astype(single) * rows - linear) * fade[..., None].astype(single)
+
+
+def _srgb(linear: np.ndarray) -> np.ndarray:
+    linear = np.clip(linear, 0.0, 1.0)
+    curve = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1.0 / 2.4) - 0.055)
+    return (255.0 * curve + 0.5).astype(np.uint8)

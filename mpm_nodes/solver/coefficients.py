@@ -1,0 +1,91 @@
+"""Coefficients of the materials of a solve: sampled at every substep where parameters are keyed, fixed where none is."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Material
+from mpm_nodes.graph import keys
+from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.contract import law_of
+from mpm_nodes.solver.state import BoundLaw
+
+__all__ = ["KeyedMaterials", "sampled"]
+
+_FIELDS = ("tear_threshold", "recovery_time", "viscosity")
+"""Numbers of a material besides the parameters of its law."""
+
+
+class KeyedMaterials:
+    """The laws of a solve's materials, with the coefficients of a frame.
+
+    Args:
+        materials: The materials, whose numbers may carry keys.
+        dtype: Float type of the solve.
+
+    Raises:
+        LawError: A material's parameters are not allowed, at one of its keys.
+    """
+
+    def __init__(self, materials: Sequence[Material], dtype: Any) -> None:
+        self._materials = tuple(materials)
+        self._laws = [_bound(index, sampled(material, -math.inf), np.dtype(dtype)) for index, material in enumerate(materials)]
+        self._frames = {index: _key_frames(material) for index, material in enumerate(materials) if _key_frames(material)}
+        for index, frames in self._frames.items():
+            for frame in frames:
+                law_of(sampled(materials[index], frame))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether some parameter changes over time."""
+        return bool(self._frames)
+
+    def at(self, frame: float) -> tuple[BoundLaw, ...]:
+        """Return the laws with their coefficients at a (fractional) frame."""
+        for index in self._frames:
+            coefficients = _coefficients(sampled(self._materials[index], frame))
+            self._laws[index] = dataclasses.replace(self._laws[index], **coefficients)
+        return tuple(self._laws)
+
+
+def sampled(material: Material, frame: float) -> Material:
+    """Return a material with its numbers at a frame; itself where none is keyed."""
+    if not _key_frames(material):
+        return material
+    params = {name: keys.at(value, frame) for name, value in material.params.items()}
+    return dataclasses.replace(material, params=params, **{name: keys.at(getattr(material, name), frame) for name in _FIELDS})
+
+
+def _key_frames(material: Material) -> tuple[float, ...]:
+    values = (*material.params.values(), *(getattr(material, name) for name in _FIELDS))
+    return tuple(sorted({key[0] for value in values if keys.carries_keys(value) for key in value.keys}))
+
+
+def _coefficients(material: Material) -> dict[str, Any]:
+    """Return what of a bound law depends on the numbers of its material."""
+    law, numbers = law_of(material)
+    tear, recovery = (math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time))
+    own = 0.0 if law.viscosity is None else float(numbers[law.viscosity])
+    return {
+        "coefficients": np.append(numbers, material.viscosity),
+        "viscosity": material.viscosity + own,
+        "tear_threshold": tear,
+        "recovery_time": recovery,
+    }
+
+
+def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
+    law = law_of(material)[0]
+    return BoundLaw(
+        index=index,
+        label=material.label or law.label,
+        kernels=law_kernels(material.law, dtype),
+        density=material.density,
+        names=law.state,
+        **_coefficients(material),
+    )

@@ -1,0 +1,57 @@
+"""What of a substep graph runs as one loop, why the rest does not, and the source of the loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.graph.fusion import runs_of
+from mpm_nodes.graph.substep_document import Substeps
+from mpm_nodes.graph.substeps import plan_substeps, resolve
+from mpm_nodes.materials.contract import law as law_named
+from mpm_nodes.solver.shared_loops import compose
+
+__all__ = ["explained"]
+
+
+def explained(substeps: Any, law: str | None = None) -> str:
+    """Return the runs of a substep graph as text, one line for each stage or shared loop.
+
+    Args:
+        substeps: As for `plan_substeps`; presets with candidates are explained one by one.
+        law: Constitutive law for which the source of the loops is added, or None for none.
+
+    Raises:
+        GraphError: The substep graph has problems.
+        LawError: The law is unknown.
+    """
+    found = resolve(substeps)
+    return "\n\n".join(_one(candidate, law) for candidate in (found, *found.others))
+
+
+def _one(substeps: Substeps, law_id: str | None) -> str:
+    law = law_named(law_id) if law_id else None
+    plan = plan_substeps(substeps, law.state if law else ())
+    recipe = substeps.recipe
+    name = recipe if isinstance(recipe, str) else recipe.get("preset", "a substep graph of its own")
+    lines, sources = [name], []
+    for run in runs_of(plan):
+        if not run.is_shared:
+            stage = run.members[0].id
+            because = run.ending.removeprefix(f"{stage} ")
+            lines.append(f"  {stage}: alone, since it {because}" if because != run.ending else f"  {stage}: alone, since {because}")
+            continue
+        loop = compose(run, plan)
+        lines.append(f"  {' + '.join(member.id for member in run.members)}: one loop")
+        lines.append(f"    ends there, since {run.ending}")
+        if run.omits:
+            lines.append(f"    does without {', '.join(f'{domain}.{array}' for domain, array in sorted(run.omits))}")
+        if loop.measured is not None:
+            lines.append(f"    measures on the way what {loop.measured.stage.id} asks for in the next substep")
+        for array, readers in loop.readers.items():
+            kept = ", ".join(reader.id for reader in readers)
+            lines.append(f"    {array} stays in the loop" + (f" unless {kept} needs it" if kept else ""))
+        if law is not None:
+            table = {**ATTRIBUTES, **(law.fields if law else {}), **plan.own_fields.get("particles", {})}
+            sources.append(loop.source(law, table).text)
+    return "\n".join([*lines, *(["", *sources] if sources else [])])

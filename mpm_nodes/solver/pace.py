@@ -1,0 +1,124 @@
+"""How far the frame of a solve has come: substeps expected, seconds left, and what to do where it would take for ever."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mpm_nodes.data import MpmNodesError, StepContext
+
+__all__ = ["CURES", "Pace", "TooManySubsteps", "never_ends"]
+
+FIRST_WORD, NEXT_WORD = 5.0, 10.0
+"""Seconds of a frame before the first word about its pace, and between two."""
+LONG_FRAME = 600.0
+"""Seconds that a frame may be expected to take before the word becomes a warning."""
+
+CURES = {
+    "dt_max": "raise the solve's dt_max",
+    "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
+    "collider speed": "slow the collider down (a key that steps moves it a long way in no time: give it a frame or more), "
+    "or raise settings.cell_size",
+    "particle speed": "raise settings.cell_size, or lower the speed that the particles are given",
+    "strain rate": "raise settings.cell_size, or lower the speed that the particles are given",
+    "elastic wave": "lower youngs_modulus of the material, raise its density or settings.cell_size, or solve with "
+    'substeps "semi_implicit" or "implicit"',
+    "viscosity": "lower the viscosity of the material, raise settings.cell_size, or solve with implicit substeps",
+    "law": "change the material that asks for so short a substep, or raise settings.cell_size",
+    "collider": "change the collider that asks for so short a substep",
+    "implicit solve": "raise newton_iterations or tolerance of minimise_energy",
+}
+"""What to do, by what limits the substep."""
+
+
+class TooManySubsteps(MpmNodesError):
+    """A frame would take more substeps than allowed (exit code 4)."""
+
+    exit_code = 4
+
+
+class Pace:
+    """Watches the substeps of one frame.
+
+    Args:
+        frame: Frame being advanced to.
+        length: Simulated seconds of the frame.
+        report: Called as `FrameContext.report` is.
+        most: Substeps that the frame may take; None for any number.
+        clock: Gives seconds; for tests.
+    """
+
+    def __init__(
+        self,
+        frame: int,
+        length: float,
+        report: Callable[..., None],
+        most: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.frame, self.length, self.report, self.most, self.clock = frame, length, report, most, clock
+        self.begin = clock()
+        self.word_at = self.begin + FIRST_WORD
+        self.substeps, self.warned = 0, False
+
+    def after(self, dt: float, left: float, facts: Mapping[str, Any]) -> None:
+        """Note a substep of `dt` seconds after which `left` simulated seconds of the frame remain.
+
+        `facts` are those of the step's report: "limit" and "limit_material".
+
+        Raises:
+            TooManySubsteps: More substeps are expected than are allowed.
+        """
+        self.substeps += 1
+        expected = self.substeps + (left / dt if dt > 0 else math.inf)
+        if self.most is not None and expected > self.most * (1.0 + 1e-9) + 0.5:
+            raise TooManySubsteps(
+                f"frame {self.frame}: {_text(expected, dt, facts)}, and {self.most:,} are allowed (--max-substeps); {_cure(facts)}"
+            )
+        now = self.clock()
+        if now < self.word_at or left <= 0.0:
+            return
+        self.word_at = now + NEXT_WORD
+        share = 1.0 - left / self.length
+        seconds = (now - self.begin) * left / (self.length - left) if share > 0 else math.inf
+        self.report("pace", substeps_expected=expected, share=share, seconds_left=seconds)
+        if seconds > LONG_FRAME and not self.warned:
+            self.warned = True
+            self.report(
+                "warning",
+                where=f"frame {self.frame}",
+                message=f"{_text(expected, dt, facts)}, {lasting(seconds)} at this pace; {_cure(facts)}",
+            )
+
+
+def never_ends(step: StepContext, limit: str, material: str) -> TooManySubsteps:
+    """Return the error for a substep so short that its frame would never end, though nothing moves too fast."""
+    facts = {"limit": limit, "limit_material": material}
+    if step.dt > 0:
+        text = _text(step.time_left / step.dt, step.dt, facts)
+    else:
+        text = f"no substep is short enough ({_limit(facts)})"
+    return TooManySubsteps(f"frame {step.frame}, substep {step.substep}: {text}: the frame would never end; {_cure(facts)}")
+
+
+def _text(expected: float, dt: float, facts: Mapping[str, Any]) -> str:
+    return f"about {expected:.3g} substeps are expected, of {dt:.3g} s each ({_limit(facts)})"
+
+
+def _limit(facts: Mapping[str, Any]) -> str:
+    material = f" of '{facts['limit_material']}'" if facts.get("limit_material") else ""
+    return f"limited by {facts['limit']}{material}" if facts.get("limit") else "as given"
+
+
+def _cure(facts: Mapping[str, Any]) -> str:
+    return CURES.get(facts.get("limit", ""), "lower solve.time_scale or raise settings.cell_size")
+
+
+def lasting(seconds: float) -> str:
+    """Return a length of time in the unit that people would use: "40 minutes", "3 days", "1.2e+05 years"."""
+    for unit, size in (("years", 365.25 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}" if seconds < 1e4 * size else f"{seconds / size:.1e} {unit}"
+    return f"{seconds:.0f} seconds"

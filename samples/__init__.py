@@ -1,0 +1,5 @@
+"""The sample graphs with their geometry; `reproduction` measures them against their sources.
+
+Installed as `mpm_nodes_samples`: the bare name `samples` is what many projects call such a folder, and two of them in one
+environment would overwrite each other.
+"""

@@ -1,0 +1,274 @@
+"""The figures of each sample: measured on its cache, beside what the source says or what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpm_nodes.data import InputError
+from mpm_nodes.materials.volumes import volume_ratios
+from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
+from mpm_nodes_samples.reproduction.shot import Figure, Shot
+
+LOST_MASS = 0.0028
+"""Y15 figure 8: mass that subgrid removal took over the whole run, as a share."""
+
+
+def common_figures(shot: Shot) -> list[Figure]:
+    """Return what every sample prints: particles, mass, substeps, seconds."""
+    begin, end = len(shot.at(shot.first)), len(shot.at(shot.last))
+    solved = shot.progress.settled()
+    steps = float(np.mean([shot.progress.substeps.get(frame, 0) for frame in solved])) if solved else 0.0
+    seconds = float(np.mean([shot.progress.seconds[frame] for frame in solved])) if solved else float("nan")
+    return [
+        Figure("particles at the start", begin),
+        Figure("particles at the end", end),
+        Figure("substeps a frame", steps),
+        Figure("seconds a frame, solve", seconds),
+    ]
+
+
+def particle_change(shot: Shot, stated: str, allowed: float | None = None) -> Figure:
+    """Return the largest change of the number of particles over the frames, in percent of the start, beside the source's."""
+    counts = [len(shot.at(frame)) for frame in shot.sampled]
+    change = 100.0 * max(abs(count - counts[0]) for count in counts) / counts[0]
+    return Figure("largest change of the particle count [%]", change, stated, None if allowed is None else change <= allowed)
+
+
+def lost_mass(shot: Shot) -> Figure:
+    """Return the mass that was removed, in percent."""
+    lost = 100.0 * (1.0 - shot.mass(shot.last) / shot.mass(shot.first))
+    return Figure("mass removed [%]", lost, f"below {100 * LOST_MASS:g} %", lost < 100.0 * LOST_MASS)
+
+
+# ---------------------------------------------------------------- shaving foam
+def shaving_foam(shot: Shot) -> list[Figure]:
+    """Return counts, mass, density and volume of the shaken dollop, and whether it tore and fell."""
+    density = 77.7
+    found = [spread for spread in (_density_spread(shot, frame) for frame in shot.sampled) if spread is not None]
+    if not found:
+        raise InputError(f"{shot.stage}: the grid is too coarse to have an interior; lower settings.cell_size")
+    share = 100.0 * float(np.mean([near for near, _, _, _ in found]))
+    off = 100.0 * max(abs(mean / density - 1.0) for _, mean, _, _ in found)
+    volumes = [shot.skin_volume(frame) for frame in shot.sampled]
+    change = 100.0 * max(abs(volume / volumes[0] - 1.0) for volume in volumes)
+    own = [_own_volume(shot, frame) for frame in shot.sampled]
+    swelling = 100.0 * max(abs(volume / own[0] - 1.0) for volume in own)
+    lowest = [float(shot.positions(frame)[:, 1].min()) for frame in shot.frames]
+    floor = 1.5 * shot.cell_size
+    landed = next((frame for frame, low in zip(shot.frames, lowest, strict=True) if low < floor), 0)
+    last = shot.positions(shot.last)
+    fallen = 100.0 * float((last[:, 1] < 0.1).mean())
+    return [
+        particle_change(shot, "at most 35 %; in the source 33 %", 35.0),
+        lost_mass(shot),
+        Figure("interior density within 5 % of its mean [% of nodes]", share, "95.7 %", share >= 90.0),
+        Figure("largest deviation of the mean interior density [%]", off, "0.89 %", off <= 3.0),
+        Figure("least interior density [kg/m^3]", min(low for _, _, low, _ in found), "18.0"),
+        Figure("greatest interior density [kg/m^3]", max(high for _, _, _, high in found), "93.5"),
+        Figure("largest change of the skinned volume [%]", change, "2.7 %", change <= 2.7),
+        Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, "2.7 %", swelling <= 2.7),
+        Figure("first frame on the floor", landed, "jiggles and stretches first, then tears and falls", landed > 15),
+        Figure("share that fell by the last frame [%]", fallen, "a part stays on the block", 5.0 < fallen < 99.0),
+    ]
+
+
+def _density_spread(shot: Shot, frame: int) -> tuple[float, float, float, float] | None:
+    """Return the share of interior nodes within 5 % of the mean, the mean, the least and the greatest [kg/m^3].
+
+    None while hardly any node lies that deep inside: a body in the middle of tearing.
+    """
+    values = interior_densities(shot.positions(frame), np.asarray(shot.at(frame)["mass"], float), shot.cell_size)
+    if len(values) < 20:
+        return None
+    mean = float(values.mean())
+    return float((np.abs(values / mean - 1.0) < 0.05).mean()), mean, float(values.min()), float(values.max())
+
+
+def _own_volume(shot: Shot, frame: int) -> float:
+    """Return the volume that the particles take up by their own strain, per mass that is left [m^3/kg]."""
+    particles = shot.at(frame)
+    volume = np.asarray(particles["volume"], float) * volume_ratios(particles)
+    return float(volume.sum()) / shot.mass(frame)
+
+
+# ---------------------------------------------------------------- s'mores
+def uniform_smore(shot: Shot) -> list[Figure]:
+    """Return how flat it was pressed, what came through the holes, and the peak that stays when the cracker is lifted."""
+    heights = {frame: float(np.quantile(shot.positions(frame)[:, 1], 0.98)) for frame in shot.frames}
+    pressed = min(heights, key=heights.__getitem__)
+    upper = _cracker_bottom(shot, pressed)
+    oozed = 100.0 * float((shot.positions(pressed)[:, 1] > upper + 0.002).mean())
+    end = shot.positions(shot.last)
+    piece = pieces(end, shot.cell_size)
+    below = [n for n in range(piece.max() + 1) if end[piece == n][:, 1].min() < 0.012 and (piece == n).mean() > 0.02]
+    rest = np.isin(piece, below)
+    peak = float(end[rest][:, 1].max()) if rest.any() else 0.0
+    body = float(np.quantile(end[rest][:, 1], 0.5)) if rest.any() else 0.0
+    above = 100.0 * float((~rest).mean())
+    return [
+        particle_change(shot, "0.4 % in the source"),
+        Figure("marshmallow in the holes of the pressed cracker and above [%]", oozed, "seeps through the holes", oozed > 1.0),
+        Figure("lifted away with the upper cracker [%]", above, "the neck tears", above > 1.0),
+        Figure("height of the peak that stays [mm]", 1e3 * peak, "a stiff peak"),
+        Figure("of it above the middle of what stays [mm]", 1e3 * (peak - body), "above 10 mm", peak - body > 0.01),
+    ]
+
+
+def _cracker_bottom(shot: Shot, frame: int) -> float:
+    """Return the height of the lower face of the upper cracker [m], from its mesh in the cache."""
+    from usd_io.collider_meshes import StageMeshes
+
+    return float(StageMeshes(shot.stage, "collider_upper").points(frame)[:, 1].min())
+
+
+def toasted_smore(shot: Shot) -> list[Figure]:
+    """Return where the soft interior lies open and how much of it has left the stiff shell, before and after that cracks."""
+    opened = {frame: 100.0 * _open_side(shot, frame) for frame in shot.sampled}
+    shares = {frame: 100.0 * _outside_shell(shot, frame) for frame in shot.sampled}
+    cracked = next((frame for frame, share in opened.items() if share > 5.0), 0)
+    return [
+        particle_change(shot, "0.7 % in the source"),
+        Figure("interior open to the side at the start [% of the side]", opened[shot.first], "none", opened[shot.first] == 0.0),
+        Figure("first frame looked at with 5 % open", cracked, "after a critical compression", cracked > shot.sampled[1]),
+        Figure("interior open to the side at the end [% of the side]", opened[shot.last], "cracks", opened[shot.last] > 15.0),
+        Figure("interior outside the shell at the start [%]", shares[shot.first], "none", shares[shot.first] < 0.1),
+        Figure("interior outside the shell at the end [%]", shares[shot.last], "5 % and more flow out", shares[shot.last] > 5.0),
+    ]
+
+
+def _open_side(shot: Shot, frame: int) -> float:
+    return seen_from_the_side(shot.positions(frame, 0), shot.positions(frame, 1), 2.0 * shot.cell_size)
+
+
+def _outside_shell(shot: Shot, frame: int) -> float:
+    return pushed_out(shot.positions(frame, 0), shot.positions(frame, 1), 2.0 * shot.cell_size)
+
+
+# ---------------------------------------------------------------- pie
+def pie(shot: Shot) -> list[Figure]:
+    """Return how much of the pie stays on the face, and that it stretches and tears."""
+    from usd_io.collider_meshes import StageMeshes
+
+    corners = StageMeshes(shot.stage, "collider_head").points(shot.last)
+    end = shot.positions(shot.last)
+    near = np.concatenate([_nearest(part, corners) for part in np.array_split(end, 1 + len(end) // 20000)])
+    on_head = 100.0 * float((near < 0.035).mean())
+    piece = pieces(end, 1.5 * shot.cell_size)
+    chunks = int((np.bincount(piece) > 0.002 * len(end)).sum())
+    return [
+        particle_change(shot, "0.3 % in the source"),
+        Figure("share of the mass on the head at the end [%]", on_head, "chunks stay on the face", 5.0 < on_head < 98.0),
+        Figure("pieces of more than 0.2 % at the end", chunks, "stretches and tears", chunks > 1),
+    ]
+
+
+def _nearest(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    square = (points**2).sum(1)[:, None] - 2.0 * points @ corners.T + (corners**2).sum(1)
+    return np.sqrt(np.maximum(square.min(axis=1), 0.0))
+
+
+# ---------------------------------------------------------------- spheres
+def spheres(shot: Shot) -> list[Figure]:
+    """Return how high each sphere leaves the ground again after it first touched it."""
+    least = 2.0 * shot.cell_size
+    gaps = [rebound(bottoms(shot.positions, shot.frames, material), shot.cell_size) for material in (0, 1)]
+    return [
+        particle_change(shot, "3.0 % and 2.0 % in the source"),
+        Figure("gap under the viscoplastic sphere after the impact [mm]", 1e3 * gaps[0], f"less than 2 h = {1e3 * least:g}",
+               gaps[0] < least),
+        Figure("gap under the oobleck sphere after the impact [mm]", 1e3 * gaps[1], f"2 h = {1e3 * least:g} or more",
+               gaps[1] >= least),
+    ]  # fmt: skip
+
+
+def bottoms(positions, frames: Sequence[int], material: int) -> list[float]:
+    """Return the height of the lowest particle of a material at each frame [m]; `positions(frame, material)` gives them."""
+    return [float(positions(frame, material)[:, 1].min()) for frame in frames]
+
+
+def rebound(heights: Sequence[float], cell: float) -> float:
+    """Return the greatest height above its resting place that the lowest particle reaches after the first contact [m].
+
+    The resting place is a quarter of a cell above the floor, half a particle spacing.
+    """
+    touched = next((n for n, height in enumerate(heights) if height < 0.75 * cell), None)
+    return 0.0 if touched is None else max(0.0, max(heights[touched:]) - 0.25 * cell)
+
+
+# ---------------------------------------------------------------- pachinko
+def pachinko(shot: Shot) -> list[Figure]:
+    """Return how many penguins came, that they bounce off the upper pins, and that they lose their shape among the lower ones.
+
+    Resampling gives particles new ids, so that penguins are told apart as pieces that hang together; a piece counts while it
+    weighs a half to one and a half of a penguin.
+    """
+    whole, start = shot.mass(shot.first), _spread(shot.positions(shot.first))
+    seen = [track for frame in shot.frames[1:] for track in _bodies(shot, frame, whole)]
+    upper = [spread / start for height, spread, _ in seen if height > 0.3]
+    bounces = sum(speed > 0.05 and height > 0.1 for height, _, speed in seen)
+    kept = float(np.mean(upper)) if upper else 0.0
+    height, end = np.ptp(shot.positions(shot.first)[:, 1]), shot.positions(shot.last)[:, 1]
+    heap = float(np.quantile(end[end < 1.5 * height], 0.9)) if (end < height).any() else height
+    return [
+        Figure("penguins dropped", round(shot.mass(shot.last) / whole)),
+        Figure("penguins seen on their way up, summed over frames", bounces, "bounce at speed", bounces >= 1),
+        Figure("radius over that of the first, upper part of the board", kept, "keep their shape", 0.0 < kept < 1.5),
+        Figure(
+            "height of nine tenths of the heap at the bottom [mm]",
+            1e3 * heap,
+            f"flow when slow: less than half of their {1e3 * height:.0f}",
+            heap < 0.5 * height,
+        ),
+    ]
+
+
+def _bodies(shot: Shot, frame: int, whole: float) -> list[tuple[float, float, float]]:
+    """Return height [m], radius [m] and upward speed [m/s] of each piece that weighs about as much as a whole body."""
+    particles, points = shot.at(frame), shot.positions(frame)
+    mass, speed = np.asarray(particles["mass"], float), np.asarray(particles["velocity"][:, 1], float)
+    piece = pieces(points, shot.cell_size)
+    weight = np.bincount(piece, mass)
+    found = []
+    for number in np.flatnonzero((weight > 0.5 * whole) & (weight < 1.5 * whole)):
+        mine = piece == number
+        found.append((float(points[mine, 1].mean()), _spread(points[mine]), float(np.average(speed[mine], weights=mass[mine]))))
+    return found
+
+
+def _spread(points: np.ndarray) -> float:
+    """Return the root mean square distance from the middle [m]."""
+    return float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+# ---------------------------------------------------------------- tendril
+def tendril(shot: Shot) -> list[Figure]:
+    """Return when each stretched column comes apart: torn and mending, torn for good, and without tearing."""
+    parted = [_first_parted(shot, material) for material in range(3)]
+    weak = [_torn(shot, shot.last, material) for material in range(3)]
+    most = [max(_torn(shot, frame, material) for frame in shot.sampled) for material in range(3)]
+    return [
+        lost_mass(shot),
+        Figure("sticky (recovers in 0.3 s): first frame in two", parted[0], "tears", parted[0] > 0),
+        Figure("without tearing: first frame in two", parted[2], "0: the thread stays", parted[2] == 0),
+        Figure("sticky: torn at most, share of the particles [%]", most[0], "tears", most[0] > 1.0),
+        Figure("sticky: still torn at the end [%]", weak[0], "mends", weak[0] < 0.1 * most[0]),
+        Figure("brittle (recovers in 100 s): still torn at the end [%]", weak[1], "stays torn", weak[1] > 0.9 * most[1]),
+    ]
+
+
+def _first_parted(shot: Shot, material: int) -> int:
+    """Return the first frame in which no piece of a material reaches from its lowest to its highest particles, else 0."""
+    for frame in shot.frames:
+        points = shot.positions(frame, material)
+        piece = pieces(points, shot.cell_size)
+        low, high = points[:, 1].min() + shot.cell_size, points[:, 1].max() - shot.cell_size
+        if not set(piece[points[:, 1] < low]) & set(piece[points[:, 1] > high]):
+            return frame
+    return 0
+
+
+def _torn(shot: Shot, frame: int, material: int) -> float:
+    particles = shot.at(frame)
+    return 100.0 * float(particles["weak"][particles["material"] == material].mean(dtype=float))

@@ -1,0 +1,239 @@
+"""The list of samples: their graphs, their two sizes, and the functions that measure their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mpm_nodes.data import InputError
+from mpm_nodes_samples.reproduction import figures, viscoelastic
+from mpm_nodes_samples.reproduction.shot import Figure, Shot
+
+PAPER_FRAMES = 4
+"""The first pose and three cooked frames."""
+
+
+@dataclass(frozen=True)
+class PaperSize:
+    """What a source states about its own run, and what turns the sample's graph into it.
+
+    Attributes:
+        particles: Particles at the start, as the sample's graph should have them.
+        minutes: Its minutes a frame (of 1/30 s), on eight cores.
+        overrides: Changes of knobs and settings, as `--set` takes them.
+        without: Nodes that are taken out.
+        machine: What it ran on.
+        share: 1/30 s over the duration of a frame here.
+        sheet: Frames of the contact sheet; some of all when there are none.
+    """
+
+    particles: int
+    minutes: float
+    overrides: tuple[str, ...]
+    without: tuple[str, ...] = ()
+    machine: str = "8 cores"
+    share: float = 1.0
+    sheet: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Camera:
+    """How a sample is looked at.
+
+    Attributes:
+        eye: Where the camera stands [m].
+        target: What it looks at [m].
+        focal: Focal length, in picture widths.
+        size: Width and height of a picture in pixels.
+    """
+
+    eye: tuple[float, float, float]
+    target: tuple[float, float, float]
+    focal: float
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One packaged sample.
+
+    Attributes:
+        name: What the command calls it; its graph is NAME.json.
+        doc: One line on what is seen.
+        source: Figure of the source that it follows.
+        paper: Its large size; None where the source states none.
+        figures: Measures what must be seen in the quick size.
+        show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
+        sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
+        camera: The camera of the pictures; the cache's own when None.
+    """
+
+    name: str
+    doc: str
+    source: str
+    paper: PaperSize | None
+    figures: Callable[[Shot], list[Figure]]
+    show: str = "surface"
+    sheet: tuple[int, ...] = ()
+    camera: Camera | None = None
+
+
+def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
+    """Return a paper size: frames of 1/30 s, the grid's cell and the time step."""
+    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}", f"{solve}.substeps.resampling_interval=50")
+    return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
+
+
+def _viscoelastic(
+    particles: int,
+    minutes: float,
+    threads: int,
+    cell_size: float,
+    fps: float,
+    sheet: tuple[int, ...],
+    overrides: tuple[str, ...] = (),
+    without: tuple[str, ...] = (),
+) -> PaperSize:
+    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
+    changed = (f"settings.cell_size={cell_size:g}", f"settings.end={sheet[-1]}", *overrides)
+    return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
+
+
+_REAL_CRUST = (
+    "settings.fps=600",
+    "crust.shear_modulus=5e6",
+    "crust.lame_parameter=4e7",
+    'throw.substeps={"preset": "explicit_apic", "set": {"elastic_cfl": 0.7}}',
+    *(f"{part}.translation=[0.0224,0.0059,0.0078]" for part in ("filling", "shell", "scores")),
+)
+"""The crust of the source's table, and the pie just before it touches the face.
+
+Its waves alone limit the step: 0.7 cells a step move it as 0.5 do (at cells of 1 mm; 0.9 shakes it, 1.1 blows it up).
+"""
+
+SAMPLES: dict[str, Sample] = {
+    sample.name: sample
+    for sample in (
+        Sample(
+            "shaving_foam",
+            "A dollop of shaving cream under a block that swings to and fro: it jiggles, necks, tears and falls.",
+            "Y15 figures 1 and 3",
+            _paper("shake", 54_695, 57.5, 3e-3, 1e-5),
+            figures.shaving_foam,
+            sheet=(1, 9, 13, 16, 18, 20, 23, 26, 55),
+        ),
+        Sample(
+            "uniform_smore",
+            "A soft marshmallow is pressed between crackers, seeps through holes, and leaves a stiff peak.",
+            "Y15 figure 10",
+            _paper("press", 202_278, 111.9, 1.6e-3, 1e-5),
+            figures.uniform_smore,
+            sheet=(1, 9, 16, 24, 36, 42, 46, 50, 62),
+        ),
+        Sample(
+            "toasted_smore",
+            "A marshmallow with a stiff toasted shell is crushed: the shell cracks, the soft core flows out.",
+            "Y15 figure 11",
+            _paper("press", 981_554, 160.2, 1e-3, 1e-5),
+            figures.toasted_smore,
+            "points",
+        ),
+        Sample(
+            "pie",
+            "A whipped-cream pie is thrown at a monkey's head: it splashes, tears, and chunks stay on the face.",
+            "Y15 figure 12",
+            _paper("throw", 725_052, 245.7, 1.6e-3, 1e-5),
+            figures.pie,
+            sheet=(1, 3, 5, 7, 9, 11, 14, 18, 27),
+        ),
+        Sample(
+            "spheres",
+            "Two spheres that differ in the power of their flow law alone: one flows on impact, oobleck rebounds.",
+            "Y15 figure 13",
+            _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)),
+            figures.spheres,
+            "points",
+            (1, 3, 5, 7, 9, 12, 16, 22, 33),
+        ),
+        Sample(
+            "pachinko",
+            "Penguins of oobleck fall through pins: they bounce while fast, and lose their shape where pins are close.",
+            "Y15 figure 14",
+            _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6),
+            figures.pachinko,
+            camera=Camera((0.34, 0.52, 1.35), (0.0, 0.315, 0.0), 2.8, (480, 760)),
+        ),
+        Sample(
+            "tendril",
+            "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
+            "Y15 figures 7 and 8",
+            None,
+            figures.tendril,
+        ),
+        Sample(
+            "twisted_sponge",
+            "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
+            "R15 figure 1",
+            _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, (13, 23, 27)),
+            viscoelastic.twisted_sponge,
+            sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
+        ),
+        Sample(
+            "sponge_bullet",
+            "A bullet flies through a sponge: it opens a cavity, tears through, and the sponge swings back.",
+            "R15 figure 3",
+            _viscoelastic(720_000, 2.0, 16, 4.02e-3, 80, (5, 8, 16)),
+            viscoelastic.sponge_bullet,
+            sheet=(1, 4, 5, 6, 7, 9, 15, 20, 41),
+        ),
+        Sample(
+            "foam_stream",
+            "A stream of shaving foam falls on the floor: it buckles into S-shaped folds, piles up and merges.",
+            "R15 figure 6",
+            _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, (10, 20, 35)),
+            viscoelastic.foam_stream,
+            sheet=(5, 8, 10, 13, 18, 22, 26, 31, 36),
+            camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (480, 480)),
+        ),
+        Sample(
+            "toothpaste",
+            "A strand of toothpaste falls on a brush that is drawn along: it coils, and its coils flow together.",
+            "R15 figure 5",
+            _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, (15, 27, 39)),
+            viscoelastic.toothpaste,
+            sheet=(6, 10, 15, 20, 24, 28, 32, 35, 39),
+            camera=Camera((0.14, 0.14, 0.30), (0.0, 0.042, 0.0), 1.65, (640, 480)),
+        ),
+        Sample(
+            "viennetta",
+            "A sheet of ice cream is poured on a moving belt and lays itself in even folds.",
+            "R15 figure 2",
+            _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, (14, 34, 54)),
+            viscoelastic.viennetta,
+            sheet=(5, 8, 12, 17, 22, 28, 36, 45, 54),
+            camera=Camera((0.065, 0.045, 0.13), (0.030, 0.004, 0.0), 1.75, (640, 360)),
+        ),
+        Sample(
+            "scored_pie",
+            "A pie with a stiff, scored crust hits a head: the crust breaks along its scores, the cream splashes.",
+            "R15 figure 4",
+            _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, (2, 3, 4), _REAL_CRUST),
+            viscoelastic.scored_pie,
+            "points",
+            (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
+        ),
+    )
+}
+"""By name, in the order in which they are listed."""
+
+
+def sample_named(name: str) -> Sample:
+    """Return a sample.
+
+    Raises:
+        InputError: When there is none of that name.
+    """
+    if name not in SAMPLES:
+        raise InputError(f"sample '{name}': there is none of that name; choose one of {', '.join(SAMPLES)}")
+    return SAMPLES[name]

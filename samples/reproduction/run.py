@@ -1,0 +1,98 @@
+"""One run of a sample: cook it in one of its sizes, draw its contact sheet, measure and print its figures."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.commands import cook
+from mpm_nodes.commands.demo import contact_sheet
+from mpm_nodes.data import Cancelled, InputError
+from mpm_nodes.preview.pictures import Picture, find_root
+from mpm_nodes.preview.scene import look
+from mpm_nodes_samples.reproduction.figures import common_figures
+from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
+from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot
+from mpm_nodes_samples.reproduction.sizes import graph_of
+
+PAPER_MINUTES = 19.0
+"""Time for the three frames of a paper size, compiling included; a frame that is not done by then is timed by its substeps."""
+
+
+def run(sample: Any, args: argparse.Namespace) -> int:
+    """Cook one sample, render it, measure it, and say what to type next."""
+    minutes = args.minutes or (PAPER_MINUTES if args.size == "paper" else math.inf)
+    progress = Progress(60.0 * minutes)
+    out = args.out or Path("out") / sample.name
+    graph = graph_of(sample, args.size, args.overrides)
+    again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
+    again += "".join(f" --set {text}" for text in args.overrides)
+    result = cooked(graph, args, out, f"{again} --resume", progress)
+    wanted = sample.sheet if args.size == "quick" else sample.paper.sheet
+    chosen = wanted if set(wanted) <= set(result.frames) else ()
+    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None, **picture_of(sample))
+    shot = shot_of(result, graph, progress)
+    found = figures_of(shot, sample, args)
+    record = write_figures(result.revision_folder, sample, args, found, progress)
+    print_figures(f"{sample.name} ({args.size}), {sample.source}", found)
+    print_frames(progress)
+    print_stages(progress)
+    cook.print_written(result, args, also=[path for path in (sheet, record) if path])
+    return 0
+
+
+def cooked(graph: Any, args: argparse.Namespace, out: Path, resume: str, progress: Any) -> Any:
+    """Return what was cooked until the end, or until the time was over.
+
+    Raises:
+        InputError: The time was over before a frame was solved.
+        Cancelled: Somebody else ended the cook.
+    """
+    try:
+        return cook.cook(graph, args, out, resume, progress)
+    except Cancelled:
+        if progress.cut is None:
+            raise
+        if len(progress.done) < 2:
+            frame, substeps, seconds = progress.cut
+            raise InputError(
+                f"--minutes: frame {frame} was not done after {progress.limit / 60:g} min ({substeps:,} substeps in "
+                f"{seconds:.0f} s); give more, or raise {graph_cell(graph)}"
+            ) from None
+        return progress.left_behind()
+
+
+def graph_cell(graph: Any) -> str:
+    """Return the setting that makes a cook coarser, with its value."""
+    return f"settings.cell_size = {graph.settings.cell_size:g} m"
+
+
+def picture_of(sample: Any) -> dict[str, Any]:
+    """Return size and camera of a sample's pictures, where it has its own."""
+    camera = sample.camera
+    return (
+        {} if camera is None else {"picture": Picture(camera.size), "view": look(np.array(camera.eye), camera.target, camera.focal)}
+    )
+
+
+def shot_of(result: Any, graph: Any, progress: Any) -> Any:
+    """Return the cooked sample for its figures."""
+    return Shot(find_root(result.revision_folder), tuple(result.frames), graph.settings.cell_size, progress)
+
+
+def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
+    """Return the figures of the quick size, or those of the paper's that three frames show."""
+    found = common_figures(shot)
+    if args.size == "quick":
+        return [*found, *sample.figures(shot)]
+    paper = sample.paper
+    nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
+    count = found[nth].measured
+    found[nth] = Figure(found[nth].name, count, f"{paper.particles:,}", abs(count / paper.particles - 1.0) < 0.05)
+    speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
+    found[-1] = Figure("seconds for 1/30 s, solve", speed, f"{stated:g} s a frame on {paper.machine}", speed < stated)
+    return found

@@ -1,0 +1,162 @@
+"""A cooked sample, as its figures see it: what the cook reported, and the particles that lie in its cache."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Cancelled, Particles
+from mpm_nodes.graph.executor import CookResult
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number of a sample.
+
+    Attributes:
+        name: What was measured, with its unit in brackets.
+        measured: The number.
+        expected: What the source says, or what must hold.
+        ok: Whether it holds; None where nothing is claimed.
+    """
+
+    name: str
+    measured: float
+    expected: str = ""
+    ok: bool | None = None
+
+
+@dataclass
+class Progress:
+    """Collects the figures of each frame from the events of a cook, and ends it when its time is over: call it with every event.
+
+    Attributes:
+        limit: Most seconds that the cook may take; it then ends with `Cancelled`.
+        substeps: Substeps by frame.
+        seconds: Seconds that the solve took, by frame.
+        stages: Seconds of each stage, by frame and stage.
+        done: Frames that were cooked.
+        folder: Where the cook writes.
+        files: Names of what it wrote, in that folder.
+        begun: Unix seconds at which the cook began.
+        cut: Frame, substeps done and seconds spent in the frame in which the time was over.
+    """
+
+    limit: float = math.inf
+    substeps: dict[int, int] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+    stages: dict[int, dict[str, float]] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
+    folder: Path | None = None
+    files: list[str] = field(default_factory=list)
+    begun: float = math.nan
+    cut: tuple[int, int, float] | None = None
+    _started: float = math.nan
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Keep what is of use of an event.
+
+        Raises:
+            Cancelled: The time is over.
+        """
+        kind, now = event["event"], event["time"]
+        if kind == "plan":
+            self.begun, self.folder = now, None if event["out"] is None else Path(event["out"])
+        elif kind == "frame_start":
+            self._started = now
+        elif kind == "stages":
+            self.seconds[event["frame"]], self.stages[event["frame"]] = event["seconds"], dict(event["stages"])
+        elif kind == "frame_done":
+            self.substeps[event["frame"]] = event.get("substeps", 0)
+            self.done.append(event["frame"])
+        elif kind == "wrote":
+            self.files.append(str(Path(event["path"]).relative_to(self.folder)))
+        elif kind == "substep" and now - self.begun > self.limit:
+            self.cut = (event["frame"], event["substep"], now - self._started)
+            raise Cancelled
+
+    def left_behind(self) -> CookResult:
+        """Return what a cook that was ended has written."""
+        return CookResult(self.folder, tuple(self.done), tuple(self.done), tuple(dict.fromkeys(self.files)), seconds=self.limit)
+
+    def settled(self) -> list[int]:
+        """Return the solved frames without the first, in which kernels are compiled or loaded; all when there is only one."""
+        frames = sorted(self.seconds)
+        return frames[1:] or frames
+
+    def stage_seconds(self) -> dict[str, float]:
+        """Return the seconds of each stage over the settled frames, in the order of the substep graph."""
+        total: dict[str, float] = {}
+        for frame in self.settled():
+            for name, seconds in self.stages[frame].items():
+                total[name] = total.get(name, 0.0) + seconds
+        return total
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A cooked sample.
+
+    Attributes:
+        stage: Root stage of its cache.
+        frames: Frames in it, ascending.
+        cell_size: Grid spacing h [m].
+        progress: What the cook reported.
+        kept: Particles of the frames that were read.
+    """
+
+    stage: Path
+    frames: tuple[int, ...]
+    cell_size: float
+    progress: Progress = field(default_factory=Progress)
+    kept: dict[int, Particles] = field(default_factory=dict, repr=False)
+
+    @property
+    def first(self) -> int:
+        """First frame."""
+        return self.frames[0]
+
+    @property
+    def last(self) -> int:
+        """Last frame."""
+        return self.frames[-1]
+
+    def at(self, frame: int) -> Particles:
+        """Return the particles of a frame."""
+        from usd_io.stage import read_points
+
+        if frame not in self.kept:
+            self.kept[frame] = read_points(self.stage, frame)
+        return self.kept[frame]
+
+    def positions(self, frame: int, material: int | None = None) -> np.ndarray:
+        """Return the positions of a frame's particles, or of those of one material [m], shape (n, 3)."""
+        particles = self.at(frame)
+        chosen = slice(None) if material is None else particles["material"] == material
+        return np.asarray(particles["position"], float)[chosen]
+
+    def mass(self, frame: int, material: int | None = None) -> float:
+        """Return the mass of a frame's particles, or of those of one material [kg]."""
+        particles = self.at(frame)
+        chosen = slice(None) if material is None else particles["material"] == material
+        return float(particles["mass"][chosen].sum(dtype=float))
+
+    @cached_property
+    def sampled(self) -> tuple[int, ...]:
+        """Nine frames spread evenly, for figures that would take long on all."""
+        return tuple(sorted({round(frame) for frame in np.linspace(self.first, self.last, 9).tolist()}))
+
+    def skin_volume(self, frame: int) -> float:
+        """Return the volume that the surface mesh encloses [m^3]."""
+        from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+        from usd_io.collider_meshes import StageMeshes
+
+        meshes = StageMeshes(self.stage, "mesh")
+        topology, points = meshes.topology(frame), meshes.points(frame)
+        corners = (points - points.mean(axis=0))[triangulate(topology.counts, topology.indices)[0]]
+        return float(np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0)

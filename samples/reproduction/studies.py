@@ -1,0 +1,63 @@
+"""Studies: one sample solved several times, to see what its figures depend on."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mpm_nodes.data import InputError
+from mpm_nodes.graph.executor import Evaluator
+from mpm_nodes_samples.reproduction.figures import bottoms, rebound
+from mpm_nodes_samples.reproduction.preconditioner_study import compare
+from mpm_nodes_samples.reproduction.report import print_figures, verdict
+from mpm_nodes_samples.reproduction.shot import Figure
+from mpm_nodes_samples.reproduction.sizes import graph_of
+
+STUDY_FRAMES = 21
+"""A third of a second: impact, flight and second contact."""
+
+
+def study(sample: Any, args: argparse.Namespace) -> int:
+    """Run the study of a sample.
+
+    Raises:
+        InputError: It has none.
+    """
+    if sample.name == "sponge_bullet":
+        print_figures("sponge_bullet: what the preconditioner saves", compare(graph_of(sample, args.size, args.overrides)))
+        return 0
+    if sample.name != "spheres":
+        raise InputError(f"--study: is for the samples 'spheres' and 'sponge_bullet', and this is '{sample.name}'; leave it out")
+    return rebounds(sample, args)
+
+
+def rebounds(sample: Any, args: argparse.Namespace) -> int:
+    """Cook the spheres at two resolutions with three seeds each and print the gap under each."""
+    found = []
+    for factor in (1.0, 1.25):
+        for seed in (1, 2, 3):
+            cell, positions, frames = solved(sample, args, factor, seed)
+            for material, name in enumerate(("viscoplastic", "oobleck")):
+                gap = rebound(bottoms(positions, frames, material), cell)
+                holds = gap >= 2.0 * cell if material else gap < 2.0 * cell
+                wanted = f"{'' if material else 'less than '}2 h = {2e3 * cell:g}{' or more' if material else ''}"
+                found.append(Figure(f"{name}, h = {1e3 * cell:g} mm, seed {seed}: gap [mm]", 1e3 * gap, wanted, holds))
+                print(f"{found[-1].name} {found[-1].measured:.3g} {verdict(found[-1])}", flush=True)
+    print_figures("spheres: does each leave the ground again?", found)
+    return 0
+
+
+def solved(sample: Any, args: argparse.Namespace, factor: float, seed: int) -> tuple[float, Any, range]:
+    """Solve the spheres with other seeds and cells; return the cell size, a function (frame, material) -> positions, the frames."""
+    graph = graph_of(sample, args.size, args.overrides)
+    cell = factor * graph.settings.cell_size
+    graph.set("settings.cell_size", cell)
+    for ball in ("viscoplastic_ball", "oobleck_ball"):
+        graph.set(f"{ball}.seed", seed)
+    evaluator, frames = Evaluator(graph), range(graph.settings.start, graph.settings.start + STUDY_FRAMES)
+    kept = {frame: evaluator.value("drop.particles", frame) for frame in frames}
+
+    def positions(frame: int, material: int) -> Any:
+        return kept[frame]["position"][kept[frame]["material"] == material]
+
+    return cell, positions, frames

@@ -1,0 +1,132 @@
+"""Walls between nodes: what they do does not hang on where they lie, and rounding does not decide what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, WallRule, Walls
+from mpm_nodes.nodes.collide import collide_plane
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.scenes import block, material
+
+H = 0.05
+OPEN = WallRule.OPEN
+
+
+def hanging(offset, rule=CollisionRule.STICKY, substeps="explicit_apic", time=0.06, **options):
+    """Return how far a jelly cube sinks [m] that hangs under a ceiling `offset` cells off the nodes."""
+    jelly = material("neo_hookean", youngs_modulus=5e4)
+    start = block(jelly, (0, -4 * H, 0), (4 * H, 0, 4 * H), H)
+    ceiling = collide_plane(FrameContext(1), centre=(0, 0, 0), rotation=(180, 0, 0), rule=rule)
+    solver = SubstepSolver(
+        start, substeps, cell_size=H, dtype=np.float64, colliders=[ceiling], origin=(0, -offset * H, 0), **options
+    )
+    before = start["position"][:, 1].mean()
+    solver.advance(time, 2e-4 if substeps == "explicit_apic" else 4e-3)
+    return before - solver.particles.unpack("position")[:, 1].mean()
+
+
+def test_a_sticky_ceiling_holds_wherever_it_lies_between_the_nodes():
+    """A cube that touches it sinks alike at eight offsets, within 5 %, and does not come off."""
+    ways = np.array([hanging(offset / 8) for offset in range(8)])
+    assert np.abs(ways / ways.mean() - 1).max() < 0.05
+    assert 0.002 < ways.mean() < 0.006  # free fall is 18 mm
+
+
+def test_implicit_steps_hold_it_like_explicit_ones():
+    """Two offsets, steps twenty times as long: the same way within 10 %, of which the damping of the steps takes most."""
+    ways = np.array([hanging(offset, substeps={"preset": "implicit_apic", "set": {"tolerance": 1e-6}}) for offset in (0.0, 0.4)])
+    assert abs(ways[1] / ways[0] - 1) < 0.05
+    assert abs(ways[0] / hanging(0.0) - 1) < 0.25
+
+
+def walled_scene(turn, axis):
+    """Return positions after a cube has fallen on a wall at the end of `axis`, turned back, and the same on a plane."""
+    results = []
+    for use_plane in (False, True):
+        start = block(material("neo_hookean", youngs_modulus=1e5), (0, 0.3, 0), (0.2, 0.5, 0.2), H)
+        position = start["position"] @ turn.T
+        down = turn @ np.array([0.0, -1.0, 0.0])
+        side = 2 * axis + int(down[axis] > 0)
+        rules = [OPEN] * 6
+        low, high = np.full(3, -2.0), np.full(3, 2.0)
+        colliders, walls = [], None
+        if use_plane:
+            rotation = {(1, -1): (0, 0, 0), (1, 1): (180, 0, 0), (0, -1): (0, 0, -90), (0, 1): (0, 0, 90)}[
+                axis, int(np.sign(down[axis]))
+            ]
+            colliders = [collide_plane(FrameContext(1), centre=tuple(-0.25 * down), rotation=rotation, rule=CollisionRule.SEPARATE)]
+        else:
+            rules[side] = WallRule.SEPARATE
+            (high if side & 1 else low)[axis] = -0.25 * down[axis]
+            walls = Walls(tuple(low), tuple(high), tuple(rules))
+        columns = {**start.attributes, "position": position}
+        solver = SubstepSolver(
+            type(start)(columns, start.materials, start.spacing),
+            cell_size=H,
+            dtype=np.float64,
+            colliders=colliders,
+            walls=walls,
+            gravity=tuple(9.81 * down),
+            origin=(0.0, 0.0, 0.0),
+        )
+        solver.advance(0.12, 4e-4)
+        results.append(solver.snapshot(["position"])["position"] @ turn)
+    return results
+
+
+TURNS = {
+    "as it is": (np.eye(3), 1),
+    "upside down": (np.diag([1.0, -1.0, -1.0]), 1),
+    "on its side": (np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), 0),
+    "on the other side": (np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), 0),
+}
+
+
+@pytest.mark.parametrize("name", list(TURNS))
+def test_quarter_turns_and_kinds_of_walls_agree(name):
+    """A wall and a plane on a layer of nodes, and both turned by quarter turns, give one motion to rounding."""
+    reference = walled_scene(*TURNS["as it is"])[0]
+    wall, plane = walled_scene(*TURNS[name])
+    np.testing.assert_allclose(wall, reference, atol=1e-6 * H)
+    np.testing.assert_allclose(plane, reference, atol=1e-6 * H)
+
+
+def test_matter_between_two_plates_a_cell_apart_is_not_strained():
+    """Opposite slip walls one cell apart leave no fellow between them: a block pressed by its own weight keeps its width."""
+    start = block(material("neo_hookean", youngs_modulus=1e5), (0, 0, 0), (8 * H, 4 * H, H), H)
+    slip = WallRule.SLIP
+    walls = Walls((-1.0, 0.0, 0.0), (2.0, 2.0, H), (OPEN, OPEN, slip, OPEN, slip, slip))
+    solver = SubstepSolver(start, cell_size=H, dtype=np.float64, walls=walls)
+    solver.advance(0.1)
+    across = solver.particles.unpack("deformation")[:, 2, 2]
+    np.testing.assert_allclose(across, 1.0, atol=1e-9)
+
+
+def test_no_contact_adds_kinetic_energy():
+    """Random velocities against a moving ball in a box: the kinetic energy relative to what does not move never grows."""
+    start = block(material("neo_hookean"), (0, 0, 0), (6 * H, 6 * H, 6 * H), H)
+    velocity = np.random.default_rng(2).normal(size=(len(start), 3))
+    for rule in (WallRule.STICKY, WallRule.SLIP, WallRule.SEPARATE):
+        walls = Walls((0.3 * H,) * 3, (5.6 * H,) * 3, (rule,) * 6, 0.4)
+        columns = {**start.attributes, "velocity": velocity}
+        solver = SubstepSolver(type(start)(columns, start.materials, start.spacing), cell_size=H, dtype=np.float64, walls=walls)
+        solver.step(1e-5, keep=True)
+        grid = solver.grid
+        mass = grid.unpack("mass")
+        before = grid.unpack("momentum") / np.where(mass > 0, mass, 1)[:, None]
+        grid.pack("velocity", before)
+        solver.colliders.pose(0.0, 1e-5)
+        solver.colliders.collide_grid(grid)
+        energy = [float(mass @ (v**2).sum(axis=1)) for v in (before, grid.unpack("velocity"))]
+        assert energy[1] <= energy[0] * (1 + 1e-12), rule
+
+
+def test_collider_without_mass_nearby_changes_nothing():
+    """A body out of reach lists no contact."""
+    start = block(material("neo_hookean"), (0, 0, 0), (4 * H, 4 * H, 4 * H), H)
+    far = collide_plane(FrameContext(1), centre=(0, -3 * H, 0))
+    solver = SubstepSolver(start, cell_size=H, colliders=[far])
+    solver.step(1e-5)
+    assert isinstance(far, Collider) and len(solver.colliders.grid_contacts(solver.grid)) == 0

@@ -1,0 +1,157 @@
+"""Types are true and checked: the rooms that the checker reads, without blanket ignores, and short argument lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mpm_nodes
+
+PACKAGE = Path(mpm_nodes.__file__).parent
+ROOT = PACKAGE.parent
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+CHECKED = [ROOT / name for name in SETTINGS["files"]]
+
+
+def test_both_packages_say_that_they_are_typed():
+    """Type checkers of users read the hints of an installed package only where this file lies."""
+    assert (PACKAGE / "py.typed").is_file() and (ROOT / "usd_io" / "py.typed").is_file()
+
+
+def test_nothing_of_ours_is_left_out():
+    """Only packages of others may be without types; no switch turns errors off."""
+    assert not {"ignore_errors", "disable_error_code", "exclude"} & set(SETTINGS)
+    for override in SETTINGS["overrides"]:
+        modules = override["module"] if isinstance(override["module"], list) else [override["module"]]
+        ours = [module for module in modules if module.startswith(("mpm_nodes", "usd_io"))]
+        assert not ours or not {"ignore_errors", "ignore_missing_imports", "follow_imports"} & set(override)
+    for path in (path for room in CHECKED for path in ([room] if room.is_file() else room.rglob("*.py"))):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert not re.search(r"#\s*mypy:|#\s*type:\s*ignore(?!\[)", line), f"{path}:{number}"
+
+
+def test_the_checker_finds_nothing(tmp_path):
+    """`mypy` with the settings of the project."""
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------- argument lists
+MOST_ARGUMENTS = 8
+CEILINGS = {"kernels": 22, "materials": 11, "solver": 15}
+"""Rooms that still hold longer lists, and the longest that they hold: these figures may only fall."""
+BLOCKS = {"mpm_nodes/solver/stages/gather.py": 24}
+"""Stages whose inlined blocks take arrays one by one, as kernels do, and their longest list: these too may only fall."""
+
+
+def argument_lists(room: Path) -> Iterator[tuple[str, int]]:
+    """Yield place and number of arguments of every function; of a node or stage only ports count, knobs are its interface."""
+    for path in sorted(room.rglob("*.py") if room.is_dir() else [room]):
+        for item in ast.walk(ast.parse(path.read_text())):
+            if isinstance(item, ast.FunctionDef):
+                arguments = [*item.args.posonlyargs, *item.args.args]
+                declared = {ast.unparse(decorator).partition("(")[0] for decorator in item.decorator_list} & {"node", "stage"}
+                arguments += [] if declared else item.args.kwonlyargs
+                own = bool(arguments) and arguments[0].arg in ("self", "cls")
+                yield f"{path.relative_to(ROOT)}:{item.lineno} {item.name}", len(arguments) - own
+
+
+ROOMS = sorted({path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} | {ROOT / "usd_io"})
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_argument_lists_are_short(room):
+    """Whoever needs more than eight values takes a dataclass or a named tuple."""
+    ceiling = CEILINGS.get(room.name, MOST_ARGUMENTS)
+    lists = dict(argument_lists(room))
+    longest = {place: count for place, count in lists.items() if count > BLOCKS.get(place.partition(":")[0], ceiling)}
+    assert not longest, "\n".join(f"{place}: {count}" for place, count in sorted(longest.items()))
+
+
+@pytest.mark.parametrize("name, ceiling", [*CEILINGS.items(), *BLOCKS.items()])
+def test_no_ceiling_is_higher_than_what_lies_under_it(name, ceiling):
+    """A list that became shorter takes its ceiling down with it."""
+    room = ROOT / name if name in BLOCKS else PACKAGE / name
+    assert ceiling == max(count for place, count in argument_lists(room) if name in BLOCKS or place.partition(":")[0] not in BLOCKS)
+
+
+# ---------------------------------------------------------------- what a stage gets
+RIGHT = '''
+import numpy as np
+
+from mpm_nodes.data import A, Colliders, Grid, LiveParticles, Many, Particles, Previous, Reads, Stage, StepContext, Writes
+from mpm_nodes.graph.declare import node, stage
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.terms.energy_store import EnergyStore
+from mpm_nodes.data import Energy
+
+
+@stage(label="Wind")
+def wind(
+    particles: A[LiveParticles, Reads("position", "velocity"), Writes("velocity")],
+    grid: A[Grid, Reads("mass", "force"), Writes("force")],
+    step: StepContext,
+    *,
+    push: float = 1.0,
+) -> Stage["particles", "grid"]:
+    """Blow along x.
+
+    Args:
+        push: Acceleration [m/s^2].
+    """
+    force = grid.unpack("force")
+    force[:, 0] += push * grid.unpack("mass") * step.dt
+    grid.pack("force", force)
+    particles.pack("velocity", np.zeros((particles.count, 3)))
+
+
+@node(category="Test", label="Join")
+def join(sources: Many[Particles] = (), *, first: bool = True) -> Particles:
+    """Take one.
+
+    Args:
+        sources: What to choose from.
+        first: Which.
+    """
+    return sources[0 if first else -1]
+
+
+def stores(particles: ParticleStore, grid: GridStore, colliders: ColliderSet, energy: EnergyStore) -> None:
+    handed: tuple[LiveParticles, Grid, Colliders, Energy] = (particles, grid, colliders, energy)
+    wind(handed[0], handed[1], StepContext(), push=2.0)
+'''
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (None, "Success"),
+        (('grid.unpack("force")', 'grid.unpak("force")'), '"Grid" has no attribute "unpak"; maybe "unpack"'),
+        (('grid.unpack("force")', "grid.unpack(3)"), 'incompatible type "int"; expected "str"'),
+        (("step.dt", "step.length"), '"StepContext" has no attribute "length"'),
+        (("push=2.0", 'push="hard"'), 'incompatible type "str"; expected "float"'),
+        (("return sources[0", "return sources.first[0"), 'has no attribute "first"'),
+    ],
+)
+def test_a_user_s_stage_is_checked_against_what_it_gets(change, words, tmp_path):
+    """Protocols say what particles, grid, colliders and step offer; the solver's stores keep them, and mistakes are found."""
+    source = RIGHT if change is None else RIGHT.replace(*change)
+    assert change is None or source != RIGHT
+    (tmp_path / "mine.py").write_text(source)
+    settings = "[mypy]\nplugins = mpm_nodes.mypy_plugin\nfollow_imports = silent\nignore_missing_imports = True\n"
+    (tmp_path / "mypy.ini").write_text(settings)
+    cache = tmp_path.parent / "shared_mypy_cache"
+    command = [sys.executable, "-m", "mypy", "--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", str(cache)]
+    done = subprocess.run([*command, str(tmp_path / "mine.py")], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    assert words in done.stdout, done.stdout + done.stderr
+    assert done.returncode == (0 if change is None else 1)

@@ -1,0 +1,80 @@
+"""The walks in the docs, as a new user takes them: files and commands as they stand, in an empty folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.stage_edits import EDITS
+from mpm_nodes.graph.substep_document import load_substeps
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def written(page: str, folder: Path) -> dict[str, str]:
+    """Write the files that a page shows into a folder; return them by name."""
+    files = dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", (DOCS / page).read_text(), re.S))
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return files
+
+
+def run(page: str, folder: Path) -> str:
+    """Run the commands that a page shows, and return what they print."""
+    script = "\n".join(re.findall(r"<!-- commands: tested -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
+    program = folder / "bin"
+    program.mkdir()
+    (program / "mpm-nodes").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mpm_nodes.cli "$@"\n')
+    (program / "mpm-nodes").chmod(0o755)
+    path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_node_in_20_lines(tmp_path):
+    """The page's node is 20 lines or fewer, is listed with unit and range, and spins the matter as fast as it is told."""
+    files = written("a_node_in_20_lines.md", tmp_path)
+    assert len(files["my_nodes/swirl.py"].splitlines()) <= 20
+    told = run("a_node_in_20_lines.md", tmp_path)
+    assert "swirl: Swirl, version 1" in told and "rate (float, rad/s, default 6.0): How fast" in told
+    assert "spin.json: valid; 5 nodes, frames 1 to 3" in told
+    (first, *_, last) = sorted((tmp_path / "spun" / "r001").rglob("*.ply"))
+    momentum, inertia, count = {}, {}, 0
+    for path in (first, last):
+        header, _, content = path.read_bytes().partition(b"end_header\n")
+        kinds = re.findall(rb"property (float|double) (\w+)", header)
+        record = np.frombuffer(content, [(name.decode(), {b"float": "<f4", b"double": "<f8"}[kind]) for kind, name in kinds])
+        x, z = (record[axis] - record[axis].mean() for axis in "xz")
+        momentum[path], inertia[path] = (z * record["vx"] - x * record["vz"]).sum(), (x * x + z * z).sum()
+        count = len(record)
+    assert abs(momentum[first] / inertia[first] - 5.0) < 1e-6
+    # nothing outside turns what falls; each particle's affine field holds the spin times h^2 / 2 of the angular momentum
+    affine = momentum[last] / inertia[last] * count * 0.1**2 / 2.0
+    assert abs((momentum[last] + affine) / momentum[first] - 1.0) < 2e-3
+
+
+def test_the_patch_of_the_page_is_sound(tmp_path):
+    """The JSON patch in docs/python.md resolves, and the table lists every edit that there is."""
+    text = (DOCS / "python.md").read_text()
+    patch = json.loads(re.search(r"<!-- substeps: tested -->\n```json\n(.*?)```", text, re.S).group(1))
+    stage_source = re.search(r"from mpm_nodes\.data import A, Grid.*?grid\.pack\(\"force\", force\)\n", text, re.S).group(0)
+    (tmp_path / "wind.py").write_text("from mpm_nodes import stage\n" + stage_source)
+    registry = registries.load(path=str(tmp_path), entry_points=False)
+    substeps, problems = load_substeps(patch, registry)
+    assert problems == []
+    assert substeps.knobs["wind"] == {"push": 20.0} and substeps.knobs["rasterize"]["kernel"] == "cubic"
+    assert not {"apply_plasticity", "collide_particles"} & set(substeps.declarations)
+    listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.M))))
+    assert listed == set(EDITS)

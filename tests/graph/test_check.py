@@ -1,0 +1,124 @@
+"""A missing or damaged file costs its frame, not the cook; `mpm-nodes check` finds every one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fake_nodes import calls, content, shot
+
+from mpm_nodes import cli
+from mpm_nodes.data import OutputError
+from mpm_nodes.graph import registry
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.revision import Revision
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """Bytes of a finished cook of eight frames."""
+    execute(shot(end=8), out=tmp_path / "out")
+    return content(tmp_path / "out" / "r001")
+
+
+NAMES = sorted(
+    ["stage.txt"] + [f"points/points.000{n}.bin" for n in range(1, 9)] + [f"frames/000{n}.commit.json" for n in range(1, 8)]
+)
+HARM = {
+    "gone": lambda path: path.unlink(),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-2]),
+    "altered": lambda path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]),
+}
+
+
+@pytest.mark.parametrize("how", HARM)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_is_found_and_mended_alone(tmp_path, whole, name, how, capsys):
+    """Each file of a cook, missing, cut or altered: check names it, a deep resume cooks one frame, and every byte is as before."""
+    folder = tmp_path / "out" / "r001"
+    HARM[how](folder / name)
+    assert cli.main(["check", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().out
+    assert (name in said) if not name.startswith("frames/") else ("its record" in said)
+    calls.clear()
+    result = execute(shot(end=8), out=tmp_path / "out", resume=True, deep=True)
+    assert len(result.cooked) == 1 and calls["write"] == 1
+    assert content(folder) == whole
+    assert cli.main(["check", str(folder)]) == 0 and "frames 1 to 8 are whole" in capsys.readouterr().out
+
+
+def test_several_frames_are_mended_in_one_pass(tmp_path, whole):
+    """Three frames lost at once: each is cooked once, the solve runs up to the last of them and no further."""
+    folder = tmp_path / "out" / "r001"
+    for number in (2, 3, 5):
+        (folder / "points" / f"points.000{number}.bin").unlink()
+    calls.clear()
+    assert execute(shot(end=8), out=tmp_path / "out", resume=True).cooked == (2, 3, 5)
+    assert content(folder) == whole and calls["write"] == 3 and calls["solve"] == 5
+
+
+def test_a_checkpoint_near_a_lost_frame_is_where_the_solve_begins(tmp_path):
+    """With checkpoints of every second frame, one frame is solved for one that is lost."""
+    execute(shot(end=8), out=tmp_path / "out", keep_every=2)
+    before = content(tmp_path / "out" / "r001")
+    (tmp_path / "out" / "r001" / "points" / "points.0005.bin").unlink()
+    calls.clear()
+    assert execute(shot(end=8), out=tmp_path / "out", resume=True, keep_every=2).cooked == (5,)
+    assert content(tmp_path / "out" / "r001") == before and calls["solve"] == 1
+
+
+def test_what_does_not_come_out_as_it_was_is_cooked_with_all_after_it(tmp_path, whole, monkeypatch):
+    """When the bytes differ (another machine, another library), the cook goes back to where it is whole."""
+    import fake_nodes
+
+    folder = tmp_path / "out" / "r001"
+    (folder / "points" / "points.0003.bin").unlink()
+    from mpm_nodes.graph.repair import _Mending
+
+    monkeypatch.setattr(_Mending, "mend", lambda self, wanted, **facts: False)
+    calls.clear()
+    assert execute(shot(end=8), out=tmp_path / "out", resume=True).cooked == (1, 2, 3, 4, 5, 6, 7, 8)
+    assert content(folder) == whole
+    assert fake_nodes.calls["write"] == 9
+
+
+def test_a_cook_that_is_going_on_is_not_checked(tmp_path, whole):
+    """Files that are being written are no damage."""
+    revision = Revision.resume(tmp_path / "out", {})
+    with pytest.raises(OutputError, match="another cook"):
+        from mpm_nodes.commands.check import examine
+
+        examine(tmp_path / "out" / "r001")
+    revision.close()
+
+
+def test_frames_that_are_not_cooked_yet_are_told(tmp_path, capsys):
+    """A cook that was stopped is whole as far as it came; JSON says the same."""
+    execute(shot(end=8), out=tmp_path, frames=(1, 8))
+    for number in (6, 7, 8):
+        (tmp_path / "r001" / "frames" / f"000{number}.commit.json").unlink()
+    assert cli.main(["check", str(tmp_path)]) == 1  # stage.txt names frame 8
+    assert "frames 6 to 8 are not cooked yet" in capsys.readouterr().out
+    assert cli.main(["check", str(tmp_path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["frames"] == [1, 5] and found["not_cooked"] == [6, 8] and found["faults"][0]["name"] == "stage.txt"
+
+
+def test_a_real_cache_is_mended_from_its_graph_file(tmp_path, capsys):
+    """USD layers, the root stage and a record of a solved cook: `check --repair GRAPH` brings back the same bytes."""
+    pytest.importorskip("pxr")
+    graph = Graph(registry=registry.load(path="", entry_points=False), start=1, end=4, cell_size=0.1)
+    body = graph.add("emit_box", "body", size=(0.2, 0.2, 0.2), material=graph.add("material_neo_hookean", "stuff"))
+    fall = graph.add("solve", "fall", sources=[body], time_scale=0.05)
+    graph.add("write_cache", "cache", name="cache", particles=fall["particles"])
+    file = graph.save(tmp_path / "shot.json")
+    execute(graph, out=tmp_path / "out")
+    folder = tmp_path / "out" / "r001"
+    before = content(folder)
+    for name in ("cache.usda", "cache/cache.manifest.usda", "cache/cache.0002.usdc", "frames/0003.commit.json"):
+        (folder / name).unlink()
+    assert cli.main(["check", str(tmp_path / "out")]) == 1
+    assert "next: mpm-nodes check" in capsys.readouterr().out
+    assert cli.main(["check", str(tmp_path / "out"), "--repair", str(file)]) == 0
+    assert "cooked again: 2, 3, 4" in capsys.readouterr().out and content(folder) == before

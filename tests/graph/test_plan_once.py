@@ -1,0 +1,78 @@
+"""A cook looks at its graph once: validated, resolved, planned and its presets read a single time."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from mpm_nodes.cli import main
+from mpm_nodes.graph import evaluator, hazards, plan, strict_json, substep_document, substeps, validate
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.executor import execute
+from mpm_nodes.solver import program
+
+
+@pytest.fixture
+def counted(monkeypatch) -> Counter:
+    """Counts the calls of everything that looks at a whole graph or substep graph, wherever it was imported to."""
+    counts: Counter = Counter()
+    rooms = (evaluator, hazards, plan, program, strict_json, substep_document, substeps, validate)
+    homes = {
+        "examine": validate.examine,
+        "plan_graph": plan.plan_graph,
+        "load_substeps": substep_document.load_substeps,
+        "plan_resolved": substeps.plan_resolved,
+        "Wiring": validate.Wiring,
+        "read": strict_json.read,
+    }
+    for name, function in homes.items():
+
+        def call(*args, _name=name, _function=function, **knobs):
+            counts[_name] += 1
+            return _function(*args, **knobs)
+
+        for room in rooms:
+            if getattr(room, name, None) is function:
+                monkeypatch.setattr(room, name, call)
+    return counts
+
+
+def fall(substeps="explicit_apic", solves: int = 1) -> Graph:
+    graph = Graph(cell_size=0.1, start=1, end=1)
+    stuff = graph.add("material_neo_hookean", "stuff")
+    for number in range(solves):
+        box = graph.add("emit_box", f"box{number}", material=stuff, size=(0.3, 0.3, 0.3))
+        graph.add("solve", f"sim{number}", sources=[box], substeps=substeps)
+    return graph
+
+
+@pytest.mark.parametrize("solves", [1, 2])
+def test_a_cook_plans_its_graph_once(solves, counted):
+    """One examination, one plan; of each solve's substeps one resolution, one plan and one look at the preset's file."""
+    result = execute(fall(solves=solves))
+    assert result.cooked == (1,) and len(result.outputs) == solves
+    once = {"examine": 1, "plan_graph": 1, "Wiring": 1}
+    assert counted == once | {"load_substeps": solves, "plan_resolved": solves, "read": solves}
+
+
+def test_edits_cost_no_second_look(counted):
+    """A patch is applied on the one way."""
+    graph = fall({"preset": "explicit_apic", "edits": [{"bypass": "apply_plasticity"}]})
+    execute(graph)
+    assert (counted["load_substeps"], counted["plan_resolved"], counted["examine"]) == (1, 1, 1)
+
+
+def test_candidates_are_resolved_once_each(counted):
+    """The preset that chooses while it runs is resolved itself, and each of its candidates."""
+    execute(fall("auto"))
+    assert (counted["load_substeps"], counted["plan_resolved"], counted["examine"]) == (3, 2, 1)
+
+
+def test_the_command_line_adds_nothing(counted, tmp_path, monkeypatch):
+    """`mpm-nodes cook` with an override examines the graph once as well."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shot.json").write_text(json.dumps(fall().to_json()))
+    assert main(["cook", "shot.json", "--set", "sim0.dt_max=0.005", "--events", "none"]) == 0
+    assert (counted["examine"], counted["plan_graph"], counted["load_substeps"]) == (1, 1, 1)
