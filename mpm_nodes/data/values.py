@@ -58,7 +58,9 @@ class Material:
         """
         known = {each.name for each in dataclasses.fields(cls)}
         if not isinstance(facts, Mapping) or not {"law", "params", "density"} <= facts.keys() <= known:
-            raise MpmNodesError(f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}")
+            raise MpmNodesError(
+                f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
+            )
         return cls(**facts)
 
 
