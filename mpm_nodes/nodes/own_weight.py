@@ -124,6 +124,6 @@ def mouth_warnings(flows: Iterable[Flow], gravity: Iterable[float], clock: Clock
         if speed > 0.0 and pull * (end - begin) > speed:
             yield (
                 f"a stream of {speed:.3g} m/s falls faster than it comes after {speed / pull:.2g} s of gravity and parts into "
-                "pieces at its mouth; wire a collide_vdb into the colliders that holds it: a tube around the template, rule sticky, whose "
-                "velocity_grid is the stream's velocity (as in samples/toothpaste.json)"
+                "pieces at its mouth; wire a collide_vdb into the colliders that holds it: a tube around the template, rule "
+                "sticky, whose velocity_grid is the stream's velocity (as in samples/toothpaste.json)"
             )
