@@ -12,10 +12,10 @@ from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 
 from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels.compile import jit
+from mpm_nodes.kernels.composition import generated
 from mpm_nodes.kernels.transfers import motion
-from mpm_nodes.materials import codegen
 from mpm_nodes.materials.codegen import law_loops
-from mpm_nodes.materials.contract import LawError, law, law_ids
+from mpm_nodes.materials.contract import LawError, law_ids
 from mpm_nodes.materials.material_point import call_law
 
 COUNT, STRIDE, DT = 100, 128, 1e-3
@@ -148,7 +148,7 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path / "file")
     with pytest.raises(OutputError, match=r"JIT cache folder .*file.loops: .*; set MPM_NODES_CACHE to a folder"):
-        codegen._loops_of.__wrapped__(law("snow"))
+        generated.written("run = None\n", "loop", ())
 
 
 def test_other_float_types_are_refused():

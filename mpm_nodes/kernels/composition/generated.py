@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError, OutputError
-from mpm_nodes.kernels.compile import jit
+from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.fragments import Fragment
 from mpm_nodes.kernels.composition.source import Fold, Source, source_of
 
@@ -78,7 +78,7 @@ def foreign_files(law: Any, functions: Iterable[Callable[..., Any]]) -> list[Pat
         files.add(function.__code__.co_filename)
         known = function.__globals__
         waiting += [known[name] for name in function.__code__.co_names if name in known]
-    own = [jit.PACKAGE / room for room in ("kernels", "materials")]
+    own = [sources.PACKAGE / room for room in ("kernels", "materials")]
     return sorted(
         path
         for path in (Path(name).resolve() for name in files if name)
@@ -91,7 +91,7 @@ def written(source: str, title: str, foreign: Iterable[Path]) -> Path:
     """Write a module unless it is there; the name holds a digest of all that the file depends on."""
     digest = hashlib.sha256(source.encode())
     for path in foreign:
-        digest.update(path.read_bytes())
+        digest.update(path.read_bytes() + sources.digest(str(path)).encode())
     path = jit.CACHE_FOLDER / "loops" / f"{title}_{digest.hexdigest()[:16]}.py"
     if path.exists() and path.read_text() == source:
         return path
