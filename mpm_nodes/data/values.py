@@ -188,6 +188,7 @@ class Collider:
             ones.
         mesh: Mesh to draw for it at this frame, or None.
         dt_max: Longest substep while it is there [s].
+        clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
     """
 
     name: str
@@ -196,6 +197,7 @@ class Collider:
     shape: Any
     mesh: Mesh | None = None
     dt_max: float = float("inf")
+    clamp: bool = False
 
 
 @dataclass(frozen=True)
