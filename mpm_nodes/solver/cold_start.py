@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
-from mpm_nodes.kernels.compile import jit
+from mpm_nodes.kernels.compile import jit, sources
 
 NOTICE = "compiling kernels for this machine, once (some 15 seconds)"
 SWITCH = "MPM_NODES_COMPILE_HELPER"
@@ -57,8 +57,9 @@ def _marker(solver: Any) -> Path:
     from numba.core.registry import cpu_target
 
     stages = [(planned.id, _choices(planned.knobs)) for planned in solver.plan.stages]
-    laws = sorted({law.kernels.law.id for law in solver.particles.laws})
+    laws = sorted({law.loops.law.id for law in solver.particles.laws})
     kind = (
+        sources.package_digest(),
         stages,
         laws,
         str(solver.dtype),

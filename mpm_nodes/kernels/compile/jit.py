@@ -1,8 +1,4 @@
-"""The two decorators of every kernel, and a JIT cache that cannot go stale.
-
-numba keys its disk cache by the file of the compiled function only: after an edit in a helper of another file it would serve
-the old machine code. So the cache folder is named by a digest of everything that can reach a kernel.
-"""
+"""The two decorators of every kernel, and where their machine code is kept."""
 
 from __future__ import annotations
 
@@ -23,8 +19,6 @@ from numba.extending import register_jitable
 
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 
-PACKAGE = Path(__file__).resolve().parents[2]
-
 
 def cache_root() -> Path:
     """Return the folder that holds the JIT caches of all versions: $MPM_NODES_CACHE or the user's cache folder."""
@@ -32,17 +26,12 @@ def cache_root() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "mpm_nodes"
 
 
-def source_digest() -> str:
-    """Return a digest of the sources and versions that decide what a kernel compiles to."""
-    digest = hashlib.sha256()
-    for room in ("kernels", "materials"):
-        for path in sorted((PACKAGE / room).rglob("*.py")):
-            digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
-    digest.update(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode())
-    return digest.hexdigest()[:20]
+def compiler_digest() -> str:
+    """Return a digest of the versions that decide what a source compiles to; each file's name holds one of its sources."""
+    return hashlib.sha256(f"{numba.__version__} {llvmlite.__version__} {sys.version}".encode()).hexdigest()[:20]
 
 
-CACHE_FOLDER = cache_root() / f"kernels-{source_digest()}"
+CACHE_FOLDER = cache_root() / f"kernels-{compiler_digest()}"
 numba.config.CACHE_DIR = str(CACHE_FOLDER)
 # omp starts a parallel loop in about a microsecond, tbb in 5 to 70: a substep starts dozens
 numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
@@ -51,7 +40,7 @@ numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 
 
-def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
+def compiled(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
     """Compile a loop over particles or nodes. `fastmath=False` where NaN or infinity must be seen."""
 
     def decorate(function: Callable) -> Callable:

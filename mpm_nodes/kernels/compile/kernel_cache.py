@@ -11,7 +11,6 @@ start on an empty cache share the work instead of doing it twice. A lock dies wi
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import pickle
@@ -25,6 +24,8 @@ from numba.core import serialize
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 
+from mpm_nodes.kernels.compile import sources
+
 try:
     import fcntl
 except ImportError:  # Windows: processes do not wait for each other
@@ -35,16 +36,11 @@ LONGEST_WAIT = 60.0
 _POLL = 0.01
 
 
-@functools.cache
-def _file_digest(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
 class KernelCache(_Cache):
     """The compiled signatures of one function; what numba calls a cache.
 
     Args:
-        function: The Python function; its source file counts as part of it.
+        function: The Python function; its source file and what that imports count as part of it (`sources.digest`).
         folder: Where files go. Nothing is written there before something was compiled, and a folder that cannot be written is
             only read.
     """
@@ -108,7 +104,7 @@ class KernelCache(_Cache):
         kind = (
             repr(sig),
             codegen.magic_tuple(),
-            _file_digest(code.co_filename),
+            sources.digest(code.co_filename),
             code.co_firstlineno,
             code.co_code,
             serialize.dumps(cells) if cells else b"",
