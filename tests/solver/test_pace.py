@@ -115,7 +115,7 @@ def test_lengths_of_time_in_words(seconds, text):
     ids=["dt_max 1e-12", "E 1e12", "step keys"],
 )
 def test_a_cook_that_would_never_end_says_so(graph, limit, monkeypatch):
-    """Tiny steps, stiff matter, a collider that jumps: a warning with the limit comes while the first frame runs, and stopping works."""
+    """Tiny steps, stiff matter, a collider that jumps: a warning with the limit comes while a frame runs, and stopping works."""
     monkeypatch.setattr(pace, "FIRST_WORD", 0.3)
     monkeypatch.setattr(pace, "LONG_FRAME", 1.0)
     cancel, found, begin = threading.Event(), [], time.monotonic()

@@ -45,7 +45,7 @@ def test_one_and_two_threads_give_the_same_bits(kernel):
 
 @needs_two
 def test_what_lies_behind_a_block_changes_no_particle():
-    """Foam that flows, tears and recovers has one set of bits: lanes behind a block's last particle hold what another thread writes."""
+    """Foam has one set of bits: lanes behind a block's last particle hold what another thread is writing."""
     shove = {"velocity": (1.0, -2.0, 0.5)}
     # so placed that blocks end within a group of lanes
     drops = [
