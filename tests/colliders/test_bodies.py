@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpm_nodes.data import CollisionRule, GraphSettings, Material, MpmNodesError, Particles
-from mpm_nodes.graph.registry import presets
+from mpm_nodes.graph import registries
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.nodes.emit import emit_box, merge_particles
@@ -239,7 +239,7 @@ def test_fused_threads_and_restored_solves_agree(kernel):
 
 def test_the_preset_is_the_explicit_one_with_one_stage_more():
     """What changes in explicit APIC changes here too."""
-    explicit, own = (json.loads(json.dumps(presets()[name])) for name in ("explicit_apic", "separate_bodies"))
+    explicit, own = (json.loads(registries.default().presets[name].read_text()) for name in ("explicit_apic", "separate_bodies"))
     stage = own["nodes"].pop("collide_bodies")
     own["nodes"]["collide_grid"]["inputs"]["grid"] = stage["inputs"]["grid"]
     assert own["nodes"] == explicit["nodes"]

@@ -32,7 +32,7 @@ import functools
 import numpy as np
 
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["MOMENTS", "distances", "measure_bodies", "meet_bodies"]
@@ -124,7 +124,7 @@ def spline(cubic, x, wide):
     return first, w, m, s
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def measure_bodies(blocks, first, near, offset, stride, unit, block_coord, block_start, volume, coord, h, cubic, moments):
     """Write the sums of every body at the nodes of the grid blocks where bodies meet.
 
@@ -204,7 +204,7 @@ def impulse(rule, friction, mass, u, n, leave):
     return mass * (push * n[0] + share * t0), mass * (push * n[1] + share * t1), mass * (push * n[2] + share * t2)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def meet_bodies(groups, blocks, bodies, moments, table, momentum, velocity, least_mass, h, dt, rules, friction):
     """Change the velocities of nodes where bodies meet by the impulses between them.
 
