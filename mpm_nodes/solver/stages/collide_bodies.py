@@ -72,6 +72,13 @@ def meeting_of(grid: Grid) -> Meeting:
     )
 
 
+def cloud_of(meeting: Meeting, particles: Particles, grid: Grid) -> tuple:
+    """Return the particles around the blocks where bodies meet, as `measure_bodies` takes them."""
+    offset, stride, _, unit = particles.geometry()
+    own = (offset, stride, unit, particles.block_coord, particles.block_start, particles.array("volume"))
+    return (meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
+
+
 def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float) -> tuple[np.ndarray, np.ndarray]:
     """Return rule and friction of every pair of bodies, shape (bodies, bodies).
 
@@ -133,34 +140,18 @@ def collide_bodies(
         return
     present = np.unique(meeting.bodies)
     rules, frictions = pair_rules(pairs, present.tolist(), rule, friction)
-    offset, stride, _, unit = particles.geometry()
-    cubic = kernel is Kernel.CUBIC
-    kernels.measure_bodies(
-        meeting.blocks,
-        meeting.first,
-        meeting.near,
-        offset,
-        stride,
-        unit,
-        particles.block_coord,
-        particles.block_start,
-        particles.array("volume"),
-        grid.coord,
-        step.cell_size,
-        cubic,
-        meeting.moments,
-    )
+    cubic, cloud = kernel is Kernel.CUBIC, cloud_of(meeting, particles, grid)
+    kernels.measure_bodies(*cloud, cubic, meeting.moments)
     kernels.meet_bodies(
         meeting.groups,
-        meeting.blocks,
         np.searchsorted(present, meeting.bodies),
         meeting.moments,
         kernels.distances(4 if cubic else 3),
         grid.array("momentum"),
         grid.array("velocity"),
         grid.least_mass,
-        step.cell_size,
         step.dt,
         rules,
         frictions,
+        cloud,
     )
