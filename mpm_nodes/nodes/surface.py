@@ -12,7 +12,7 @@ from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, 
 from mpm_nodes.graph.declare import node
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.surfaces.splat import Bins
+    from mpm_nodes.kernels.surfaces.splat import SortedParticles
 
 REACH = 2.5
 """Reach of the averaging kernel, in particle spacings."""
@@ -134,13 +134,13 @@ def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
             )
 
 
-def _bins(particles: Particles, edge: float) -> Bins:
+def _bins(particles: Particles, edge: float) -> SortedParticles:
     from mpm_nodes.kernels.surfaces.splat import bin_particles
 
     return bin_particles(particles["position"], edge)
 
 
-def _leaves(where: str, bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
+def _leaves(where: str, bins: SortedParticles, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
     """Return leaves within `reach` [m] and `margin` [voxels] of particles, and the voxel size that fits `largest`."""
     from mpm_nodes.kernels.surfaces.splat import leaves_near
 
@@ -186,7 +186,14 @@ def _volumes(particles: Particles) -> np.ndarray:
 
 
 def _level_set(
-    bins: Bins, dx: float, reach: float, spacing: float, radius: float, smoothing: int, volumes: np.ndarray | None, largest: float
+    bins: SortedParticles,
+    dx: float,
+    reach: float,
+    spacing: float,
+    radius: float,
+    smoothing: int,
+    volumes: np.ndarray | None,
+    largest: float,
 ) -> LevelSet:
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
     from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
@@ -214,7 +221,9 @@ def _level_set(
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
-def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]) -> Mesh:
+def _dress(
+    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
+) -> Mesh:
     """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
     from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points

@@ -16,7 +16,7 @@ import numpy as np
 
 from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, Nodes, Removal, Run, Scatter
-from mpm_nodes.kernels.composition.generated import Kernel
+from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.source import Fold
 
 __all__ = ["LOOPS", "BoundCall", "Course", "Part", "Section", "bind"]
@@ -129,14 +129,14 @@ class BoundCall:
     """A kernel with its arguments, for as long as the arrays lie where they are.
 
     Args:
-        kernel: The kernel.
+        composed: The loop.
         parts: What it is composed of.
         material: The material whose particles it is for, or None for those of all.
         given: Arguments that stay, by name.
     """
 
-    def __init__(self, kernel: Kernel, parts: Sequence[Part], material: Any, given: dict[str, Any], rows: int) -> None:
-        source, self.run, self.material = kernel.source, kernel.run, material
+    def __init__(self, composed: ComposedLoop, parts: Sequence[Part], material: Any, given: dict[str, Any], rows: int) -> None:
+        source, self.run, self.material = composed.source, composed.run, material
         place = {name: index for index, name in enumerate(source.names)}
         self.reductions = []
         for index, name in source.largest.items():
@@ -170,27 +170,34 @@ class BoundCall:
 
 
 def bind(
-    kernel: Kernel, parts: Sequence[Part], material: Any, segments: np.ndarray, stores: tuple[Any, Any], local: frozenset[str]
+    composed: ComposedLoop,
+    parts: Sequence[Part],
+    material: Any,
+    segments: np.ndarray,
+    stores: tuple[Any, Any],
+    local: frozenset[str],
 ) -> BoundCall:
     """Return a kernel with the arguments that stay from substep to substep.
 
     Args:
-        kernel: The kernel.
+        composed: The loop.
         parts: What it is composed of.
         material: The material whose particles it is for, or None for those of all.
         segments: Their (begin, end, block) runs.
         stores: Particles and grid.
         local: Attributes that stay in the scratch of each thread.
     """
-    given = dict(_arrays(kernel, parts, stores, local))
-    given |= _plain(material, segments, stores, transfers=not {"tile_slot", "scratch"}.isdisjoint(kernel.source.names))
-    return BoundCall(kernel, parts, material, given, len(segments))
+    given = dict(_arrays(composed, parts, stores, local))
+    given |= _plain(material, segments, stores, transfers=not {"tile_slot", "scratch"}.isdisjoint(composed.source.names))
+    return BoundCall(composed, parts, material, given, len(segments))
 
 
-def _arrays(kernel: Kernel, parts: Sequence[Part], stores: tuple[Any, Any], local: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def _arrays(
+    composed: ComposedLoop, parts: Sequence[Part], stores: tuple[Any, Any], local: frozenset[str]
+) -> Iterator[tuple[str, Any]]:
     """Yield names and rows of the attributes and grid arrays that a kernel asks for."""
-    (particles, grid), columns = stores, kernel.source.columns
-    for name in kernel.source.names:
+    (particles, grid), columns = stores, composed.source.columns
+    for name in composed.source.names:
         column = columns.get(name)
         if column in local:
             yield name, grid.local

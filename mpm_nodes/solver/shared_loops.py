@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.graph.fusion import Run, arguments_of, fragments_of
+from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
-from mpm_nodes.kernels.composition.generated import Kernel, kernel_of
+from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Part, Section, bind
 
-__all__ = ["SharedLoop", "alone", "compose"]
+__all__ = ["SharedLoop", "alone", "shared_loop"]
 
 
-def compose(run: Run, plan: SubstepPlan) -> SharedLoop:
+def shared_loop(run: StageRun, plan: SubstepPlan) -> SharedLoop:
     """Return the call that stands for a run of a plan."""
     return SharedLoop(run.members, _measure_of(run, plan), _readers(run, plan))
 
@@ -62,7 +62,7 @@ class _Measured:
     others_remove: bool
 
 
-def _measure_of(run: Run, plan: SubstepPlan) -> _Measured | None:
+def _measure_of(run: StageRun, plan: SubstepPlan) -> _Measured | None:
     """Return the measure of a stage whose numbers a run writes last, when it has all that the measure takes."""
     for wanting in plan.stages:
         for measure in (f for f in fragments_of(wanting) if isinstance(f, Measure)):
@@ -89,7 +89,7 @@ def _touched_by_lanes(lanes: Lanes, member: PlannedStage) -> bool:
     return False
 
 
-def _readers(run: Run, plan: SubstepPlan) -> dict[str, tuple[PlannedStage, ...]]:
+def _readers(run: StageRun, plan: SubstepPlan) -> dict[str, tuple[PlannedStage, ...]]:
     """Return who reads an attribute that the run writes anew, before it is written anew: later in this substep or in the next."""
     count, end = len(plan.stages), run.place + len(run.members)
     found = {}
@@ -150,7 +150,7 @@ class SharedLoop:
         self.members, self.measured, self.readers = tuple(members), measured, dict(readers or {})
         self.arguments = arguments_of(self.members)
         self._fragments: dict[Any, tuple[Fragment, ...]] = {}
-        self._kernels: dict[Any, Kernel] = {}
+        self._loops: dict[Any, ComposedLoop] = {}
         self._courses: dict[Any, Course] = {}
         self._last: tuple[Any, _Brought] | None = None
 
@@ -180,12 +180,14 @@ class SharedLoop:
         fitting = [fragment for fragment in fragments if fragment.fits(law)]
         return source_of(law if any(f.of_law for f in fitting) else None, fitting, table, tuple(self.readers), fold)
 
-    def kernel(self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None) -> Kernel:
-        """Return the kernel of a section."""
+    def composed(
+        self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None
+    ) -> ComposedLoop:
+        """Return the composed loop of a section."""
         key = (law and law.id, *map(id, fragments), inner)
-        if key not in self._kernels:
-            self._kernels[key] = kernel_of(law, fragments, table, inner, fold)
-        return self._kernels[key]
+        if key not in self._loops:
+            self._loops[key] = composed_loop(law, fragments, table, inner, fold)
+        return self._loops[key]
 
     def course(self, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> Course:
         """Return what is to be done: parts between stages that have something to do, made once for equal fragments."""
@@ -308,14 +310,14 @@ class _Substep:
         if not fragments or not all(isinstance(f, LOOPS) for f in fragments):
             return True
         for material, _ in self.particles.runs():
-            law = material.kernels.law
+            law = material.loops.law
             for fragment in fragments:
                 if fragment.fits(law) and name in fragment.names_read:
                     if fragment.counts is None or fragment.counts(material, name):
                         return True
         return False
 
-    # ---------------------------------------------------------------- the kernels
+    # ---------------------------------------------------------------- composed loops
     def _calls(self, section: Section, kept: _Kept) -> list[BoundCall | None]:
         """Return the call of each material's kernel, or the one for all particles; None where nothing fits a law."""
         calls = self.particles.bound.get((section, kept))
@@ -327,11 +329,11 @@ class _Substep:
         loop, particles = self.loop, self.particles
         by_law = loop.measured is not None or self.course.by_law
         for material, segments in particles.runs() if by_law else ((None, particles.ranges),):
-            law = material.kernels.law if material is not None else None
+            law = material.loops.law if material is not None else None
             fitting = section.fitting(law)
             if not fitting:
                 yield None
                 continue
             fragments = [part.fragment for part in fitting]
-            kernel = loop.kernel(law if section.of_law else None, fragments, particles.table, kept.inner, self.course.fold)
-            yield bind(kernel, fitting, material, segments, (particles, self.grid), kept.local)
+            composed = loop.composed(law if section.of_law else None, fragments, particles.table, kept.inner, self.course.fold)
+            yield bind(composed, fitting, material, segments, (particles, self.grid), kept.local)

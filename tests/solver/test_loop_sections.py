@@ -17,9 +17,9 @@ def bound(monkeypatch):
     """Kernels that were bound to arrays since the test began."""
     found, bind = [], shared_loops.bind
 
-    def note(kernel, *rest):
-        found.append(kernel)
-        return bind(kernel, *rest)
+    def note(composed, *rest):
+        found.append(composed)
+        return bind(composed, *rest)
 
     monkeypatch.setattr(shared_loops, "bind", note)
     return found
@@ -61,7 +61,7 @@ def test_kernels_are_bound_anew_when_arrays_move(change, bound):
         for run in runs:
             run.step(dt=DT, keep=True)
         assert far(*runs, count) == {}
-    assert len([kernel for kernel in bound if "gather_block" in kernel.run.__module__]) == 2
+    assert len([each for each in bound if "gather_block" in each.run.__module__]) == 2
 
 
 def test_materials_that_change_are_bound_anew(bound):
