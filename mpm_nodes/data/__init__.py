@@ -21,12 +21,15 @@ from mpm_nodes.data.domains import (
 from mpm_nodes.data.errors import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.data.facts import Fact, Facts, Limit, Reduction, Report, StageMemory
 from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, Attribute, Field, Resampling, table
-from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles
+from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.units import (
     Degrees,
     Frames,
+    JoulesPerKilogram,
+    JoulesPerKilogramKelvin,
+    Kelvins,
     KilogramsPerCubicMetre,
     Metres,
     MetresPerSecond,
@@ -42,6 +45,9 @@ from mpm_nodes.data.units import (
     Unit,
     Unitless,
     Vec3,
+    WattsPerCubicMetre,
+    WattsPerMetreKelvin,
+    WattsPerSquareMetreKelvin,
     WrittenPath,
 )
 from mpm_nodes.data.values import (
@@ -52,6 +58,7 @@ from mpm_nodes.data.values import (
     Material,
     Mesh,
     Particles,
+    Thermal,
     Walls,
     concatenate,
     frozen,
@@ -85,6 +92,9 @@ __all__ = [
     "GraphSettings",
     "Grid",
     "InputError",
+    "JoulesPerKilogram",
+    "JoulesPerKilogramKelvin",
+    "Kelvins",
     "Kernel",
     "KilogramsPerCubicMetre",
     "Krylov",
@@ -115,14 +125,19 @@ __all__ = [
     "Seconds",
     "Stage",
     "StageMemory",
+    "StaggeredGrid",
     "StepContext",
     "SubstepGraph",
+    "Thermal",
     "Transfer",
     "Unit",
     "Unitless",
     "Vec3",
     "WallRule",
     "Walls",
+    "WattsPerCubicMetre",
+    "WattsPerMetreKelvin",
+    "WattsPerSquareMetreKelvin",
     "Writes",
     "WrittenPath",
     "all_domains",

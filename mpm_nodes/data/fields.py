@@ -52,6 +52,7 @@ class Field:
         structural: Sorting and the choice of the law hang on it: checked mode leaves it as it is.
         always_known: A stage may read it before any stage of the substep wrote it.
         packed: (array, first component) where it is stored inside a wider array; None: on its own.
+        shift: Of a grid: origin of its points in half cells; nodes (0, 0, 0), the middles of eight nodes (1, 1, 1).
     """
 
     name: str
@@ -69,6 +70,7 @@ class Field:
     structural: bool = False
     always_known: bool = False
     packed: tuple[str, int] | None = None
+    shift: tuple[int, int, int] = (0, 0, 0)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or self.name != self.name.lower():
@@ -167,6 +169,22 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("plastic_volume_ratio", "Jp", (), "", "primvars:Jp", "Jp", "det of the plastic part.", rest=1.0, resampling=_MEAN),
     Field("stress", "tau", (6,), "Pa", "primvars:stress", "stress", "Kirchhoff stress xx xy xz yy yz zz.", passing=True),
     Field("stiffness_scale", "s", (), "", "primvars:stiffness_scale", "stiffness", "Multiplier of the stiffness.", rest=1.0),
+    Field("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.", rest=293.15, resampling=_MEAN),
+    Field("temperature_gradient", "grad T", (3,), "K/m", doc="Gradient of the temperature.", resampling=_MEAN),
+    Field("phase", "phase", (), "", "primvars:phase", "phase", "0 solid, 1 liquid.", "int32"),
+    Field(
+        "latent_heat_fraction",
+        "u_L / L",
+        (),
+        "",
+        "primvars:latent_heat_fraction",
+        "latentheatfraction",
+        "Share of the latent heat that is taken up: 0 solid, 1 liquid.",
+        resampling=_MEAN,
+    ),
+    Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
+    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
+    Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
 """Fields of the particles by name."""
 

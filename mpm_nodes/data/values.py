@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,29 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Thermal:
+    """How a material stores and conducts heat, and when it melts.
+
+    Attributes:
+        heat_capacity: Specific heat of the solid [J/(kg K)].
+        conductivity: Of the solid [W/(m K)].
+        liquid_heat_capacity: Specific heat of the liquid [J/(kg K)].
+        liquid_conductivity: Of the liquid [W/(m K)].
+        latent_heat: Taken up in melting [J/kg].
+        freezing_temperature: Where solid and liquid are in balance [K]; None: it is always solid.
+        melt: What the matter is while it is liquid; None: it keeps its law.
+    """
+
+    heat_capacity: float
+    conductivity: float
+    liquid_heat_capacity: float
+    liquid_conductivity: float
+    latent_heat: float = 0.0
+    freezing_temperature: float | None = None
+    melt: Material | None = None
+
+
+@dataclass(frozen=True)
 class Material:
     """A constitutive law with its parameters.
 
@@ -33,6 +56,7 @@ class Material:
         tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
         viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
+        thermal: How it stores and conducts heat; None: stages that move heat refuse it.
     """
 
     law: str
@@ -42,6 +66,26 @@ class Material:
     tear_threshold: float | None = None
     recovery_time: float | None = None
     viscosity: float = 0.0
+    thermal: Thermal | None = None
+
+    def to_json(self) -> list[Any]:
+        """Return it as plain JSON values."""
+        facts: list[Any] = [self.law, dict(self.params), self.density, self.label]
+        facts += [self.tear_threshold, self.recovery_time, self.viscosity]
+        if self.thermal is not None:
+            melt = self.thermal.melt
+            numbers = {each.name: getattr(self.thermal, each.name) for each in fields(self.thermal) if each.name != "melt"}
+            facts.append({**numbers, "melt": None if melt is None else melt.to_json()})
+        return facts
+
+    @classmethod
+    def from_json(cls, facts: Sequence[Any]) -> Material:
+        """Return the material that `to_json` described."""
+        plain, thermal = facts[:7], facts[7] if len(facts) > 7 else None
+        if thermal is None:
+            return cls(*plain)
+        melt = thermal["melt"]
+        return cls(*plain, Thermal(**{**thermal, "melt": None if melt is None else cls.from_json(melt)}))
 
 
 @dataclass(frozen=True)
@@ -90,9 +134,7 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [
-            [m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time, m.viscosity] for m in self.materials
-        ]
+        materials = [material.to_json() for material in self.materials]
         facts = {"materials": materials, "spacing": self.spacing, "time": self.time}
         own = {"fields": [field.to_json() for field in self.fields.values()]} if self.fields else {}
         return {**facts, **own}, dict(self.attributes)
@@ -100,7 +142,7 @@ class Particles:
     @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
         """Return the particles that `to_arrays` described."""
-        materials = tuple(Material(*material) for material in facts["materials"])
+        materials = tuple(Material.from_json(material) for material in facts["materials"])
         own = {each["name"]: Field.from_json(each) for each in facts.get("fields", ())}
         return cls(arrays, materials, facts["spacing"], facts["time"], own)
 
@@ -168,6 +210,8 @@ class Collider:
             ones.
         mesh: Mesh to draw for it at this frame, or None.
         dt_max: Longest substep while it is there [s].
+        temperature: Of its surface [K]; None: no heat passes through it.
+        conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
     """
 
     name: str
@@ -176,6 +220,8 @@ class Collider:
     shape: Any
     mesh: Mesh | None = None
     dt_max: float = float("inf")
+    temperature: float | None = None
+    conductance: float = float("inf")
 
 
 @dataclass(frozen=True)

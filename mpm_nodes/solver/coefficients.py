@@ -87,5 +87,6 @@ def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
         kernels=law_kernels(material.law, dtype),
         density=material.density,
         names=law.state,
+        material=material,
         **_coefficients(material),
     )
