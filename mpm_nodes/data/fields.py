@@ -184,6 +184,7 @@ ATTRIBUTES: dict[str, Field] = table(
     ),
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
+    Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
 """Fields of the particles by name."""

@@ -111,7 +111,7 @@ def _system(
 ) -> tuple[conduction.Given, conduction.System]:
     """Return what the system is made of, and room for it."""
     count = staggered.count
-    phi, normal, which = _near_bodies(staggered, colliders)
+    near = _near_bodies(staggered, colliders)
     capacity = staggered.array("heat")[3 : 256 * count : 4]
     least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
     numbers = (dt, staggered.h, surroundings.air, surroundings.to_air, surroundings.source, least)
@@ -119,9 +119,7 @@ def _system(
         staggered.array("heat"),
         *(staggered.array(f"conduction_{axis}") for axis in "xyz"),
         neighbour_blocks(staggered.grid),
-        phi,
-        normal,
-        which,
+        *near,
         _exchange(colliders, surroundings),
         np.array(numbers),
     )
@@ -131,15 +129,15 @@ def _system(
     return given, system
 
 
-def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return distance [cells], normal and number of the body or wall nearest to each cell."""
+def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, ...]:
+    """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
     cells = 64 * staggered.count
-    phi, normal, which = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32)
+    found = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32), np.ones(cells)
     if not colliders.idle:
         near_bodies.find_near_bodies(
-            staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), phi, normal, which
+            staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), *found
         )
-    return phi, normal, which
+    return found
 
 
 def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:

@@ -78,7 +78,9 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
         raise MpmNodesError(f"solve: temperature of particle {bad} is {temperature[bad]:g} K; temperatures are finite and >= 0 K")
     if all(material.thermal is None for material in materials) or "phase" in columns:
         return
-    points = [np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials]
+    points = [
+        np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials
+    ]
     freezing = np.array(points)[columns["material"]] + columns.get("freezing_shift", 0.0)
     liquid = temperature > freezing
     partners = partners_of(materials)
@@ -130,5 +132,3 @@ def _begin(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray, ratio: n
         elif name == "volume_change":
             values = ratio - 1.0
         particles.rows(name)[:, rows] = np.asarray(values).reshape(len(rows), -1).T
-
-

@@ -24,7 +24,15 @@ AXES = "xyz"
 
 def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
     return [
-        Field(f"{name}_{axis}", f"{symbol}_{axis}", (), unit, doc=f"{doc}, {axis} faces.", packed=(f"{array}_{axis}", first), shift=shift)
+        Field(
+            f"{name}_{axis}",
+            f"{symbol}_{axis}",
+            (),
+            unit,
+            doc=f"{doc}, {axis} faces.",
+            packed=(f"{array}_{axis}", first),
+            shift=shift,
+        )
         for axis, shift in zip(AXES, SIDES, strict=True)
     ]
 
@@ -32,6 +40,7 @@ def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: in
 STAGGERED_FIELDS = table(
     Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=CELLS),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=CELLS),
+    Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=CELLS),
     Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=CELLS),
     *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
     *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),

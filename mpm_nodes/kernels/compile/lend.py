@@ -33,7 +33,9 @@ class _LentModel(models.PrimitiveModel):
 @intrinsic
 def lend(context, arrays):
     """Return a pointer to a named tuple of arrays, with the same attributes; not to be returned or stored by anyone."""
-    if not (isinstance(arrays, types.NamedTuple | types.NamedUniTuple) and all(isinstance(part, types.Array) for part in arrays.types)):
+    if not (
+        isinstance(arrays, types.NamedTuple | types.NamedUniTuple) and all(isinstance(part, types.Array) for part in arrays.types)
+    ):
         raise TypingError(f"a named tuple of arrays needed, got {arrays}")
 
     def generate(context, builder, signature, args):

@@ -5,8 +5,10 @@
 | M_c | heat capacity of a cell, sum w m_p c_p | J/K | S14 section 5.8, times h^3 |
 | V_f, K_f | volume of the matter and V-weighted conductivity at a face | m^3, W/(m K) | |
 | G_f | conductance of a face, V_f K_f / h^2: K h where matter is whole | W/K | |
-| f_f, f_c | V_f / h^3; V_c / h^3 with V_c the mean of the cell's six V_f | - | |
-| A_c | area of free surface in a cell, h^2 times the difference of min(1, f_f / WHOLE) across it | m^2 | coarea formula |
+| V_c, f | volume of the matter in a cell, V_c / h^3 | m^3, - | |
+| o | share of a cell that bodies leave open | - | `near_bodies` |
+| r | ramp of f / o: 0 below LOOSE, 1 from 1 - LOOSE on | - | |
+| A_c | area of free surface in a cell, o h^3 |grad r| by central differences that leave bodies out | m^2 | coarea formula |
 | phi, n | distance of a cell's centre from a body [cells], unit normal out of it | -, - | `near_bodies` |
 | B_c | conductance between a cell and a body | W/K | |
 
@@ -15,9 +17,10 @@
 Matter fills the cells at its surface partly: M_c and G_f are small there alike, so that no heat crosses the surface by itself and
 the heat that particles give is the heat of the cells, also of those behind a wall. What crosses it is said:
 
-- through the surface to the air, h_a A_c (T_a - T_c). The sum of A_c over a plane surface is its area exactly.
+- through the surface to the air, h_a A_c (T_a - T_c). The sum of A_c over a plane surface is its area exactly, also where
+  it meets walls; there is none against a body, where matter fills all that is open.
 - to a body with a temperature, over the faces between a cell outside and one inside: area h^2 |n_a|, so that stairs have the area
-  of the slope, distance phi to the surface itself: B = min(1, f_c / WHOLE) h^2 |n_a| / (phi h / K_c + 1 / h_b). These faces do not
+  of the slope, distance phi to the surface itself: B = min(1, f / WHOLE) h^2 |n_a| / (phi h / K_c + 1 / h_b). These faces do not
   conduct besides. Matter that lies in a cell inside the body takes its temperature through phi h as well.
 """
 
@@ -35,21 +38,23 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 __all__ = ["Given", "System", "assemble", "balance", "multiply", "precondition", "store"]
 
 WHOLE = 0.8
-"""Share of a cell from which on it counts as whole: lattices and flows fluctuate above it, and have no surface inside."""
-NEAREST = 0.1
-"""Least distance from a surface [cells]."""
-BESIDE = 1.0
-"""Cells nearer to a body than this have no free surface [cells]."""
+"""Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
+LOOSE = 0.15
+"""What a cell may hold less than all without a surface inside: lattices and flows fluctuate by less."""
+CLOSED = 0.02
+"""Cells of which a body leaves less than this open have no surface."""
+NEAREST, NEAR = 0.1, 2.0
+"""Least distance from a surface, and that from which on no face leads into the body [cells]."""
 
 
 class Given(NamedTuple):
     """What the coefficients are made of; arrays of the staggered grid have four values a point.
 
     Attributes:
-        heat: (M T, 0, 0, M) of the cells.
+        heat: (M T, V, 0, M) of the cells.
         x, y, z: (V K, 0, 0, V) of the faces.
         around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
-        phi, normal, which: Nearest bodies, see `near_bodies`.
+        phi, normal, which, opened: Nearest bodies, see `near_bodies`.
         bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2); conductance 0: insulated.
         numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M.
     """
@@ -62,6 +67,7 @@ class Given(NamedTuple):
     phi: Any
     normal: Any
     which: Any
+    opened: Any
     bodies: Any
     numbers: Any
 
@@ -138,23 +144,49 @@ def _conductance(given, axis, low, high):
     return given.numbers[0] * np.float64(_face(given, axis)[4 * high]) / (h * h)
 
 
+@inline
+def _filled(given, c):
+    """Return f of a cell."""
+    return np.float64(given.heat[4 * c + 1]) / given.numbers[1] ** 3
+
+
+@inline
+def _ramp(given, c, mine):
+    """Return r of a cell; `mine` where there is none, or where a body leaves nothing open."""
+    if c < 0:
+        return 0.0
+    opened = given.opened[c]
+    if opened < CLOSED:
+        return mine
+    return min(1.0, max(0.0, (_filled(given, c) / opened - LOOSE) / (1.0 - 2.0 * LOOSE)))
+
+
 @part
-def _surroundings(given, g, n):
-    """Return (f_c, V-weighted conductivity, h^2 times the difference of filling) of a cell."""
-    h = given.numbers[1]
-    volume, conduction, square = 0.0, 0.0, 0.0
+def _free_area(given, g, n):
+    """Return A of a cell."""
+    c, square = np.int64(64 * g + n), 0.0
+    mine = _ramp(given, c, -1.0)
+    if mine < 0.0:
+        return 0.0
     for axis in range(3):
-        face, next_cell = _face(given, axis), behind(given.around, g, n, axis)
-        c = 64 * g + n
-        low, high = np.float64(face[4 * c + 3]), 0.0
+        low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
+        square += (_ramp(given, high, mine) - _ramp(given, low, mine)) ** 2
+    h = given.numbers[1]
+    return 0.5 * h * h * given.opened[c] * math.sqrt(square)
+
+
+@part
+def _conductivity(given, g, n):
+    """Return the conductivity around a cell, weighted by volume."""
+    volume, conduction = 0.0, 0.0
+    for axis in range(3):
+        face, c, high = _face(given, axis), 64 * g + n, behind(given.around, g, n, axis)
+        volume += np.float64(face[4 * c + 3])
         conduction += np.float64(face[4 * c])
-        if next_cell >= 0:
-            high = np.float64(face[4 * next_cell + 3])
-            conduction += np.float64(face[4 * next_cell])
-        volume += low + high
-        step = min(1.0, high / (WHOLE * h**3)) - min(1.0, low / (WHOLE * h**3))
-        square += step * step
-    return volume / (6.0 * h**3), conduction / max(volume, 1e-300), h * h * math.sqrt(square)
+        if high >= 0:
+            volume += np.float64(face[4 * high + 3])
+            conduction += np.float64(face[4 * high])
+    return conduction / max(volume, 1e-300)
 
 
 @inline
@@ -166,10 +198,13 @@ def _to_body(given, body, area, phi, conductivity):
 
 
 @part
-def _contact(given, g, n, filled, conductivity):
+def _contact(given, g, n):
     """Return (dt B, dt B T_b) of a cell."""
     c, h = 64 * g + n, given.numbers[1]
     total, heat = 0.0, 0.0
+    if abs(given.phi[c]) > NEAR:
+        return total, heat
+    filled, conductivity = _filled(given, c), _conductivity(given, g, n)
     if _thermal(given, c):
         body = given.which[c]
         total = _to_body(given, body, filled * h * h, -given.phi[c], conductivity)
@@ -189,9 +224,8 @@ def _contact(given, g, n, filled, conductivity):
 
 @part
 def _assemble_at(g, given, system):
-    dt, h, air, to_air, source, least = (
+    dt, air, to_air, source, least = (
         given.numbers[0],
-        given.numbers[1],
         given.numbers[2],
         given.numbers[3],
         given.numbers[4],
@@ -208,11 +242,10 @@ def _assemble_at(g, given, system):
         if mass <= least:
             system.diagonal[c], system.right[c] = 1.0, system.start[c]
             continue
-        filled, conductivity, area = _surroundings(given, g, n)
-        system.source[c] = dt * source * filled * h**3
-        system.body[c], system.body_heat[c] = _contact(given, g, n, filled, conductivity)
-        if abs(given.phi[c]) >= BESIDE:
-            system.air[c] = dt * to_air * area
+        system.source[c] = dt * source * np.float64(given.heat[4 * c + 1])
+        system.body[c], system.body_heat[c] = _contact(given, g, n)
+        if to_air > 0.0:
+            system.air[c] = dt * to_air * _free_area(given, g, n)
         total = mass + system.body[c] + system.air[c] + system.x[c] + system.y[c] + system.z[c]
         for axis in range(3):
             other = behind(given.around, g, n, axis)

@@ -76,10 +76,11 @@ UNSOLVED = Limit("heat", cause="the heat equation has no finite solution", cure=
 
 # ---------------------------------------------------------------- what particles store and conduct
 @inline
-def thermal(law, mass, phase, solid_heat, liquid_heat, solid_conductivity, liquid_conductivity):
-    """Return heat capacity [J/K] and conductivity [W/(m K)] of the phase; `law` asks for a loop of each material."""
+def thermal(law, mass, volume, phase, solid_heat, liquid_heat, solid_conductivity, liquid_conductivity):
+    """Return heat capacity [J/K], volume over it, and conductivity [W/(m K)]; `law` asks for a loop of each material."""
     is_liquid = phase != const(phase, 0)
-    return mass * select(is_liquid, liquid_heat, solid_heat), select(is_liquid, liquid_conductivity, solid_conductivity)
+    capacity = mass * select(is_liquid, liquid_heat, solid_heat)
+    return capacity, volume / capacity, select(is_liquid, liquid_conductivity, solid_conductivity)
 
 
 def _of_material(law: Any, particles: Any, step: Any) -> dict[str, float]:
@@ -92,9 +93,12 @@ def _of_material(law: Any, particles: Any, step: Any) -> dict[str, float]:
     }
 
 
-@stage(label="Thermal Properties", fragments=(Lanes(thermal, ("heat_capacity", "conductivity"), arguments=_of_material),))
+_WRITTEN = ("heat_capacity", "volume_per_heat", "conductivity")
+
+
+@stage(label="Thermal Properties", fragments=(Lanes(thermal, _WRITTEN, arguments=_of_material),))
 def thermal_properties(
-    particles: A[Particles, Reads("mass", "phase"), Writes("heat_capacity", "conductivity")],
+    particles: A[Particles, Reads("mass", "volume", "phase"), Writes("heat_capacity", "volume_per_heat", "conductivity")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Give particles the heat capacity and conductivity of their material and phase.
@@ -113,12 +117,12 @@ def thermal_properties(
 def rasterize_heat(
     particles: A[
         Particles,
-        Reads("position", "temperature", "heat_capacity", "conductivity", "volume"),
+        Reads("position", "temperature", "heat_capacity", "volume_per_heat", "conductivity", "volume"),
         Reads("temperature_gradient", when=("transfer", Transfer.APIC)),
     ],
     staggered: A[
         StaggeredGrid,
-        Writes("heat", "heat_capacity", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Writes("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
     ],
     *,
     transfer: Transfer = Transfer.APIC,
@@ -138,7 +142,7 @@ def rasterize_heat(
     staggered.clear("heat", *(f"conduction_{axis}" for axis in AXES))
     slopes = _SLOPES if transfer is Transfer.APIC else None
     faces = [Deposit(f"conduction_{axis}", "volume", ("conductivity", None, None)) for axis in AXES]
-    give(particles, staggered, kernel, Deposit("heat", "heat_capacity", _ROW, slopes), *faces)
+    give(particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", None), slopes), *faces)
 
 
 # ---------------------------------------------------------------- on the grid
@@ -146,7 +150,7 @@ def rasterize_heat(
 def conduct_heat(
     staggered: A[
         StaggeredGrid,
-        Reads("heat", "heat_capacity", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Reads("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
         Writes("temperature"),
     ],
     colliders: A[Colliders, Reads("level_set")],
@@ -202,32 +206,41 @@ def conduct_heat(
 # ---------------------------------------------------------------- and back
 @stage(label="Gather Heat")
 def gather_heat(
-    particles: A[
-        Particles,
-        Reads("position"),
-        Reads("temperature", when=("transfer", Transfer.FLIP)),
-        Writes("temperature", "temperature_gradient"),
-    ],
-    staggered: A[StaggeredGrid, Reads("temperature"), Reads("heat", "heat_capacity", when=("transfer", Transfer.FLIP))],
+    particles: A[Particles, Reads("position", "temperature"), Writes("temperature", "temperature_gradient")],
+    staggered: A[StaggeredGrid, Reads("temperature", "heat", "heat_capacity")],
+    step: StepContext,
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
+    smoothing: A[float, Unitless, Range(min=0.0, soft_max=10.0)] = 1.0,
     flip_fraction: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.95,
 ) -> Stage["particles", "staggered"]:
-    """Interpolate the cells' temperatures back: T_p = sum w T_c and its gradient, or the change since before with FLIP.
+    """Bring the cells' change of temperature back: T_p = f (T_p + sum w (T_c - T_c^n)) + (1 - f) sum w T_c, and the gradient.
 
-    APIC smooths in fourth order only. FLIP 0.95 (S14 section 5.9) diffuses about h^2 / 70 in every substep, however short: its
-    results do not converge as dt goes to zero.
+    FLIP (S14 section 5.9) holds f at flip_fraction: it diffuses about h^2 / 70 in every substep, however short, so that its results
+    do not converge as dt goes to zero. APIC, whose cells know the gradient, smooths in fourth order only, and as fast as matter
+    conducts: f = exp(-smoothing a dt / h^2) with the largest diffusivity a. Noise between particles of a cell dies at that rate.
 
     Args:
         particles: Particles to update.
-        staggered: Grid with the new temperatures (and, for FLIP, the heat before).
-        transfer: APIC takes the grid's temperature and its gradient; FLIP adds the grid's change to the particle's own.
-        kernel: B-spline of the weights.
+        staggered: Grid with the new temperatures and the heat before.
+        transfer: The same as in rasterize_heat.
+        kernel: B-spline of the weights; the same as in rasterize_heat.
+        smoothing: Rate at which particles take the temperature of the cells [a / h^2]; used with APIC only.
         flip_fraction: Share of FLIP in the blend with PIC; used with FLIP only.
     """
-    before = "heat" if transfer is Transfer.FLIP else None
-    take(particles, staggered, kernel, Take("temperature", _ROW, affine=_SLOPES, before=before, flip=flip_fraction))
+    fraction = flip_fraction
+    if transfer is Transfer.APIC:
+        diffusivity = max((_diffusivity(law.material) for law, _ in particles.runs()), default=0.0)
+        fraction = math.exp(-smoothing * diffusivity * step.dt / step.cell_size**2)
+    take(particles, staggered, kernel, Take("temperature", _ROW, affine=_SLOPES, before="heat", flip=fraction))
+
+
+def _diffusivity(material: Any) -> float:
+    """Return the larger diffusivity of solid and liquid [m^2/s]."""
+    found = checked_thermal(material)
+    liquid = found.liquid_conductivity / found.liquid_heat_capacity
+    return max(found.conductivity / found.heat_capacity, liquid) / float(material.density)
 
 
 # ---------------------------------------------------------------- melting and freezing
