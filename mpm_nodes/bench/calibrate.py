@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.lanes.arithmetic import fma
 from mpm_nodes.kernels.lanes.memory import load, store
 from mpm_nodes.kernels.lanes.types import WIDTH
@@ -56,12 +56,12 @@ def _kernels() -> tuple[Callable, Callable, Callable]:
     """Return the triad, and chains of multiply-adds that stay in registers: six fit AVX2, twelve feed two AVX-512 units."""
     from numba import prange  # here: this room is imported where numba may not be
 
-    @kernel(parallel=True)
+    @compiled(parallel=True)
     def triad(a, b, c, s):
         for i in prange(a.size):
             a[i] = b[i] + s * c[i]
 
-    @kernel(parallel=True)
+    @compiled(parallel=True)
     def six_chains(lanes, threads, rounds):
         for thread in prange(threads):
             at = APART * thread
@@ -73,7 +73,7 @@ def _kernels() -> tuple[Callable, Callable, Callable]:
                 d, e, g = fma(d, f, s), fma(e, f, s), fma(g, f, s)
             store(lanes, at + 14 * WIDTH, a + b + c + d + e + g)
 
-    @kernel(parallel=True)
+    @compiled(parallel=True)
     def twelve_chains(lanes, threads, rounds):
         for thread in prange(threads):
             at = APART * thread

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +44,17 @@ class Thermal:
     freezing_temperature: float | None = None
     melt: Material | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Return every member as plain JSON values."""
+        members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {**members, "melt": None if self.melt is None else self.melt.to_json()}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Thermal:
+        """Return what `to_json` described."""
+        melt = facts.get("melt")
+        return cls(**{**facts, "melt": None if melt is None else Material.from_json(melt)})
+
 
 @dataclass(frozen=True)
 class Material:
@@ -68,24 +80,26 @@ class Material:
     viscosity: float = 0.0
     thermal: Thermal | None = None
 
-    def to_json(self) -> list[Any]:
-        """Return it as plain JSON values."""
-        facts: list[Any] = [self.law, dict(self.params), self.density, self.label]
-        facts += [self.tear_threshold, self.recovery_time, self.viscosity]
-        if self.thermal is not None:
-            melt = self.thermal.melt
-            numbers = {each.name: getattr(self.thermal, each.name) for each in fields(self.thermal) if each.name != "melt"}
-            facts.append({**numbers, "melt": None if melt is None else melt.to_json()})
-        return facts
+    def to_json(self) -> dict[str, Any]:
+        """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
+        members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        thermal = None if self.thermal is None else self.thermal.to_json()
+        return {**members, "params": dict(self.params), "thermal": thermal}
 
     @classmethod
-    def from_json(cls, facts: Sequence[Any]) -> Material:
-        """Return the material that `to_json` described."""
-        plain, thermal = facts[:7], facts[7] if len(facts) > 7 else None
-        if thermal is None:
-            return cls(*plain)
-        melt = thermal["melt"]
-        return cls(*plain, Thermal(**{**thermal, "melt": None if melt is None else cls.from_json(melt)}))
+    def from_json(cls, facts: Mapping[str, Any]) -> Material:
+        """Return the material that `to_json` described; members that an older version did not store take their defaults.
+
+        Raises:
+            MpmNodesError: The facts do not describe a material.
+        """
+        known = {each.name for each in dataclasses.fields(cls)}
+        if not isinstance(facts, Mapping) or not {"law", "params", "density"} <= facts.keys() <= known:
+            raise MpmNodesError(
+                f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
+            )
+        thermal = facts.get("thermal")
+        return cls(**{**facts, "thermal": None if thermal is None else Thermal.from_json(thermal)})
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,10 @@ class Particles:
         spacing: Distance of neighbouring particles on a lattice of equal density [m]; grid cells are twice that.
         time: Simulated seconds since the start frame.
         fields: What laws and stages say of columns of their own, by name.
+        STATE_FORMAT: Raised when values that an older version stored can no longer be read.
     """
+
+    STATE_FORMAT: ClassVar[int] = 2
 
     attributes: Mapping[str, np.ndarray]
     materials: tuple[Material, ...] = ()
@@ -134,8 +151,7 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [material.to_json() for material in self.materials]
-        facts = {"materials": materials, "spacing": self.spacing, "time": self.time}
+        facts = {"materials": [material.to_json() for material in self.materials], "spacing": self.spacing, "time": self.time}
         own = {"fields": [field.to_json() for field in self.fields.values()]} if self.fields else {}
         return {**facts, **own}, dict(self.attributes)
 

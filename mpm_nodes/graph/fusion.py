@@ -19,7 +19,7 @@ from typing import Any
 from mpm_nodes.graph.hazards import Array
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 
-__all__ = ["FusedStage", "Run", "arguments_of", "fragments_of", "fused", "runs_of"]
+__all__ = ["FusedStage", "StageRun", "arguments_of", "fragments_of", "fused", "runs_of"]
 
 ARGUMENTS = ("particles", "grid", "colliders", "energy", "step")
 POSITION = ("particles", "position")
@@ -51,7 +51,7 @@ class FusedStage(PlannedStage):
 
 
 @dataclass(frozen=True)
-class Run:
+class StageRun:
     """Stages that follow each other in a plan, as far as one loop can take them.
 
     Attributes:
@@ -72,7 +72,7 @@ class Run:
         return len(self.members) > 1
 
 
-def fused(plan: SubstepPlan, compose: Callable[[Run, SubstepPlan], Callable[..., None]]) -> SubstepPlan:
+def fused(plan: SubstepPlan, compose: Callable[[StageRun, SubstepPlan], Callable[..., None]]) -> SubstepPlan:
     """Return the plan with every run of more than one stage replaced by one call.
 
     Args:
@@ -86,7 +86,7 @@ def fused(plan: SubstepPlan, compose: Callable[[Run, SubstepPlan], Callable[...,
     return replace(plan, stages=tuple(stages))
 
 
-def runs_of(plan: SubstepPlan) -> Iterator[Run]:
+def runs_of(plan: SubstepPlan) -> Iterator[StageRun]:
     """Yield the stages of a plan by runs, each as long as it can be; a stage that shares no loop is one by itself."""
     place = 0
     while place < len(plan.stages):
@@ -106,7 +106,7 @@ def arguments_of(members: Sequence[PlannedStage]) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------- how far a loop goes
-def _run_from(plan: SubstepPlan, place: int) -> Run:
+def _run_from(plan: SubstepPlan, place: int) -> StageRun:
     members: list[PlannedStage] = []
     ending, omits = "", frozenset[Array]()
     for planned in plan.stages[place:]:
@@ -128,8 +128,8 @@ def _run_from(plan: SubstepPlan, place: int) -> Run:
     while members and all(hasattr(f, "idle") for f in fragments_of(members[-1])):
         ending = f"{members.pop().id} has no loop of its own, and no stage behind it shares this one"
     if not members:
-        return Run((plan.stages[place],), place, ending)
-    return Run(tuple(members), place, ending, omits)
+        return StageRun((plan.stages[place],), place, ending)
+    return StageRun(tuple(members), place, ending, omits)
 
 
 def _no_start(planned: PlannedStage) -> str:
@@ -178,7 +178,7 @@ def _no_fold(planned: PlannedStage, fragment: Any, members: Sequence[PlannedStag
 
 
 # ---------------------------------------------------------------- one call
-def _fused_stage(run: Run, function: Callable[..., None]) -> FusedStage:
+def _fused_stage(run: StageRun, function: Callable[..., None]) -> FusedStage:
     members = run.members
     reads: set[Array] = set()
     writes: set[Array] = set()

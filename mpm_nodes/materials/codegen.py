@@ -18,11 +18,11 @@ from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT, RATES, STRESS
 
-__all__ = ["LawKernels", "law_kernels"]
+__all__ = ["LawLoops", "law_loops"]
 
 
 @dataclass(frozen=True)
-class LawKernels:
+class LawLoops:
     """Compiled loops of one law; each takes the state arrays first, in the order of `law.state`.
 
     Attributes:
@@ -54,7 +54,7 @@ class LawKernels:
     store_local_hessians: Callable[..., None]
 
 
-def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
+def law_loops(law_id: str, dtype: Any = np.float32) -> LawLoops:
     """Return the loops of a law for arrays of float32 or float64; compiled at the first call of each.
 
     Raises:
@@ -62,36 +62,36 @@ def law_kernels(law_id: str, dtype: Any = np.float32) -> LawKernels:
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise LawError(f"law {law_id}: lanes of {np.dtype(dtype)} do not exist; choose float32 or float64")
-    return _kernels_of(law(law_id))
+    return _loops_of(law(law_id))
 
 
 # ---------------------------------------------------------------- loops of explicit steps
 class Loop:
-    """The loop of a law's fragments over segments, with arguments by place; see `LawKernels`."""
+    """The loop of a law's fragments over segments, with arguments by place; see `LawLoops`."""
 
     def __init__(self, found: Law, fragments: Sequence[Lanes], names: Sequence[str]) -> None:
         self.law, self.fragments = found, tuple(fragment for fragment in fragments if fragment.fits(found))
         self.names = (*map(column_name, found.state), *names)
 
     @functools.cached_property
-    def kernel(self) -> generated.Kernel:
-        """The composed kernel."""
-        return generated.kernel_of(self.law, self.fragments, {**ATTRIBUTES, **self.law.fields})
+    def composed(self) -> generated.ComposedLoop:
+        """The composed loop."""
+        return generated.composed_loop(self.law, self.fragments, {**ATTRIBUTES, **self.law.fields})
 
     def __call__(self, *arguments: Any) -> None:
-        self.kernel(dict(zip(self.names, arguments, strict=True)))
+        self.composed(dict(zip(self.names, arguments, strict=True)))
 
     @property
     def stats(self) -> Any:
         """What numba counts of its compilations."""
-        return self.kernel.run.stats
+        return self.composed.run.stats
 
 
 @functools.cache
-def _kernels_of(found: Law) -> LawKernels:
+def _loops_of(found: Law) -> LawLoops:
     scale, tail = "stiffness_scale", ("stride", "segments", "coefficients")
     projects = found.function("project") is not None
-    return LawKernels(
+    return LawLoops(
         found,
         Loop(found, STRESS, ("velocity_gradient", scale, "stress", *tail, "dt")),
         Loop(found, ADVANCE, ("velocity_gradient", *tail, "dt")),
@@ -111,7 +111,7 @@ from numba import get_thread_id
 
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.transfers.gather import gather_run
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.lanes.memory import lane_constant, load, store, store_first, to_double
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, hsum, negate, select
 from mpm_nodes.kernels.algebra.local_hessians import store_positive

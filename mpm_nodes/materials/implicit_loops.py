@@ -99,7 +99,7 @@ def evaluate_trial_block(k, first, {state_names}, velocity_gradient, scale, loca
     add_tile(scratch, at, force, tile_slot, segments[r, 2])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def evaluate_trial({state_names}, velocity_gradient, scale, local, local_stride, stencil, offset, stride, shift, unit, volume,
                    cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base, velocity, force, sums):
     for colour in range(8):
@@ -124,7 +124,7 @@ def apply_hessian_block(k, first, {state_names}, velocity_gradient, scale, local
     add_tile(scratch, at, result, tile_slot, segments[r, 2])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def apply_hessian({state_names}, velocity_gradient, scale, local, local_stride, stencil, offset, stride, shift, unit, volume,
                   cell_size, coeffs, dt, segments, colour_start, colour_range, tile_slot, scratch, base, direction, result):
     for colour in range(8):
@@ -163,7 +163,7 @@ def add_node_blocks_block(k, first, {state_names}, velocity_gradient, scale, ste
               segments[r, 1], coeffs, dt, tile_slot, segments[r, 2], units, np.empty(81 * 16, volume.dtype), blocks)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_node_blocks({state_names}, velocity_gradient, scale, stencil, offset, stride, shift, unit, volume, cell_size, coeffs, dt,
                     segments, colour_start, colour_range, tile_slot, units, blocks):
     for colour in range(8):
@@ -192,7 +192,7 @@ def store_local_hessians_block(k, {state_names}, velocity_gradient, scale, strid
         store_positive(response, i, min(i + 16, end), hessians, stride, work)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def store_local_hessians({state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians):
     parallel_for(store_local_hessians_block, segments.shape[0], (
         {state_names}, velocity_gradient, scale, stride, segments, coeffs, dt, units, hessians))

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from mpm_nodes.data import Material, MpmNodesError
 
-__all__ = ["LIBRARY", "Entry", "named_material"]
+__all__ = ["LIBRARY", "NamedMaterial", "named_material"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class NamedMaterial:
     """One named parameter set.
 
     Attributes:
@@ -38,18 +38,20 @@ class Entry:
     viscosity: float = 0.0
 
 
-def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: float, relaxation_time: float) -> Entry:
+def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: float, relaxation_time: float) -> NamedMaterial:
     """Return a row of R15 Table 1, which prints no units: read as g/cm^3, dm and s, so that stresses are in 10 Pa.
 
-    Lengths of its Table 2 are decimetres then: a sponge of 0.9 m, a foam of 5 cm, a pie of 8 cm.
+    Lengths of its Table 2 are decimetres then: grids of 90 cm around the sponge bar, 49 mm around the foam, 80 mm around the pie;
+    and gravity, which it does not print, is 9.81 dm/s^2. Bodies and gravity of the samples follow from this reading. Under the
+    gravity of the earth paste and ice cream carry no more than some millimetres of their own.
     """
     params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
-    return Entry(
+    return NamedMaterial(
         label,
         "oldroyd_b",
         params,
         1000.0 * density,
-        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s)",
+        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s), for gravity of 0.981 m/s^2",
         viscosity=10.0 * viscosity,
     )
 
@@ -64,7 +66,7 @@ def _foam(
     flow_index: float,
     tear_threshold: float,
     recovery_time: float,
-) -> Entry:
+) -> NamedMaterial:
     """Return a row of Y15 Table I; bulk and shear modulus in kPa as printed there."""
     params = {
         "bulk_modulus": 1e3 * bulk,
@@ -73,11 +75,11 @@ def _foam(
         "consistency": consistency,
         "flow_index": flow_index,
     }
-    return Entry(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time)
+    return NamedMaterial(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time)
 
 
-LIBRARY: dict[str, Entry] = {
-    "snow": Entry(
+LIBRARY: dict[str, NamedMaterial] = {
+    "snow": NamedMaterial(
         "Snow",
         "snow",
         {
@@ -90,7 +92,7 @@ LIBRARY: dict[str, Entry] = {
         400.0,
         "Stomakhin 2013, reference values; B18 prints symbols only",
     ),
-    "powder_snow": Entry(
+    "powder_snow": NamedMaterial(
         "Powder Snow",
         "snow",
         {
@@ -103,7 +105,7 @@ LIBRARY: dict[str, Entry] = {
         300.0,
         "Chosen here: the snow of Stomakhin 2013 made softer, weaker and lighter",
     ),
-    "melted_cheese": Entry(
+    "melted_cheese": NamedMaterial(
         "Melted Cheese",
         "snow",
         {
@@ -117,28 +119,28 @@ LIBRARY: dict[str, Entry] = {
         900.0,
         "Chosen here, by the look of the demo: yields at some percent and flows at constant volume, as S14 section 5.1 for melts",
     ),
-    "rubber": Entry(
+    "rubber": NamedMaterial(
         "Rubber",
         "neo_hookean",
         {"youngs_modulus": 1e6, "poisson_ratio": 0.45},
         1100.0,
         "Soft end of textbook values for rubber (1 to 10 MPa); nearly incompressible, nu lowered for the time step",
     ),
-    "jelly": Entry(
+    "jelly": NamedMaterial(
         "Jelly",
         "fixed_corotated",
         {"youngs_modulus": 5e3, "poisson_ratio": 0.45},
         1000.0,
         "Textbook order of magnitude for gelatine gels (some kPa); nu lowered for the time step",
     ),
-    "water": Entry(
+    "water": NamedMaterial(
         "Water",
         "liquid",
         {"bulk_modulus": 1e6, "viscosity": 1e-3},
         998.0,
         "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water",
     ),
-    "honey": Entry(
+    "honey": NamedMaterial(
         "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0, "Textbook, 20 C; bulk modulus lowered as for water"
     ),
     "shaving_cream": _foam("Shaving Cream", 77.7, 109.0, 0.29, 31.9, 27.2, 0.22, 217.5, 0.35),

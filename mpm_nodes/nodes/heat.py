@@ -142,7 +142,7 @@ def collider_temperature(
     Args:
         collider: Any collider.
         temperature: Temperature of its surface.
-        conductance: Heat that a square metre of contact lets through, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
+        conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
     """
     return dataclasses.replace(collider, temperature=temperature, conductance=conductance)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.surfaces.splat import Bins
+    from mpm_nodes.kernels.surfaces.splat import SortedParticles
 
 REACH = 2.5
 """Reach of the averaging kernel, in particle spacings."""
@@ -38,7 +38,41 @@ class SurfaceOutputs(NamedTuple):
     mesh: Mesh
 
 
-@node(category="Surface", label="Surface Particles", version=1)
+# ---------------------------------------------------------------- preflight
+SURFACE_BYTES, FOG_BYTES, VECTOR_BYTES = 52, 20, 100
+"""What a voxel of a surface, a fog and a vector volume takes while it is made, at the peak."""
+MARGIN = 16
+"""Voxels around matter that leaves of 8^3 fill as well, both sides together."""
+BOTH_SIDES = 2
+"""Mesh points over those of a cube of the same volume: matter falls, spreads and splashes."""
+
+
+def _edge(told: PreflightContext) -> float:
+    """Return how many voxels are along a cube that holds the particles, raised where there would be more than `largest`."""
+    spacing = 0.5 * told.settings.cell_size
+    voxel = told.knobs["voxel_size"] or spacing
+    along = told.total("particles", "particles") ** (1.0 / 3.0) * spacing / voxel + MARGIN
+    return min(along, float(told.knobs["largest"]) ** (1.0 / 3.0))
+
+
+def _surfaced(told: PreflightContext) -> dict[str, Any]:
+    along = _edge(told)
+    points = int(BOTH_SIDES * 6.0 * along**2)
+    return {"memory": int(SURFACE_BYTES * along**3), "mesh_points": points, "voxels": int(2.0 * HALF_WIDTH) * points}
+
+
+def _fogged(told: PreflightContext) -> dict[str, Any]:
+    voxels = int(_edge(told) ** 3)
+    return {"memory": FOG_BYTES * voxels, "voxels": voxels}
+
+
+def _blown(told: PreflightContext) -> dict[str, Any]:
+    voxels = int(_edge(told) ** 3)
+    return {"memory": VECTOR_BYTES * voxels, "voxels": 3 * voxels}
+
+
+# ---------------------------------------------------------------- nodes
+@node(category="Surface", label="Surface Particles", version=1, preflight=_surfaced)
 def surface_particles(
     particles: Particles,
     *,
@@ -75,7 +109,7 @@ def surface_particles(
     return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
 
 
-@node(category="Surface", label="Density Volume", version=1)
+@node(category="Surface", label="Density Volume", version=1, preflight=_fogged)
 def density_volume(
     particles: Particles,
     *,
@@ -96,7 +130,7 @@ def density_volume(
     return LevelSet(origins[filled], density[filled], dx, background=0.0, kind="fog", name="density")
 
 
-@node(category="Surface", label="Velocity Volume", version=1)
+@node(category="Surface", label="Velocity Volume", version=1, preflight=_blown)
 def velocity_volume(
     particles: Particles,
     *,
@@ -164,13 +198,13 @@ def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
             )
 
 
-def _bins(particles: Particles, edge: float) -> Bins:
+def _bins(particles: Particles, edge: float) -> SortedParticles:
     from mpm_nodes.kernels.surfaces.splat import bin_particles
 
     return bin_particles(particles["position"], edge)
 
 
-def _leaves(where: str, bins: Bins, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
+def _leaves(where: str, bins: SortedParticles, reach: float, dx: float, margin: float, largest: float) -> tuple[np.ndarray, float]:
     """Return leaves within `reach` [m] and `margin` [voxels] of particles, and the voxel size that fits `largest`."""
     from mpm_nodes.kernels.surfaces.splat import leaves_near
 
@@ -216,7 +250,14 @@ def _volumes(particles: Particles) -> np.ndarray:
 
 
 def _level_set(
-    bins: Bins, dx: float, reach: float, spacing: float, radius: float, smoothing: int, volumes: np.ndarray | None, largest: float
+    bins: SortedParticles,
+    dx: float,
+    reach: float,
+    spacing: float,
+    radius: float,
+    smoothing: int,
+    volumes: np.ndarray | None,
+    largest: float,
 ) -> LevelSet:
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
     from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
@@ -244,7 +285,9 @@ def _level_set(
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
-def _dress(mesh: Mesh, level_set: LevelSet, particles: Particles, bins: Bins, reach: float, names: tuple[str, ...]) -> Mesh:
+def _dress(
+    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
+) -> Mesh:
     """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
     from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.graph import keys
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.state import BoundLaw
 
@@ -84,7 +84,7 @@ def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
     return BoundLaw(
         index=index,
         label=material.label or law.label,
-        kernels=law_kernels(material.law, dtype),
+        loops=law_loops(material.law, dtype),
         density=material.density,
         names=law.state,
         material=material,

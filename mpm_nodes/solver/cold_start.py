@@ -57,7 +57,7 @@ def _marker(solver: Any) -> Path:
     from numba.core.registry import cpu_target
 
     stages = [(planned.id, _choices(planned.knobs)) for planned in solver.plan.stages]
-    laws = sorted({law.kernels.law.id for law in solver.particles.laws})
+    laws = sorted({law.loops.law.id for law in solver.particles.laws})
     kind = (
         sources.package_digest(),
         stages,

@@ -27,7 +27,7 @@ KNOTS = 16
 """Places a frame at which the length of a stream with a keyed velocity is tabled."""
 
 
-def source_of(emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> Stream | Drops:
+def emission_of(emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> Stream | Drops:
     """Return what brings the particles of an emitter into a solve (arguments as `Stream`'s)."""
     return (Drops if emitter.drops else Stream)(emitter, material_index, Clock() if clock is None else clock)
 

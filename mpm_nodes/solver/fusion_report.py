@@ -9,7 +9,7 @@ from mpm_nodes.graph.fusion import runs_of
 from mpm_nodes.graph.substep_document import Substeps
 from mpm_nodes.graph.substeps import plan_substeps, resolve
 from mpm_nodes.materials.contract import law as law_named
-from mpm_nodes.solver.shared_loops import compose
+from mpm_nodes.solver.shared_loops import shared_loop
 
 __all__ = ["explained"]
 
@@ -41,7 +41,7 @@ def _one(substeps: Substeps, law_id: str | None) -> str:
             because = run.ending.removeprefix(f"{stage} ")
             lines.append(f"  {stage}: alone, since it {because}" if because != run.ending else f"  {stage}: alone, since {because}")
             continue
-        loop = compose(run, plan)
+        loop = shared_loop(run, plan)
         lines.append(f"  {' + '.join(member.id for member in run.members)}: one loop")
         lines.append(f"    ends there, since {run.ending}")
         if run.omits:

@@ -13,7 +13,7 @@ from mpm_nodes.data import StageMemory
 from mpm_nodes.solver.stores import Saved, Store
 
 
-class MemoryStore(Store):
+class StageMemories(Store):
     """The memories of all stages.
 
     Args:

@@ -28,7 +28,7 @@ from mpm_nodes.kernels.collisions import contacts
 from mpm_nodes.kernels.transfers import node_blocks, tiles
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
-__all__ = ["Minimisation", "Outcome", "Settings"]
+__all__ = ["Minimisation", "MinimisationOutcome", "MinimisationSettings"]
 
 MOST_RELEASES = 3
 """A contact that let go so often in one substep stays: the active set must settle."""
@@ -52,7 +52,7 @@ ROUNDING = 32.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class MinimisationSettings:
     """How hard to minimise; see the knobs of `minimise_energy`."""
 
     newton_iterations: int = 20
@@ -63,14 +63,14 @@ class Settings:
     preconditioner: Preconditioner = Preconditioner.BLOCK_JACOBI
     guards: bool = True
 
-    def reachable(self, dtype: np.dtype) -> Settings:
+    def reachable(self, dtype: np.dtype) -> MinimisationSettings:
         """Return the settings with tolerances that solves in this float type can reach."""
         least = ROUNDING * float(np.finfo(dtype).eps)
         return dataclasses.replace(self, tolerance=max(self.tolerance, least), krylov_tolerance=max(self.krylov_tolerance, least))
 
 
 @dataclass
-class Outcome:
+class MinimisationOutcome:
     """What a minimisation came to.
 
     Attributes:
@@ -114,7 +114,7 @@ class Minimisation:
         rows: np.ndarray,
         dt: float,
         gravity: Any,
-        settings: Settings,
+        settings: MinimisationSettings,
         check_cancel: Callable[[], None] = lambda: None,
     ) -> None:
         self.energy, self.grid, self.rows, self.dt = energy, energy.grid, rows, dt
@@ -211,7 +211,7 @@ class Minimisation:
         """Hand what held components would take to the fellows that they follow, and remove it (B^T, then P)."""
         if self.linked:
             contacts.hand_over(self.rows, self.active, self.held, gradient)
-        potential.project(self.free, self.slot, gradient, self.count)
+        potential.remove_constrained(self.free, self.slot, gradient, self.count)
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
@@ -224,9 +224,9 @@ class Minimisation:
                 break
         return value, broken
 
-    def run(self) -> Outcome:
+    def run(self) -> MinimisationOutcome:
         """Minimise; the grid's velocity and the particles' velocity gradient are those of the last iterate."""
-        found, settings = Outcome(), self.settings
+        found, settings = MinimisationOutcome(), self.settings
         value, broken = self.start()
         first = value
         if not math.isfinite(value) or (broken and settings.guards):
@@ -270,7 +270,7 @@ class Minimisation:
         vectors.copy(self.velocity, self.grid.array("velocity"), self.count)
         return found
 
-    def run_once(self, beta: float) -> Outcome:
+    def run_once(self, beta: float) -> MinimisationOutcome:
         """Solve the linear system of a semi-implicit step (S14 eq. 22-26, in its own order: forces, collisions, solve).
 
         m (v - v~) - dt f(0) + beta dt^2 Phi'' v = 0, with the terms over beta dt: elastic ones get the factor beta, viscous ones,
@@ -279,7 +279,7 @@ class Minimisation:
         Args:
             beta: 1/2 damps least, 1 is the first Newton step of backward Euler.
         """
-        grid, found, rest = self.grid, Outcome(), self.trial
+        grid, found, rest = self.grid, MinimisationOutcome(), self.trial
         self.term_dt, self.scale = beta * self.dt, 1.0 / beta
         grid.clear("velocity")
         self.energy.evaluate(self.term_dt, grid.array("velocity"))

@@ -115,7 +115,7 @@ def change_phase(particles: ParticleStore, rows: np.ndarray, partners: np.ndarra
 
 def _volume_ratio(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray) -> np.ndarray:
     """Return J of particles, shape (n,)."""
-    found = bound.kernels.law
+    found = bound.loops.law
     values = [particles.rows(name)[:, rows].astype(float) for name in bound.names]
     state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
     ratio, strain = found.function("volume_ratio"), found.function("left_strain")
@@ -126,7 +126,7 @@ def _volume_ratio(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray) -
 
 def _begin(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray, ratio: np.ndarray) -> None:
     """Put particles at the rest state of a law, scaled to a volume."""
-    for name, values in bound.kernels.law.rest_state(len(rows)).items():
+    for name, values in bound.loops.law.rest_state(len(rows)).items():
         if name == "deformation":
             values = values * np.cbrt(ratio)[:, None, None]
         elif name == "volume_change":

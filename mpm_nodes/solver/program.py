@@ -12,7 +12,7 @@ from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substep_document import Substeps
 from mpm_nodes.graph.substeps import SubstepPlan, plan_substeps, resolve
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT, reach
-from mpm_nodes.solver.shared_loops import compose
+from mpm_nodes.solver.shared_loops import shared_loop
 from mpm_nodes.solver.state import LIMITING
 
 __all__ = ["Program", "programs_of"]
@@ -63,7 +63,7 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program
         fuse: Let neighbouring stages run as one kernel.
     """
     unfused = recipe if isinstance(recipe, SubstepPlan) else plan_substeps(recipe, state_names)
-    plan = fused(unfused, compose) if fuse else unfused
+    plan = fused(unfused, shared_loop) if fuse else unfused
     fills_grid = [any(_on_blocks(domain) for domain, _ in planned.writes) for planned in plan.stages]
     return Program(
         recipe.recipe if isinstance(recipe, Substeps) else recipe,

@@ -34,7 +34,7 @@ MOTION = ("velocity", "affine", "velocity_gradient")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ResamplingSettings:
     """How to resample; lengths in units of r = h / 2.
 
     Attributes:
@@ -59,7 +59,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ResamplingOutcome:
     """What a call did.
 
     Attributes:
@@ -75,7 +75,7 @@ class Outcome:
     centre_shift: np.ndarray
 
 
-def resample(particles: ParticleStore, settings: Settings) -> Outcome:
+def resample(particles: ParticleStore, settings: ResamplingSettings) -> ResamplingOutcome:
     """Fill voids, merge what coincides, and restore the state of what is new."""
     if not particles.sorted or particles.drift > 2.0:
         particles.sort()
@@ -90,7 +90,7 @@ def resample(particles: ParticleStore, settings: Settings) -> Outcome:
     merged = _merged(particles, pairs, settings)
     if len(made["id"]) + len(pairs):
         _replace(particles, pairs, {name: np.concatenate([made[name], merged[name]]) for name in made})
-    return Outcome(len(made["id"]), len(pairs), discarded, shift)
+    return ResamplingOutcome(len(made["id"]), len(pairs), discarded, shift)
 
 
 def _replace(particles: ParticleStore, pairs: np.ndarray, columns: dict[str, np.ndarray]) -> None:
@@ -103,8 +103,8 @@ def _replace(particles: ParticleStore, pairs: np.ndarray, columns: dict[str, np.
     particles.append(columns)
     for law, segments in particles.runs():
         newcomers = segments[segments[:, 0] >= old]
-        if law.kernels.project is not None and len(newcomers):
-            law.kernels.project(
+        if law.loops.project is not None and len(newcomers):
+            law.loops.project(
                 *law.state(particles), particles.optional("stiffness_scale"), particles.stride, newcomers, law.coefficients, 0.0
             )
 
@@ -187,7 +187,7 @@ def _conserved(particles: ParticleStore) -> list[str]:
 
 # ---------------------------------------------------------------- insertion
 def _inserted(
-    particles: ParticleStore, bins: Bins, places: Places, samples: Samples, settings: Settings
+    particles: ParticleStore, bins: Bins, places: Places, samples: Samples, settings: ResamplingSettings
 ) -> tuple[dict[str, np.ndarray], np.ndarray, int]:
     """Return the columns of the new particles, the shift of the centre of mass [m], and how many found no donor.
 
@@ -235,7 +235,7 @@ def _turning(w: np.ndarray) -> np.ndarray:
 
 
 def _grid_averages(
-    particles: ParticleStore, places: Places, samples: Samples, material: np.ndarray, settings: Settings
+    particles: ParticleStore, places: Places, samples: Samples, material: np.ndarray, settings: ResamplingSettings
 ) -> list[tuple[np.ndarray, _Columns, np.ndarray]]:
     """Return per material its samples, the layout of its averages, and the averages at the samples."""
     found = []
@@ -260,7 +260,7 @@ def _node_sums(
     position: np.ndarray,
     segments: np.ndarray,
     layout: _Columns,
-    settings: Settings,
+    settings: ResamplingSettings,
 ) -> np.ndarray:
     """Return sums of w m and w m q at the nodes around points, given by their places and in cells there, for one material."""
     stencil = STENCIL[settings.kernel.value]
@@ -302,7 +302,7 @@ def _values(particles: ParticleStore, layout: _Columns, rows: np.ndarray) -> np.
     return values.reshape(len(rows), layout.padded)[:, 1 : layout.width + 1].astype(float)
 
 
-def _merged(particles: ParticleStore, pairs: np.ndarray, settings: Settings) -> dict[str, np.ndarray]:
+def _merged(particles: ParticleStore, pairs: np.ndarray, settings: ResamplingSettings) -> dict[str, np.ndarray]:
     """Return the columns of the particles that take the place of pairs: sums of mass and volume, mass-weighted means of the rest.
 
     With APIC the means of the affine velocities also hold what turns about the common centre, so that angular momentum stays.

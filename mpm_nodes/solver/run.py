@@ -33,9 +33,9 @@ from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.emission import material_indices, source_of
+from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.memory import MemoryStore
+from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import first_phase, with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
@@ -102,7 +102,7 @@ class SubstepSolver:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
-        self.streams = tuple(source_of(e, remap, self.clock) for e, remap in zip(emitters, remaps[1:], strict=True))
+        self.streams = tuple(emission_of(e, remap, self.clock) for e, remap in zip(emitters, remaps[1:], strict=True))
         self.spacing = particles.spacing
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
@@ -152,7 +152,7 @@ class SubstepSolver:
         self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
         self._make_stores()
-        self.memory = MemoryStore(
+        self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
         self.set_colliders(colliders)
@@ -179,7 +179,7 @@ class SubstepSolver:
 
     def _own_fields(self, laws: Sequence[BoundLaw], parts: Sequence[Particles]) -> dict[str, Field]:
         """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources."""
-        described = [(f"law {law.kernels.law.id}", field) for law in laws for field in law.kernels.law.fields.values()]
+        described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
         plans = [program.unfused for program in self.programs]
         described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
         found: dict[str, tuple[str, Field]] = {}

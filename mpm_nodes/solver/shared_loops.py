@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.graph.fusion import Run, arguments_of, fragments_of
+from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.fragments import (
     STATE,
@@ -24,18 +24,18 @@ from mpm_nodes.kernels.composition.fragments import (
     Measure,
     Nodes,
     Removal,
+    Run,
     Scatter,
 )
-from mpm_nodes.kernels.composition.fragments import Run as RunFragment
-from mpm_nodes.kernels.composition.generated import Kernel, kernel_of
+from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
 
-__all__ = ["SharedLoop", "alone", "compose"]
+__all__ = ["SharedLoop", "alone", "shared_loop"]
 
-LOOPS = (Lanes, RunFragment, Scatter)
+LOOPS = (Lanes, Run, Scatter)
 
 
-def compose(run: Run, plan: SubstepPlan) -> SharedLoop:
+def shared_loop(run: StageRun, plan: SubstepPlan) -> SharedLoop:
     """Return the call that stands for a run of a plan."""
     return SharedLoop(run.members, _measure_of(run, plan), _readers(run, plan))
 
@@ -74,7 +74,7 @@ class _Measured:
     others_remove: bool
 
 
-def _measure_of(run: Run, plan: SubstepPlan) -> _Measured | None:
+def _measure_of(run: StageRun, plan: SubstepPlan) -> _Measured | None:
     """Return the measure of a stage whose numbers a run writes last, when it has all that the measure takes."""
     for wanting in plan.stages:
         for measure in (f for f in fragments_of(wanting) if isinstance(f, Measure)):
@@ -101,7 +101,7 @@ def _touched_by_lanes(lanes: Lanes, member: PlannedStage) -> bool:
     return False
 
 
-def _readers(run: Run, plan: SubstepPlan) -> dict[str, tuple[PlannedStage, ...]]:
+def _readers(run: StageRun, plan: SubstepPlan) -> dict[str, tuple[PlannedStage, ...]]:
     """Return who reads an attribute that the run writes anew, before it is written anew: later in this substep or in the next."""
     count, end = len(plan.stages), run.place + len(run.members)
     found = {}
@@ -198,7 +198,7 @@ class SharedLoop:
         self.members, self.measured, self.readers = tuple(members), measured, dict(readers or {})
         self.arguments = arguments_of(self.members)
         self._fragments: dict[Any, tuple[Fragment, ...]] = {}
-        self._kernels: dict[Any, Kernel] = {}
+        self._loops: dict[Any, ComposedLoop] = {}
         self._sections: dict[Any, list[_Section]] = {}
 
     def __call__(self, *given: Any, knobs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -227,12 +227,14 @@ class SharedLoop:
         fitting = [fragment for fragment in fragments if fragment.fits(law)]
         return source_of(law if any(f.of_law for f in fitting) else None, fitting, table, tuple(self.readers), fold)
 
-    def kernel(self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None) -> Kernel:
-        """Return the kernel of a section."""
+    def composed(
+        self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None
+    ) -> ComposedLoop:
+        """Return the composed loop of a section."""
         key = (law and law.id, *map(id, fragments), inner)
-        if key not in self._kernels:
-            self._kernels[key] = kernel_of(law, fragments, table, inner, fold)
-        return self._kernels[key]
+        if key not in self._loops:
+            self._loops[key] = composed_loop(law, fragments, table, inner, fold)
+        return self._loops[key]
 
 
 class _Substep:
@@ -338,28 +340,30 @@ class _Substep:
         if not fragments or not all(isinstance(f, LOOPS) for f in fragments):
             return True
         for material, _ in self.particles.runs():
-            law = material.kernels.law
+            law = material.loops.law
             for fragment in fragments:
                 if fragment.fits(law) and name in fragment.names_read:
                     if fragment.counts is None or fragment.counts(material, name):
                         return True
         return False
 
-    # ---------------------------------------------------------------- the kernels
+    # ---------------------------------------------------------------- composed loops
     def _loop(self, section: _Section, inner: tuple[str, ...], local: frozenset[str], fold: Fold | None) -> None:
         if not section.loops:
             return
         by_law = self.loop.measured is not None or any(each.by_law for each in self.sections)
         found = []
         for material, segments in self.particles.runs() if by_law else ((None, self.particles.ranges),):
-            law = material.kernels.law if material is not None else None
+            law = material.loops.law if material is not None else None
             fitting = section.fitting(law)
             if not fitting:
                 found.append({})
                 continue
-            kernel = self.loop.kernel(law if section.of_law else None, [f for _, f in fitting], self.particles.table, inner, fold)
-            given, reductions = self._arguments(kernel, fitting, material, segments, local)
-            kernel(given)
+            composed = self.loop.composed(
+                law if section.of_law else None, [f for _, f in fitting], self.particles.table, inner, fold
+            )
+            given, reductions = self._arguments(composed, fitting, material, segments, local)
+            composed(given)
             found.append({name: float(rows[:, k].max()) for names, rows in reductions for k, name in enumerate(names)})
         if self.found:
             found = [{**before, **now} for before, now in zip(self.found, found, strict=True)]
@@ -367,14 +371,14 @@ class _Substep:
 
     def _arguments(
         self,
-        kernel: Kernel,
+        composed: ComposedLoop,
         parts: Sequence[tuple[PlannedStage, Fragment]],
         material: Any,
         segments: np.ndarray,
         local: frozenset[str],
     ) -> tuple[dict[str, Any], list[tuple[tuple[str, ...], np.ndarray]]]:
-        """Return what a kernel asks for by name, and the reductions that it fills."""
-        particles, grid, source = self.particles, self.grid, kernel.source
+        """Return what a composed loop asks for by name, and the reductions that it fills."""
+        particles, grid, source = self.particles, self.grid, composed.source
         given = self._plain(material, segments, transfers=not {"tile_slot", "scratch"}.isdisjoint(source.names))
         for name in source.names:
             if name in given:

@@ -65,7 +65,7 @@ class BoundLaw:
     Attributes:
         index: Its place among the materials.
         label: What messages call the material.
-        kernels: Compiled loops of its law.
+        loops: Compiled loops of its law.
         coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
         density: [kg/m^3].
         viscosity: The law's and the material's own together [Pa s].
@@ -77,7 +77,7 @@ class BoundLaw:
 
     index: int
     label: str
-    kernels: Any
+    loops: Any
     coefficients: np.ndarray
     density: float
     viscosity: float
@@ -92,14 +92,14 @@ class BoundLaw:
 
     def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
         """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self.kernels.law.function("longest_step")
+        function = self.loops.law.function("longest_step")
         if function is None:
             return math.inf
         rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
         values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
         state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
         scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
-        stiff = self.kernels.law.stiffness
+        stiff = self.loops.law.stiffness
         coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
         return float(np.min(function(state, coefficients, particles.h)))
 
@@ -207,7 +207,7 @@ class ParticleStore(Store):
     def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:
         speed, strain = np.empty(len(segments)), np.empty((len(segments), 2))
         motion.largest_speeds(self.array("velocity"), self.stride, segments, speed)
-        law.kernels.limits(
+        law.loops.limits(
             *law.state(self),
             self.array("velocity_gradient"),
             self.optional("stiffness_scale"),

@@ -117,7 +117,7 @@ def scatter(points: ParticleStore, grid: GridStore, kernel: Kernel, *deposits: D
     """
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
     if found:
-        scatters.scatter(STENCIL[kernel.value], *points.geometry(), grid.h, found, *grid.scatter_tables(material, points))
+        scatters.scatter_arrays(STENCIL[kernel.value], *points.geometry(), grid.h, found, *grid.scatter_tables(material, points))
 
 
 def gather(points: ParticleStore, grid: GridStore, kernel: Kernel, *takes: Take, material: int | None = None) -> None:
@@ -135,7 +135,7 @@ def gather(points: ParticleStore, grid: GridStore, kernel: Kernel, *takes: Take,
     """
     found = tuple(_taken(points, grid, kernel, take) for take in takes)
     if found:
-        gathers.gather(STENCIL[kernel.value], *points.geometry(), 1.0 / grid.h, found, *grid.gather_tables(material, points))
+        gathers.gather_arrays(STENCIL[kernel.value], *points.geometry(), 1.0 / grid.h, found, *grid.gather_tables(material, points))
 
 
 def _given(points: ParticleStore, grid: GridStore, kernel: Kernel, deposit: Deposit) -> fields.Given:

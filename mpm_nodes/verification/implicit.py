@@ -11,7 +11,7 @@ from mpm_nodes.kernels.transfers.node_blocks import BLOCK
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.parameters import lame
-from mpm_nodes.solver.minimisation import Minimisation, Settings
+from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.rasterize import rasterize
 from mpm_nodes.solver.terms.law_energy import LawEnergy
@@ -37,7 +37,7 @@ def prepared(
     dt: float,
     kernel: Kernel = Kernel.QUADRATIC,
     walls: Walls | None = None,
-    settings: Settings | None = None,
+    settings: MinimisationSettings | None = None,
     **options: object,
 ) -> Minimisation:
     """Return the minimisation that an implicit substep of `dt` [s] would do, in float64, before its first iteration."""
@@ -49,7 +49,7 @@ def prepared(
     solver.energy.begin_substep()
     solver.energy.add("law_energy", LawEnergy(solver.particles, grid, STENCIL[kernel.value]))
     solver.colliders.pose(0.0, dt)
-    return Minimisation(solver.energy, solver.colliders.grid_contacts(grid), dt, GRAVITY, settings or Settings())
+    return Minimisation(solver.energy, solver.colliders.grid_contacts(grid), dt, GRAVITY, settings or MinimisationSettings())
 
 
 def heavy(problem: Minimisation) -> np.ndarray:

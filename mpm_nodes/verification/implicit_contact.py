@@ -9,13 +9,13 @@ import numpy as np
 from mpm_nodes.data import Collider, CollisionRule
 from mpm_nodes.kernels.collisions import contacts
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
-from mpm_nodes.solver.minimisation import Minimisation, Settings
+from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
 from mpm_nodes.verification.contact import HalfSpace, collided, fellows, sliding_acceleration
 from mpm_nodes.verification.contract import Finding, Problem
 from mpm_nodes.verification.implicit import heavy, prepared
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, SLIP, block, changed, cloud, material, walled
 
-SHARP = Settings(tolerance=1e-12, krylov_tolerance=1e-10, newton_iterations=100)
+SHARP = MinimisationSettings(tolerance=1e-12, krylov_tolerance=1e-10, newton_iterations=100)
 
 
 def tilted_plane(rule: CollisionRule, friction: float, angle: float, at: np.ndarray, velocity: np.ndarray, dt: float) -> Collider:

@@ -16,7 +16,7 @@ from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, LawError
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.verification.contract import Finding
 
-__all__ = ["argument_rows", "compiled", "functions_of", "in_lanes", "result_rows"]
+__all__ = ["argument_rows", "compiled_function", "functions_of", "in_lanes", "result_rows"]
 
 _SOURCE = """
 def run(rows, out, stride, count):
@@ -59,7 +59,7 @@ def result_rows(law: Law, name: str) -> int:
     return {"stress": 9, "stress_differential": 9, "viscous_stress": 9, "kirchhoff": 9, "left_strain": 10}.get(name, 1)
 
 
-def compiled(law: Law, name: str, dtype: Any, lanes: bool = True) -> Callable[[np.ndarray], np.ndarray]:
+def compiled_function(law: Law, name: str, dtype: Any, lanes: bool = True) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function of a law from argument rows (`argument_rows`), shape (rows, n), to result rows; masks are 1 and 0.
 
     Args:
@@ -182,7 +182,7 @@ def in_lanes(
         for dtype in (np.float32, *([np.float64] if name in IN_DOUBLE else [])):
             parts = argument_rows(law, name)
             rows = np.concatenate([given[part].reshape(LANE_POINTS, -1).T for part in parts]).astype(dtype)
-            call = compiled(law, name, dtype)
+            call = compiled_function(law, name, dtype)
             got, expected = call(rows), _in_numpy(law, name, params, given, dtype, dt)
             kind = np.dtype(dtype).name
             scale = np.abs(expected).max() + _stiffness(law, name, params)

@@ -19,7 +19,7 @@ from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, law, law_in, r
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.verification.contract import Finding, Problem
 from mpm_nodes.verification.law_calls import functions_of, in_lanes
-from mpm_nodes.verification.return_maps import ReturnMap, numbers, point
+from mpm_nodes.verification.return_maps import ReturnMapChecks, numbers, point
 
 __all__ = ["LawContract", "law_named"]
 
@@ -104,7 +104,7 @@ class LawContract(Problem):
         yield from self._volume()
         yield from self._scale_and_precision()
         if self.law.function("project"):
-            yield from ReturnMap(self).findings()
+            yield from ReturnMapChecks(self).findings()
         if self.compiled:
             yield from in_lanes(self.law, self.params, self._state, self._A)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.data import Kernel, Particles, Transfer
-from mpm_nodes.solver.resampling import Settings, resample
+from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.avoid_a_void import COVERAGE
 from mpm_nodes.verification.contract import Finding, Problem
 from mpm_nodes.verification.quantities import angular_momentum, centre_of_mass, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import ball, changed, material
 
-SETTINGS = Settings(Kernel.QUADRATIC, Transfer.APIC, True, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
+SETTINGS = ResamplingSettings(Kernel.QUADRATIC, Transfer.APIC, True, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
 """A call with the defaults of the stage."""
 
 

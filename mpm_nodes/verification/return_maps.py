@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.verification.contract import Finding
 
-__all__ = ["ReturnMap", "numbers", "point"]
+__all__ = ["ReturnMapChecks", "numbers", "point"]
 
 LONG = 1e100
 """Seconds in which all flow is done, also that of an overstress that decays with a small power of time [s]."""
@@ -31,7 +31,7 @@ def point(state: Mapping[str, np.ndarray], index: int) -> str:
     return "worst at " + ", ".join(f"{name} = {numbers(values[index])}" for name, values in state.items())
 
 
-class ReturnMap:
+class ReturnMapChecks:
     """The checks of `project` for one law.
 
     Args:

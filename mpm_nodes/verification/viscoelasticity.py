@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, Problem
@@ -38,8 +38,8 @@ class _Points:
     """
 
     def __init__(self, count: int, dtype: Any = np.float64, params: Mapping[str, Any] = PARAMS) -> None:
-        self.kernels, self.count, self.stride = law_kernels("oldroyd_b", dtype), count, count + _PAD
-        self.coeffs = np.append(self.kernels.law.coefficients(params), VISCOSITY)
+        self.loops, self.count, self.stride = law_loops("oldroyd_b", dtype), count, count + _PAD
+        self.coeffs = np.append(self.loops.law.coefficients(params), VISCOSITY)
         self._arrays = np.zeros(self.stride, dtype), np.zeros(6 * self.stride, dtype)
         self._segments = np.array([(0, count, 0)], np.int64)
 
@@ -61,12 +61,12 @@ class _Points:
         """Deform all points at the velocity gradients L [1/s], shape (count, 3, 3)."""
         gradient = self._gradient(L)
         for _ in range(steps):
-            self.kernels.advance(*self._arrays, gradient, self.stride, self._segments, self.coeffs, dt)
+            self.loops.advance(*self._arrays, gradient, self.stride, self._segments, self.coeffs, dt)
 
     def stress(self, L: np.ndarray) -> np.ndarray:
         """Return the Kirchhoff stress [Pa], viscosity included, shape (6, count)."""
         tau = np.zeros(6 * self.stride, self.strain.dtype)
-        self.kernels.stress(
+        self.loops.stress(
             *self._arrays, self._gradient(L), np.zeros(0, tau.dtype), tau, self.stride, self._segments, self.coeffs, 1e-3
         )
         return tau.reshape(6, self.stride)[:, : self.count].astype(float)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.verification.contract import Finding, Problem
 
@@ -25,8 +25,8 @@ class _Points:
     """
 
     def __init__(self, params: Mapping[str, float], strain: np.ndarray, dtype: Any) -> None:
-        self.kernels = law_kernels("herschel_bulkley", dtype)
-        self.coeffs = self.kernels.law.coefficients(params)
+        self.loops = law_loops("herschel_bulkley", dtype)
+        self.coeffs = self.loops.law.coefficients(params)
         self.count, self.stride = strain.shape[1], strain.shape[1] + _PAD
         rows = np.zeros((6, self.stride), dtype)
         rows[:, : self.count] = strain
@@ -40,7 +40,7 @@ class _Points:
         return self._strain.reshape(6, self.stride)[:, : self.count]
 
     def project(self, dt: float) -> None:
-        self.kernels.project(self._volume, self._strain, self._scale, self.stride, self._segments, self.coeffs, dt)
+        self.loops.project(self._volume, self._strain, self._scale, self.stride, self._segments, self.coeffs, dt)
 
     def shear(self, rate: float, strain_step: float, steps: int) -> float:
         """Shear all points at a constant rate [1/s] and return the shear stress [Pa] of the first."""
@@ -48,7 +48,7 @@ class _Points:
         L[1] = rate
         dt = strain_step / rate
         for _ in range(steps):
-            self.kernels.advance(self._volume, self._strain, L.ravel(), self.stride, self._segments, self.coeffs, dt)
+            self.loops.advance(self._volume, self._strain, L.ravel(), self.stride, self._segments, self.coeffs, dt)
             self.project(dt)
         return float(self.coeffs[1] * self.strain[1, 0])
 

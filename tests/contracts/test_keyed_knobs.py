@@ -22,7 +22,7 @@ from mpm_nodes.graph.plan import plan_substeps
 from mpm_nodes.graph.substep_document import load_substeps
 from mpm_nodes.graph.validate import validate
 from mpm_nodes.solver.coefficients import KeyedMaterials
-from mpm_nodes.solver.shared_loops import compose
+from mpm_nodes.solver.shared_loops import shared_loop
 from usd_io.openvdb_module import find_openvdb
 
 pytest.importorskip("pxr")
@@ -227,7 +227,7 @@ def test_keys_of_a_stage_reach_its_call(declaration: StageDeclaration, knob: Kno
         return
     for preset, stage in presets:
         plan = plan_substeps({"preset": preset, "set": {f"{stage}.{knob.name}": key_list(knob)}}, ("deformation",))
-        plan = fused(plan, compose) if fuse else plan
+        plan = fused(plan, shared_loop) if fuse else plan
         dispatch = plan.bind(dict.fromkeys(("particles", "grid", "colliders", "energy")), None)
         seen = []
         for frame in (1.0, 2.0, 3.0):

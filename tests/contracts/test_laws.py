@@ -13,7 +13,7 @@ import pytest
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError
 from mpm_nodes.graph.declare import parse_docstring
 from mpm_nodes.materials import contract
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import LawError, law, law_ids, law_of, register_law
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.material_point import call_law
@@ -230,8 +230,8 @@ def test_a_users_law_works_everywhere(spring):
     stride, tau = 48, np.zeros(6 * 48, np.float32)
     state = np.zeros(48, np.float32)
     state[:20] = e
-    kernels = law_kernels("test_spring")
-    kernels.stress(
+    loops = law_loops("test_spring")
+    loops.stress(
         state,
         np.zeros(9 * 48, np.float32),
         np.zeros(0, np.float32),
@@ -242,7 +242,7 @@ def test_a_users_law_works_everywhere(spring):
         1e-3,
     )
     np.testing.assert_allclose(tau[:20], expected[:, 0, 0], rtol=1e-6)
-    assert kernels.project is None
+    assert loops.project is None
     node = nodes.material_node(spring.Params)
     assert node.declaration.id == "material_test_spring" and not node.declaration.is_builtin
     assert node() == Material("test_spring", {"bulk": 1e4}, 500.0, "Spring")

@@ -6,7 +6,7 @@ import pytest
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.colours import colour_particles
-from mpm_nodes.solver.emission import Drops, source_of
+from mpm_nodes.solver.emission import Drops, emission_of
 from mpm_nodes.solver.run import SubstepSolver
 
 SETTINGS = GraphSettings(cell_size=0.1, fps=24.0, start=5)
@@ -51,7 +51,7 @@ def test_copies_before_the_shot_are_left_out_and_none_left_is_an_error():
 def test_a_copy_enters_in_the_substep_of_its_time_wherever_that_ends():
     """Positions are those of free flight to the end of the substep; each copy comes once."""
     made = streams.emit_drops(SETTINGS, body(), count=3, start_frame=5, interval=2.4, velocity=(0.0, -2.0, 0.0))
-    drops = source_of(made, np.zeros(1, np.int32))
+    drops = emission_of(made, np.zeros(1, np.int32))
     assert isinstance(drops, Drops)
     at_start = drops.between(-np.inf, 0.0)
     assert np.array_equal(at_start["position"], body()["position"])

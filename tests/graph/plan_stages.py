@@ -22,7 +22,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.registry import Registry
 
-TEMPERATURE = Attribute("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.")
+WARMTH = Attribute("warmth", "T", (), "K", "primvars:warmth", "warmth", "Warmth.")
 
 calls: list[tuple] = []
 
@@ -94,7 +94,7 @@ def strain(particles: A[Particles, Reads(LAW_STATE), Writes(LAW_STATE)], step: S
 
 
 @stage(label="Heat")
-def heat(particles: A[Particles, TEMPERATURE, Reads("temperature"), Writes("temperature")]) -> Stage["particles"]:
+def heat(particles: A[Particles, WARMTH, Reads("warmth"), Writes("warmth")]) -> Stage["particles"]:
     """Heat."""
     calls.append(("heat", particles))
 

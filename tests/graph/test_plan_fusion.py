@@ -11,7 +11,7 @@ from plan_stages import registry, substeps
 
 from mpm_nodes.data import Colliders, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import DeclarationError, stage
-from mpm_nodes.graph.fusion import FusedStage, Run, fused, runs_of
+from mpm_nodes.graph.fusion import FusedStage, StageRun, fused, runs_of
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 
 
@@ -165,7 +165,7 @@ def together(*given, knobs):
     plan_stages.calls.append((*given, knobs))
 
 
-def compose(run: Run, plan: SubstepPlan):
+def compose(run: StageRun, plan: SubstepPlan):
     """Return the call for any run."""
     return together
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 
@@ -16,7 +16,7 @@ def _count(k, first, pair, factor, counts):
     counts[k] += first + pair[1] * factor * k
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def count_all(count, counts):
     parallel_for(_count, count, (1, (0, 2), 0.5, counts))
 
@@ -26,7 +26,7 @@ def _returns(k, counts):
     return counts[k]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def wrong(counts):
     parallel_for(_returns, 3, (counts,))
 

@@ -58,11 +58,11 @@ def twice(x):
     return {factor} * x
 """
 _CALLER = """
-from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.planted import twice
 
 
-@kernel
+@compiled
 def run(x):
     return twice(x)
 """

@@ -27,7 +27,7 @@ DT = 1e-3
 
 
 def compiled(law_id):
-    """The functions that the loops of `law_kernels` do not call, as one compiled function of values."""
+    """The functions that the loops of `law_loops` do not call, as one compiled function of values."""
     functions, select, const = law(law_id).module, lanes.select, lanes.const
     energy, stress, differential = functions.energy, functions.stress, functions.stress_differential
     feasible = functions.feasible

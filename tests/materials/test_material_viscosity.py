@@ -11,7 +11,7 @@ from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 from mpm_nodes.data import Material, MpmNodesError, Particles
 from mpm_nodes.materials import contract
 from mpm_nodes.materials import newtonian_viscosity as term
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_ids, law_of
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.nodes.materials import material_viscosity
@@ -47,17 +47,17 @@ def test_stress_and_its_differential_are_derivatives():
 @pytest.mark.parametrize("law_id", law_ids())
 def test_the_stress_of_every_law_takes_the_viscosity_of_its_material(law_id):
     """tau grows by 2 mu J sym(L) inside the segments, J the law's own volume; without viscosity by nothing, to the bit."""
-    kernels = law_kernels(law_id, np.float32)
+    loops = law_loops(law_id, np.float32)
     state = {name: values.astype(np.float32) for name, values in random_states(law_id, COUNT, strain=0.05).items()}
     L = random_matrices(COUNT, 20.0).astype(np.float32)
-    arrays = [flat(state[name], STRIDE, np.float32) for name in kernels.law.state]
+    arrays = [flat(state[name], STRIDE, np.float32) for name in loops.law.state]
     results = []
     for tail in ([], [0.0], [VISCOSITY]):
-        coeffs, tau = np.append(kernels.law.coefficients(PARAMS.get(law_id)), tail), np.zeros(6 * STRIDE, np.float32)
-        kernels.stress(*arrays, flat(L, STRIDE, np.float32), np.zeros(0, np.float32), tau, STRIDE, SEGMENTS, coeffs, DT)
+        coeffs, tau = np.append(loops.law.coefficients(PARAMS.get(law_id)), tail), np.zeros(6 * STRIDE, np.float32)
+        loops.stress(*arrays, flat(L, STRIDE, np.float32), np.zeros(0, np.float32), tau, STRIDE, SEGMENTS, coeffs, DT)
         results.append(unflat(tau, STRIDE, COUNT, (6,)))
     np.testing.assert_array_equal(results[0], results[1])
-    J = call_law(law_id, "volume_ratio" if kernels.law.function("volume_ratio") else "left_strain", state)
+    J = call_law(law_id, "volume_ratio" if loops.law.function("volume_ratio") else "left_strain", state)
     J = J[0] if isinstance(J, tuple) else J
     if law_id == "snow":
         np.testing.assert_allclose(J, np.linalg.det(state["deformation"]) * state["plastic_volume_ratio"], rtol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 from law_samples import COMBINED, PARAMS, combined_laws, random_matrices, random_states
 
 from mpm_nodes.materials.contract import law, law_ids
-from mpm_nodes.verification.law_calls import argument_rows, compiled, functions_of
+from mpm_nodes.verification.law_calls import argument_rows, compiled_function, functions_of
 
 # every function is compiled four times: for combinations of built-in parts that is minutes
 LAWS = [*law_ids(), *(pytest.param(each, marks=pytest.mark.slow) for each in COMBINED)]
@@ -46,7 +46,7 @@ def test_nan_stays_nan(law_id, lanes):
     found = law(law_id)
     for name in functions_of(found):
         for dtype in (np.float32, np.float64):
-            call, given = compiled(found, name, dtype, lanes), rows_of(found, name)
+            call, given = compiled_function(found, name, dtype, lanes), rows_of(found, name)
             for row in poisoned_rows(found, name):
                 spoilt, moved = given.copy(), []
                 spoilt[row] = np.nan

@@ -13,7 +13,7 @@ from solver_scenes import JELLY, LIQUID, SNOW
 from mpm_nodes.data import Kernel, Material, Particles, Transfer, concatenate
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.solver.checkpoint import SolverState
-from mpm_nodes.solver.resampling import Settings, resample
+from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.avoid_a_void import COVERAGE
 
@@ -38,9 +38,9 @@ def ball(material: Material, cells: float = 3.0, stretch: Any = (1.0, 1.0, 1.0),
     return Particles({"position": x, "material": np.zeros(len(x), np.int32), **wide}, (material,), 0.5 * H)
 
 
-def settings(kernel: Kernel = Kernel.QUADRATIC, transfer: Transfer = Transfer.APIC, conserve: bool = True) -> Settings:
+def settings(kernel: Kernel = Kernel.QUADRATIC, transfer: Transfer = Transfer.APIC, conserve: bool = True) -> ResamplingSettings:
     """Return the settings of one call, the rest as by default."""
-    return Settings(kernel, transfer, conserve, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
+    return ResamplingSettings(kernel, transfer, conserve, COVERAGE, 2.2, 0.03, 1.0 / 32.0, 1)
 
 
 def shaken(material: Material, dtype: Any) -> SubstepSolver:

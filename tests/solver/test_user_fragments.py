@@ -16,7 +16,7 @@ from mpm_nodes.graph.fusion import runs_of
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.materials.contract import law, law_of
 from mpm_nodes.solver.fusion_report import explained
-from mpm_nodes.solver.shared_loops import compose
+from mpm_nodes.solver.shared_loops import shared_loop
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fragments.md").read_text()
 FILE = PAGE.split("```python\n")[1].split("```")[0]
@@ -90,7 +90,7 @@ def test_the_composed_source_is_clean(preset, law_id, tmp_path):
     """Every loop of a preset is a module that the linter has nothing against."""
     found = law(law_id)
     plan = plan_substeps(preset, found.state)
-    loops = [compose(run, plan).source(found, ATTRIBUTES).text for run in runs_of(plan) if run.is_shared]
+    loops = [shared_loop(run, plan).source(found, ATTRIBUTES).text for run in runs_of(plan) if run.is_shared]
     assert len(loops) == 2
     for place, text in enumerate(loops):
         (tmp_path / f"loop_{place}.py").write_text(text)
@@ -105,4 +105,4 @@ def test_a_substep_graph_explains_what_it_fuses():
     assert all(name in text for name in PRESET["nodes"])
     assert "update_grid_velocity works on grid nodes, and momentum is still read later" in text
     assert "collide_grid: alone, since it brings no fragment" in text
-    assert "velocity_gradient stays in the loop unless" in text and text.count("\n@kernel") == 2
+    assert "velocity_gradient stays in the loop unless" in text and text.count("\n@compiled") == 2

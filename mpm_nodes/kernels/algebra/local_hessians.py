@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import get_thread_id
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, store, store_first
@@ -211,7 +211,7 @@ def _apply_stored_at(
     add_tile(scratch, at, result, tile_slot, ranges[r, 2])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def apply_stored(
     hessians,
     local,
@@ -292,7 +292,7 @@ def _add_stored_blocks_at(
         scatter_blocks(stencil, offset, stride, shift, unit, 1.0 / cell_size, response, begin, end, tile_slot, ranges[r, 2], blocks)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_stored_blocks(
     hessians, stencil, offset, stride, shift, unit, volume, cell_size, dt, ranges, colour_start, colour_range, tile_slot, blocks
 ):

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["add_forces", "finish_product", "kick", "largest", "precondition", "predict", "project", "residual"]
+__all__ = ["add_forces", "finish_product", "kick", "largest", "precondition", "predict", "remove_constrained", "residual"]
 
 
 @inline
@@ -43,7 +43,7 @@ def _predict_at(g, momentum, predicted, gx, gy, gz, least_mass):
             predicted[n + 2] = momentum[n + 2] / mass + gz
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def predict(momentum, predicted, count, gx, gy, gz, least_mass):
     """Write v~ = v + dt g of nodes heavier than `least_mass`, zero elsewhere; (gx, gy, gz) is dt g [m/s]."""
     parallel_for(_predict_at, count, (momentum, predicted, gx, gy, gz, least_mass))
@@ -59,7 +59,7 @@ def _kick_at(g, momentum, predicted, force, dt, least_mass, velocity):
         velocity[n + 3] = 0.0
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def kick(momentum, predicted, force, dt, least_mass, velocity, count):
     """Write v~ + dt f / m, the velocities of an explicit step [m/s]."""
     parallel_for(_kick_at, count, (momentum, predicted, force, dt, least_mass, velocity))
@@ -71,7 +71,7 @@ def _add_forces_at(g, force, product, factor):
         force[n] += factor * product[n]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_forces(force, product, factor, count):
     """force += factor product, both grid arrays of the solve."""
     parallel_for(_add_forces_at, count, (force, product, factor))
@@ -96,7 +96,7 @@ def _residual_at(g, momentum, velocity, predicted, force, drag, slot, dt, least_
     sums[g] = total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def residual(momentum, velocity, predicted, force, drag, slot, dt, least_mass, gradient, count, sums):
     """Write dE/dv = m (v - v~) - dt f + drag [kg m/s], and the kinetic part m/2 |v - v~|^2 of every grid block [J].
 
@@ -133,7 +133,7 @@ def _finish_product_at(g, momentum, product, factor, p, drag, free, slot, least_
     sums[g] = total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def finish_product(momentum, product, factor, p, drag, free, slot, least_mass, q, count, sums):
     """Write q = P (m p + factor product + drag p) and the parts of p.q.
 
@@ -168,7 +168,7 @@ def _precondition_at(g, momentum, inverse, free, slot, r, z, sums):
     sums[2 * g], sums[2 * g + 1] = total, by_mass
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def precondition(momentum, inverse, free, slot, r, z, count, sums):
     """Write z = P inverse r, and the parts of r.z and of |r|^2 / m in turns, shape (2 count,)."""
     parallel_for(_precondition_at, count, (momentum, inverse, free, slot, r, z, sums))
@@ -184,8 +184,8 @@ def _project_at(g, free, slot, r):
             r[n], r[n + 1], r[n + 2] = _symmetric_product(free, 6 * contact, x, y, z)
 
 
-@kernel(fastmath=False)
-def project(free, slot, r, count):
+@compiled(fastmath=False)
+def remove_constrained(free, slot, r, count):
     """Remove the constrained components of a vector."""
     parallel_for(_project_at, count, (free, slot, r))
 
@@ -205,7 +205,7 @@ def _largest_at(g, x, momentum, by_mass, least_mass, whole_mass, sums):
     sums[g] = np.sqrt(most)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def largest(x, momentum, by_mass, least_mass, whole_mass, count, sums):
     """Write the largest |x|, or |x| / m, of the nodes of every grid block that have mass.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["BLOCK", "BlockVectors", "combine", "copy", "dots", "scale", "step_along"]
@@ -61,7 +61,7 @@ def _combine_at(g, a, x, b, y, result):
         result[n] = a * x[n] + b * y[n]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def combine(a, x, b, y, result, count):
     """Write a x + b y to `result`, which may be x or y."""
     parallel_for(_combine_at, count, (a, x, b, y, result))
@@ -73,7 +73,7 @@ def _copy_at(g, x, result):
         result[n] = x[n]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def copy(x, result, count):
     """Write x to `result`, in its float type."""
     parallel_for(_copy_at, count, (x, result))
@@ -85,7 +85,7 @@ def _scale_at(g, a, x, result):
         result[n] = a * x[n]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def scale(a, x, result, count):
     """Write a x to `result`."""
     parallel_for(_scale_at, count, (a, x, result))
@@ -98,7 +98,7 @@ def _step_along_at(g, a, p, q, x, r):
         r[n] -= a * q[n]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def step_along(a, p, q, x, r, count):
     """x += a p and r -= a q."""
     parallel_for(_step_along_at, count, (a, p, q, x, r))
@@ -112,7 +112,7 @@ def _dots_at(g, x, y, sums):
     sums[g] = total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def dots(x, y, count, sums):
     """Write the parts of x.y of every grid block."""
     parallel_for(_dots_at, count, (x, y, sums))

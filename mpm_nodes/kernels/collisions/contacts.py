@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.rules import SEPARATE, STICKY
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 
 __all__ = ["add_drag", "clamp", "constrain", "drag_curvature", "drag_of", "follow", "hand_over", "let_go", "number_nodes", "rub"]
 
@@ -35,7 +35,7 @@ DEPTH = 2
 """A fellow may follow a fellow of its own, where two bodies meet: that many contacts in a row are followed."""
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def number_nodes(rows, slot, of_row):
     """Give every node in contact a number, in the order of the contacts; returns how many there are.
 
@@ -109,7 +109,7 @@ def _goal(row, velocity, axis):
     return goal
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def constrain(rows, of_row, active, velocity, free, held, choose):
     """Give constrained components the velocity that the body and the fellow ask for, and write what is held and what is free.
 
@@ -171,7 +171,7 @@ def _stop(row, velocity, at, direction):
         velocity[at + axis] += change * direction[axis]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def follow(rows, active, held, x):
     """x <- B x: give held components of a change of velocity r times those of their fellows.
 
@@ -199,7 +199,7 @@ def follow(rows, active, held, x):
                 x[at], x[at + 1], x[at + 2] = x[at] + s * held[k], x[at + 1] + s * held[k + 1], x[at + 2] + s * held[k + 2]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def hand_over(rows, active, held, g):
     """g <- B^T g: hand r times the held components of a gradient to the fellows, and clear them; the adjoint of `follow`."""
     for _ in range(DEPTH):
@@ -225,7 +225,7 @@ def hand_over(rows, active, held, g):
                 g[of + 2] += row[RATIO] * d2
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def clamp(rows, of_row, active, free, velocity):
     """Stop nodes that a step would drive into bodies which they may leave, and make those contacts active; returns how many."""
     direction = np.empty(3)
@@ -240,7 +240,7 @@ def clamp(rows, of_row, active, free, velocity):
     return found
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def let_go(rows, active, gradient, impulse, releases, most):
     """Measure normal impulses, and free separating contacts that would have to pull; returns how many were freed.
 
@@ -264,7 +264,7 @@ def let_go(rows, active, gradient, impulse, releases, most):
     return found
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def rub(rows, of_row, active, momentum, velocity, slope):
     """Write the friction of explicit steps: impulses of mu_f times the normal one, at most what stops the node (Stomakhin 2013).
 
@@ -305,7 +305,7 @@ def _slip(row, velocity, at, t):
     return speed
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def drag_of(rows, of_row, active, impulse, velocity, eps, slope):
     """Return the dissipation of Coulomb friction [J], and write its gradient by the nodes' velocities.
 
@@ -329,7 +329,7 @@ def drag_of(rows, of_row, active, impulse, velocity, eps, slope):
     return total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, eps, curvature):
     """Write a second derivative of the friction for Newton's method, six values of each node in contact [kg].
 
@@ -364,7 +364,7 @@ def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, 
                 place += 1
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_drag(rows, of_row, curvature, factor, blocks):
     """Add `factor` times the friction's second derivative to the blocks of nodes in contact, six values each."""
     found = 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.rules import sample, to_body
-from mpm_nodes.kernels.compile.jit import inline, kernel
+from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.kernels.lanes.arithmetic import (
     absolute,
     all_lanes,
@@ -72,7 +72,7 @@ NEITHER = 5
 
 
 # ---------------------------------------------------------------- a block's view of a body
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def write_frame(reals, integers, k, b, start, x0, x1, x2, radius, h, dt, touching, bodies):
     """Write frame k, body b as seen from a block's centre x, unless nothing within a radius can meet the body: return whether.
 
@@ -118,7 +118,7 @@ def write_frame(reals, integers, k, b, start, x0, x1, x2, radius, h, dt, touchin
     return True
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _write_lattice(reals, integers, k, b, p, a0, a1, a2, h, bodies):
     """Write what frame k knows of the level set of body b, whose pose is at column p and sees the block's centre at a."""
     at, place = k * FRAME_REALS, k * FRAME_INTEGERS

@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
@@ -73,7 +73,7 @@ class GridView(NamedTuple):
     least_mass: np.ndarray
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def list_contacts(
     start,
     counts,

@@ -25,7 +25,7 @@ from mpm_nodes.kernels.collisions.rules import (
     to_body,
     world_normal,
 )
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const
@@ -61,7 +61,7 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 
 # ---------------------------------------------------------------- particle paths
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def collide_particle_paths(
     offset,
     velocity,
@@ -203,7 +203,7 @@ def _between(x, low, high):
     return both(x > broadcast(x, low + SLACK), x < broadcast(x, high - SLACK))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def collide_particle(p, offset, velocity, stride, b0, b1, b2, cell, h, dt, walls, wall_rules, doomed, near, bodies):
     """Follow the path of particle p of the block at b past the bodies `near`, then apply the walls."""
     x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
@@ -237,7 +237,7 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
             # what sticks or slides was set down at the skin and is still in contact there
             holds = bounce == 0 and bodies.integer[near[k], RULE] != SEPARATE
             touching = 1.5 * SKIN * h if holds else 0.0
-            found = trace(near[k], s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies)
+            found = first_touch(near[k], s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies)
             if found[0] < at:
                 hit = near[k]
                 at, phi, g0, g1, g2 = found
@@ -262,7 +262,7 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
 
 
 @part
-def trace(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
+def first_touch(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
     """Return when the path from p first touches body b (s..1, or 2: never), and phi and its gradient there.
 
     Sphere tracing of g with a least step, then halving. The point lies outside the body (g > 0) unless the path begins
@@ -331,7 +331,7 @@ def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
 
 
 # ---------------------------------------------------------------- report
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def penetration(
     offset,
     stride,

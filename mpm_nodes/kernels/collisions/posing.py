@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel
+from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.kernels.level_sets.level_set import (
     BOX,
     CAPSULE,
@@ -25,7 +25,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
 
 
 # ---------------------------------------------------------------- posing
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _bracket(times, first, last, time):
     """Return the keys around `time` among times[first:last] and the place between them, 0..1; held outside."""
     k = first
@@ -36,7 +36,7 @@ def _bracket(times, first, last, time):
     return k, k + 1, min(max((time - times[k]) / (times[k + 1] - times[k]), 0.0), 1.0)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _slerp(a, b, mix):
     """Return the unit quaternion at `mix` on the arc from a to b."""
     cosine = min(a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3], 1.0)
@@ -50,7 +50,7 @@ def _slerp(a, b, mix):
     return w / length, x / length, y / length, z / length
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def pose_bodies(
     times, origin, pose_start, pose_times, rotations, translations, key_start, key_times, key_lattices, centres, integer, real
 ):
@@ -91,7 +91,7 @@ def pose_bodies(
 
 
 # ---------------------------------------------------------------- sampling a body
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def sample_body(b, s, y0, y1, y2, bodies):
     """Return phi [m] and its gradient at y in the frame of body b, at time s of the substep (0 start, 1 end)."""
     kind = bodies.integer[b, KIND]
@@ -149,7 +149,7 @@ def _same_pair(b, integer):
     return integer[b, KEY_LATTICES] == integer[b, KEY_LATTICES + 2] and integer[b, KEY_LATTICES + 1] == integer[b, KEY_LATTICES + 3]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _carried_keys(b, end, mix, y0, y1, y2, bodies):
     """Return a level-set body between its two keys: phi and gradient, its velocity [m/s], and d phi/dt left over.
 
@@ -178,7 +178,7 @@ def _carried_keys(b, end, mix, y0, y1, y2, bodies):
     return phi, g0, g1, g2, v0, v1, v2, rate
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _keyed(b, s, y0, y1, y2, bodies):
     """Return phi and gradient of a level-set body at time s."""
     first = bodies.integer[b, KEY_LATTICES]
@@ -194,7 +194,7 @@ def _keyed(b, s, y0, y1, y2, bodies):
     return phi, g0, g1, g2
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def body_velocity(b, dt, y0, y1, y2, bodies):
     """Return the world velocity [m/s] of the body's matter at y, from its displacement in this substep over dt.
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.grid import BODY, FELLOW, FELLOW_BODY, FRICTION_OF, LEVEL, NODE, NORMAL, RATIO, RULE_OF
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
@@ -32,7 +32,7 @@ SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def leave_pinched_fellows(start, counts, rows, slot, following):
     """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
 
@@ -67,7 +67,7 @@ def leave_pinched_fellows(start, counts, rows, slot, following):
             slot[np.int64(rows[c, NODE])] = -1
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start):
     """Chain the contacts that share a body and a fellow; return how many chains there are.
 
@@ -106,7 +106,7 @@ def group_contacts(start, counts, rows, levels, slot, head, following, tail, lev
     return chains
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def respond_to_contacts(velocity, momentum, rows, head, following, level_start):
     """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import sample_body
-from mpm_nodes.kernels.compile.jit import inline, kernel
+from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE, sample_lattice
 
 STICKY, SLIP, SEPARATE, OPEN, DELETE = range(5)
@@ -67,7 +67,7 @@ def to_body(b, end, x0, x1, x2, real):
     )
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def world_normal(b, s, g0, g1, g2, real):
     """Return the unit world normal of a gradient in the body's frame; zeros where there is none."""
     p = POSE if s < 0.5 else POSE + 12
@@ -80,7 +80,7 @@ def world_normal(b, s, g0, g1, g2, real):
     return n0 / length, n1 / length, n2 / length
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def sample(b, s, y0, y1, y2, bodies):
     """Return what `sample_body` does, a level set that does not change shape at first hand."""
     integer = bodies.integer

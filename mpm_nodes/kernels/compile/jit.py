@@ -40,7 +40,7 @@ numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
 
 
-def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
+def compiled(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
     """Compile a loop over particles or nodes. `fastmath=False` where NaN or infinity must be seen."""
 
     def decorate(function: Callable) -> Callable:

@@ -1,6 +1,6 @@
-"""Compiled kernels of fragments: the module of each is written into the JIT cache folder and imported by path.
+"""Compiled loops of fragments: the module of each is written into the JIT cache folder and imported by path.
 
-numba caches compiled code of plain module-level functions only, never of closures. So a kernel composed of fragments gets a small
+numba caches compiled code of plain module-level functions only, never of closures. So a loop composed of fragments gets a small
 module file; the next process finds its machine code.
 """
 
@@ -23,12 +23,12 @@ from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.fragments import Fragment
 from mpm_nodes.kernels.composition.source import Fold, Source, source_of
 
-__all__ = ["Kernel", "foreign_files", "imported", "kernel_of", "written"]
+__all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A composed kernel, compiled at its first call.
+class ComposedLoop:
+    """A loop composed of fragments, compiled at its first call.
 
     Attributes:
         source: Its source, with the names of its arguments.
@@ -43,22 +43,22 @@ class Kernel:
         self.run(*[given[name] for name in self.source.names])
 
 
-_KERNELS: dict[Any, Kernel] = {}
+_LOOPS: dict[Any, ComposedLoop] = {}
 
 
-def kernel_of(
+def composed_loop(
     law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
-) -> Kernel:
-    """Return the kernel of a list of fragments; see `source_of` for the arguments."""
+) -> ComposedLoop:
+    """Return the loop of a list of fragments; see `source_of` for the arguments."""
     rows = tuple((name, attribute.rows, attribute.kind) for name, attribute in sorted(table.items()))
     key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, rows)
-    if key not in _KERNELS:
+    if key not in _LOOPS:
         source = source_of(law, fragments, table, inner, fold)
         functions = [f for fragment in fragments for f in (getattr(fragment, "body", None), getattr(fragment, "guard", None)) if f]
         title = "_".join([law.id if law is not None else "any", *dict.fromkeys(f.__name__.strip("_") for f in functions)])
         module = imported(written(source.text, title[:80], foreign_files(law, functions)))
-        _KERNELS[key] = Kernel(source, module.run)
-    return _KERNELS[key]
+        _LOOPS[key] = ComposedLoop(source, module.run)
+    return _LOOPS[key]
 
 
 # ---------------------------------------------------------------- what the file depends on

@@ -107,7 +107,7 @@ class _Writer:
         self.lines: list[str] = []
         self.fetched: set[str] = set()
         self.pending: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
-        self.use("mpm_nodes.kernels.compile.jit", "kernel", "part")
+        self.use("mpm_nodes.kernels.compile.jit", "compiled", "part")
         self.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
 
     # ---------------------------------------------------------------- names
@@ -265,7 +265,7 @@ class _Writer:
             calls += textwrap.indent(call("parallel_for", ["block", "last - first", passed]), "    ")
         else:
             calls = call("parallel_for", ["block", "segments.shape[0]", passed])
-        kernel = f"@kernel(fastmath=False)\n{call('def run', self.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
+        kernel = f"@compiled(fastmath=False)\n{call('def run', self.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
         pieces = [self.head(), *self.functions, block, kernel]
         return "\n\n".join(pieces)
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
@@ -254,7 +254,7 @@ def _assemble_at(g, given, system):
         system.right[c] = np.float64(given.heat[4 * c]) + system.body_heat[c] + system.air[c] * air + system.source[c]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def assemble(count, given, system):
     """Write the system of a backward Euler step.
 
@@ -282,7 +282,7 @@ def _multiply_at(g, around, system, p, q):
         q[c] = total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def multiply(count, around, system, p, q):
     """Write A p to q."""
     parallel_for(_multiply_at, count, (around, lend(system), p, q))
@@ -294,7 +294,7 @@ def _precondition_at(g, system, r, z):
         z[c] = r[c] / system.diagonal[c]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def precondition(count, system, r, z):
     """Write the residual over the diagonal to z."""
     parallel_for(_precondition_at, count, (lend(system), r, z))
@@ -307,7 +307,7 @@ def _store_at(g, temperature, grid):
         grid[4 * c] = temperature[c]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def store(count, temperature, grid):
     """Write the cells' temperatures to a grid array."""
     parallel_for(_store_at, count, (temperature, grid))
@@ -323,7 +323,7 @@ def _balance_at(g, system, air, temperature, sums):
     sums[g, 0], sums[g, 1], sums[g, 2] = bodies, through_air, source
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def balance(count, system, air, temperature, sums):
     """Write the heat that each block got from bodies, from the air and from sources [J] to `sums`, shape (count, 3)."""
     parallel_for(_balance_at, count, (lend(system), air, temperature, sums))

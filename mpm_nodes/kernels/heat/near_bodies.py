@@ -12,10 +12,8 @@ matter and bodies in contact fill space together.
 
 from __future__ import annotations
 
-import numpy as np
-
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import Bodies
@@ -86,7 +84,7 @@ def _near_at(g, coord, h, shift, walls, wall_rules, bodies, phi, normal, which, 
             _note(64 * g + n, bodies.real.shape[0] + side, distance, n0, n1, n2, phi, normal, which, opened)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def find_near_bodies(
     coord,
     h,

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["CHUNK", "SOLID_HEAT", "LIQUID_HEAT", "LATENT", "FREEZING", "update_phases"]
+__all__ = ["CHUNK", "FREEZING", "LATENT", "LIQUID_HEAT", "SOLID_HEAT", "update_phases"]
 
 SOLID_HEAT, LIQUID_HEAT, LATENT, FREEZING = range(4)
 """Columns of the materials' numbers: c_s, c_l [J/(kg K)], L [J/kg], T_f [K], infinite for what never melts."""
@@ -62,7 +62,7 @@ def _update_at(k, temperature, fraction, phase, material, mass, shift, numbers, 
     sums[k, 0], sums[k, 1], sums[k, 2] = melted, frozen, stored
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def update_phases(temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums):
     """Move excess heat into and out of the buffers, and melt and freeze what they decide.
 

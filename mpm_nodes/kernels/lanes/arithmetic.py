@@ -1,6 +1,6 @@
 """Explicit SIMD for numba: sixteen-lane values with scalar twins, so that one source serves lanes, scalars, NumPy and CUDA.
 
-A `Lanes` value is one LLVM vector `<16 x T>`; LLVM splits it into what the CPU has (one zmm, two ymm, four xmm). The public
+A `LaneType` value is one LLVM vector `<16 x T>`; LLVM splits it into what the CPU has (one zmm, two ymm, four xmm). The public
 functions below are ordinary Python functions that work on Python floats and NumPy arrays; numba sees their overloads for
 scalars, and for lanes writes the instructions where they are called: most of a large kernel's functions would otherwise be those
 of single operations, each compiled, linked and inlined. Rules for code shared between them: no bare literals (`const(x, 0.5)`), no
@@ -31,7 +31,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 
-from mpm_nodes.kernels.lanes.types import ELEMENT, FLAGS, MASK, NUMBA_TYPE, Lanes, call, splat, suffix, vector
+from mpm_nodes.kernels.lanes.types import ELEMENT, FLAGS, MASK, NUMBA_TYPE, LaneType, call_intrinsic, splat, suffix, vector
 
 
 # ---------------------------------------------------------------- instructions in place
@@ -48,13 +48,13 @@ def _on_lanes(function: Callable, define: Callable) -> None:
         metadata = MappingProxyType({"target": "cpu"})  # before templates for any target, of which operators have dozens
 
         def generic(self, args, kws):
-            return define(self.context, *args)[0] if args and isinstance(args[0], Lanes) and not kws else None
+            return define(self.context, *args)[0] if args and isinstance(args[0], LaneType) and not kws else None
 
     def generate(context, builder, signature, args):
         return define(context, *signature.args)[1](context, builder, signature, args)
 
     infer_global(function, types.Function(Template))
-    lower_builtin(function, Lanes, types.VarArg(types.Any))(generate)
+    lower_builtin(function, LaneType, types.VarArg(types.Any))(generate)
 
 
 def _need(fits: bool, what: str, *kinds: types.Type) -> None:
@@ -110,7 +110,7 @@ for _operator, _definition in (
 
 # ---------------------------------------------------------------- constants
 def _broadcast_lanes(context, like, scalar):
-    _need(isinstance(like, Lanes) and isinstance(scalar, types.Number), "lanes and a scalar", like, scalar)
+    _need(isinstance(like, LaneType) and isinstance(scalar, types.Number), "lanes and a scalar", like, scalar)
     element = NUMBA_TYPE[like.kind]
 
     def generate(context, builder, signature, args):
@@ -160,7 +160,7 @@ def _unary(llvm_name: str) -> Callable:
     def define(context, a):
         _need(a.is_float, "float lanes", a)
         name = f"llvm.{llvm_name}.{suffix(a.kind)}"
-        return a(a), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
+        return a(a), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
 
     return define
 
@@ -169,17 +169,17 @@ def _fma_lanes(context, a, b, c):
     _need(a.is_float and a == b == c, "float lanes of one kind", a, b, c)
     # fmuladd, never fma: without FMA hardware `llvm.fma` becomes sixteen calls into libm
     name = f"llvm.fmuladd.{suffix(a.kind)}"
-    return a(a, b, c), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
+    return a(a, b, c), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
 
 
 def _copysign_lanes(context, a, b):
     _need(a.is_float and a == b, "float lanes of one kind", a, b)
     name = f"llvm.copysign.{suffix(a.kind)}"
-    return a(a, b), lambda context, builder, signature, args: call(builder, name, vector(a.kind), args)
+    return a(a, b), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
 
 
 def _select_lanes(context, mask, a, b):
-    _need(mask == MASK and isinstance(a, Lanes) and a == b, "a mask and two lanes of one kind", mask, a, b)
+    _need(mask == MASK and isinstance(a, LaneType) and a == b, "a mask and two lanes of one kind", mask, a, b)
     return a(mask, a, b), lambda context, builder, signature, args: builder.select(*args)
 
 
@@ -254,22 +254,22 @@ for _function, _definition in (
 
 @overload(fma)
 def _overload_fma(a, b, c):
-    return None if isinstance(a, Lanes) else lambda a, b, c: a * b + c
+    return None if isinstance(a, LaneType) else lambda a, b, c: a * b + c
 
 
 @overload(select)
 def _overload_select(mask, a, b):
-    return None if isinstance(mask, Lanes) else lambda mask, a, b: a if mask else b
+    return None if isinstance(mask, LaneType) else lambda mask, a, b: a if mask else b
 
 
 @overload(minimum)
 def _overload_minimum(a, b):
-    return None if isinstance(a, Lanes) else lambda a, b: select(a < b, a, b)
+    return None if isinstance(a, LaneType) else lambda a, b: select(a < b, a, b)
 
 
 @overload(maximum)
 def _overload_maximum(a, b):
-    return None if isinstance(a, Lanes) else lambda a, b: select(a > b, a, b)
+    return None if isinstance(a, LaneType) else lambda a, b: select(a > b, a, b)
 
 
 @overload(copysign)
@@ -278,7 +278,7 @@ def _overload_copysign(a, b):
         size = a if a >= 0 else -a
         return size if b >= 0 else -size
 
-    return None if isinstance(a, Lanes) else scalar
+    return None if isinstance(a, LaneType) else scalar
 
 
 # ---------------------------------------------------------------- masks and reductions
@@ -299,7 +299,7 @@ def _mask_reduction(llvm_name: str) -> Callable:
     def define(context, a):
         _need(a == MASK, "a mask", a)
         name = f"llvm.vector.reduce.{llvm_name}.{suffix('b1')}"
-        return types.boolean(a), lambda context, builder, signature, args: call(builder, name, ir.IntType(1), args)
+        return types.boolean(a), lambda context, builder, signature, args: call_intrinsic(builder, name, ir.IntType(1), args)
 
     return define
 
@@ -311,7 +311,7 @@ def _reduction(llvm_name: str, with_start: bool) -> Callable:
 
         def generate(context, builder, signature, args):
             operands = [ir.Constant(element, -0.0), *args] if with_start else args
-            return call(builder, name, element, operands)
+            return call_intrinsic(builder, name, element, operands)
 
         return NUMBA_TYPE[a.kind](a), generate
 
@@ -355,12 +355,12 @@ def hsum(x):
 
 @overload(both)
 def _overload_both(a, b):
-    return None if isinstance(a, Lanes) else lambda a, b: a and b
+    return None if isinstance(a, LaneType) else lambda a, b: a and b
 
 
 @overload(either)
 def _overload_either(a, b):
-    return None if isinstance(a, Lanes) else lambda a, b: a or b
+    return None if isinstance(a, LaneType) else lambda a, b: a or b
 
 
 for _function, _definition in (
@@ -378,7 +378,7 @@ for _function, _definition in (
 def _overload_unary(function: Callable, scalar_version: Callable) -> None:
     @overload(function)
     def implement(x):
-        return None if isinstance(x, Lanes) else lambda x: scalar_version(x)
+        return None if isinstance(x, LaneType) else lambda x: scalar_version(x)
 
 
 for _function, _scalar_version in (

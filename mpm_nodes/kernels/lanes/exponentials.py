@@ -9,7 +9,7 @@ from numba.extending import overload, register_jitable
 
 from mpm_nodes.kernels.lanes.arithmetic import broadcast_lanes, const, fma, maximum, minimum, rint, select
 from mpm_nodes.kernels.lanes.memory import bits_to_float, bits_to_int, shift_left, shift_right, to_float, to_int
-from mpm_nodes.kernels.lanes.types import INT_OF, Lanes
+from mpm_nodes.kernels.lanes.types import INT_OF, LaneType
 
 _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 _LN2_HIGH32, _LN2_LOW32 = 0.693359375, -2.12194440e-4
@@ -90,7 +90,7 @@ def log(x):
 
 @overload(exp)
 def _overload_exp(x):
-    if isinstance(x, Lanes):
+    if isinstance(x, LaneType):
         lanes_version = _EXP[x.kind]
         return lambda x: lanes_version(x)
     return lambda x: np.exp(x)
@@ -98,7 +98,7 @@ def _overload_exp(x):
 
 @overload(log)
 def _overload_log(x):
-    if isinstance(x, Lanes):
+    if isinstance(x, LaneType):
         lanes_version = _LOG[x.kind]
         return lambda x: lanes_version(x)
     return lambda x: np.log(x)

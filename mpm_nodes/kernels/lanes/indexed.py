@@ -7,7 +7,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from mpm_nodes.kernels.lanes.types import I32, LANES, MASK, WIDTH, Lanes, call, splat, suffix, vector
+from mpm_nodes.kernels.lanes.types import I32, LANES, MASK, WIDTH, LaneType, call_intrinsic, splat, suffix, vector
 
 _I64 = ir.IntType(64)
 _KIND = {types.float32: "f32", types.int32: "i32"}
@@ -28,7 +28,9 @@ def gather_lanes(context, array, index):
         pointers = builder.inttoptr(addresses, ir.VectorType(ir.IntType(8).as_pointer(), WIDTH))
         every = ir.Constant(vector("b1"), [True] * WIDTH)
         name = f"llvm.masked.gather.{suffix(kind)}.v{WIDTH}p0"
-        return call(builder, name, vector(kind), [pointers, ir.Constant(I32, 4), every, ir.Constant(vector(kind), ir.Undefined)])
+        return call_intrinsic(
+            builder, name, vector(kind), [pointers, ir.Constant(I32, 4), every, ir.Constant(vector(kind), ir.Undefined)]
+        )
 
     return LANES[kind](array, index), generate
 
@@ -36,7 +38,7 @@ def gather_lanes(context, array, index):
 @intrinsic
 def to_single(context, x):
     """Return float lanes rounded to single precision."""
-    if not (isinstance(x, Lanes) and x.is_float):
+    if not (isinstance(x, LaneType) and x.is_float):
         raise TypingError(f"float lanes needed, got {x}")
 
     def generate(context, builder, signature, args):

@@ -23,8 +23,8 @@ from mpm_nodes.kernels.lanes.types import (
     NUMBA_TYPE,
     WIDTH,
     Bare,
-    Lanes,
-    call,
+    LaneType,
+    call_intrinsic,
     indices,
     splat,
     suffix,
@@ -188,7 +188,7 @@ def store_first(context, array, i, value, count):
         limit = splat(builder, context.cast(builder, args[3], signature.args[3], types.int32), "i32")
         mask = builder.icmp_signed("<", indices(range(WIDTH)), limit)
         name = f"llvm.masked.store.{suffix(kind)}.p0"
-        call(builder, name, ir.VoidType(), [args[2], pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
+        call_intrinsic(builder, name, ir.VoidType(), [args[2], pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
         return context.get_dummy_value()
 
     return types.void(array, i, value, count), generate
@@ -203,7 +203,7 @@ def prefetch(context, array, i):
     def generate(context, builder, signature, args):
         pointer = _pointer(context, builder, signature, args)
         numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the nearest cache, data
-        call(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
+        call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
         return context.get_dummy_value()
 
     return types.void(array, i), generate
@@ -224,9 +224,9 @@ def _transpose_vectors(builder: ir.IRBuilder, rows: list[ir.Value]) -> list[ir.V
 
 
 @intrinsic
-def transpose(context, rows):
+def transpose_lanes(context, rows):
     """Transpose a tuple of sixteen lanes: lane j of row i becomes lane i of row j."""
-    if not (isinstance(rows, types.UniTuple) and rows.count == WIDTH and isinstance(rows.dtype, Lanes)):
+    if not (isinstance(rows, types.UniTuple) and rows.count == WIDTH and isinstance(rows.dtype, LaneType)):
         raise TypingError(f"a tuple of {WIDTH} lanes of one kind needed, got {rows}")
 
     def generate(context, builder, signature, args):
@@ -281,7 +281,7 @@ def lane_constant(values: Sequence[float]) -> Callable:
 
     @intrinsic
     def constant(context, like):
-        if not (isinstance(like, Lanes) and like.is_float):
+        if not (isinstance(like, LaneType) and like.is_float):
             raise TypingError(f"float lanes needed, got {like}")
         return like(like), lambda context, builder, signature, args: ir.Constant(vector(like.kind), values)
 

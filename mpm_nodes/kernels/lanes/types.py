@@ -24,7 +24,7 @@ INT_OF = {"f32": "i32", "f64": "i64"}
 I32 = ir.IntType(32)
 
 
-class Lanes(types.Type):
+class LaneType(types.Type):
     """numba type of sixteen values of one kind: "f32", "f64", "i32", "i64" or "b1" (mask)."""
 
     def __init__(self, kind: str) -> None:
@@ -37,9 +37,9 @@ class Lanes(types.Type):
         return self.kind in INT_OF
 
 
-@register_model(Lanes)
+@register_model(LaneType)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, lanes: Lanes) -> None:
+    def __init__(self, manager: Any, lanes: LaneType) -> None:
         super().__init__(manager, lanes, vector(lanes.kind))
 
 
@@ -57,7 +57,7 @@ class _BareModel(models.PrimitiveModel):
         super().__init__(manager, bare, ELEMENT[KIND_OF[bare.dtype]].as_pointer())
 
 
-LANES = {kind: Lanes(kind) for kind in ELEMENT}
+LANES = {kind: LaneType(kind) for kind in ELEMENT}
 MASK = LANES["b1"]
 
 
@@ -78,7 +78,7 @@ def splat(builder: ir.IRBuilder, scalar: ir.Value, kind: str) -> ir.Value:
     return builder.shuffle_vector(first, undefined, indices([0] * WIDTH))
 
 
-def call(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]) -> ir.Value:
+def call_intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]) -> ir.Value:
     """Call an LLVM intrinsic."""
     signature = ir.FunctionType(result, [value.type for value in args])
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.level_sets.level_set import LEAF, PADDED, LeafLevelSet
 
 LARGEST_TABLE = 1 << 26
@@ -96,7 +96,7 @@ def _centre(coarse, low, leaves, values, to_index) -> np.ndarray:
     return np.linalg.solve(linear[:, :3], index / (share.sum() + LEAF**3 * len(solid)) - linear[:, 3])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _spread_signs(table, values, signs):
     """Give every empty leaf the sign that its neighbours' facing voxels have, then spread it through empty leaves."""
     n0, n1, n2 = table.shape
@@ -135,7 +135,7 @@ def _spread_signs(table, values, signs):
                 tail += 1
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _face_vote(values, leaf, axis, side):
     """Return positive minus negative voxels on the face of `leaf` that looks at the empty neighbour."""
     vote = 0
@@ -152,7 +152,7 @@ def _face_vote(values, leaf, axis, side):
     return vote
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _coarse_distances(table, signs, values, velocities, voxel, band):
     """Return signed distances at leaf centres and the velocity of the surface voxel nearest to each.
 
@@ -202,7 +202,7 @@ def _coarse_distances(table, signs, values, velocities, voxel, band):
     return signed, speed
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _take_nearer(i, j, k, s0, s1, s2, best, source, speed):
     """Adopt the nearest surface voxel of the seven neighbours behind leaf (i, j, k) when it is nearer than its own."""
     n0, n1, n2 = best.shape
@@ -221,7 +221,7 @@ def _take_nearer(i, j, k, s0, s1, s2, best, source, speed):
                 speed[i, j, k, m] = speed[a, b, c, m]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _pad(table, where, empty, values, padded):
     """Copy leaves to 9^3 voxels; the apron comes from the next leaves, or is `empty` (n, 1 or 3 components)."""
     for leaf in range(where.shape[0]):

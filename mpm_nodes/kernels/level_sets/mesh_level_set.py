@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.build import LARGEST_TABLE, leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LeafLevelSet
@@ -73,7 +73,7 @@ def lost_share(level_set: LeafLevelSet, points: np.ndarray, triangles: np.ndarra
     return float(area[phi > 0.0].sum() / area.sum())
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _values_at(values, table, low, to_index, points, phi):
     """Write the trilinear value at each point, 0 where there is no leaf."""
     for p in range(points.shape[0]):
@@ -175,7 +175,7 @@ def _band_leaves(corners, speeds, band: float, name: str) -> tuple[np.ndarray, n
     return origins[near], distance[near], carried[near]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _touch(corners, band, low, counts, place, members):
     """Count (without members) or list the triangles within reach of each leaf."""
     listing = members.shape[0] > 0
@@ -235,7 +235,7 @@ def _on_edges(bb, bc, cc, bp, cp):
     return v, w
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _leaf_distances(corners, speeds, moving, band, origins, start, members, distance, carried):
     parallel_for(_one_leaf, origins.shape[0], (corners, speeds, moving, band, origins, start, members, distance, carried))
 
@@ -317,7 +317,7 @@ def _signed(origins: np.ndarray, distance: np.ndarray, tree: WindingTree, voxel_
     return np.where(inside[region], -distance, distance)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _regions(distance, region, asked):
     """Number the regions of voxels that share a sign, leaf by leaf; list the voxel of each that is farthest from the faces."""
     stack = np.empty(512, np.int64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
 
 OPEN_SHARE = 0.2
@@ -148,7 +148,7 @@ def _orient(count: int, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return part, turned
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _spread_winding(start, neighbours, part, turned):
     """Walk every part and give each face the winding that agrees with the face it was reached from."""
     stack = np.empty(part.shape[0], np.int64)

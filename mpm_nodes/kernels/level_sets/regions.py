@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mpm_nodes.data import LevelSet, MpmNodesError, Vec3
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import LeafLevelSet
 
@@ -237,7 +237,7 @@ def _inside_run(chunk, kind, numbers, keys, values, points, found):
         found[p] = inside_region(kind, numbers, keys, values, points[p, 0], points[p, 1], points[p, 2])
 
 
-@kernel
+@compiled
 def _inside_many(kind, numbers, keys, values, points):
     found = np.empty(len(points), np.bool_)
     parallel_for(_inside_run, (len(points) + _CHUNK - 1) // _CHUNK, (kind, numbers, keys, values, points, found))
@@ -261,7 +261,7 @@ def _gradients_at(p, keys, values, background, points, normals):
     normals[p, 0], normals[p, 1], normals[p, 2] = a * scale, b * scale, c * scale
 
 
-@kernel
+@compiled
 def _gradients(keys, values, background, points):
     normals = np.empty((len(points), 3), np.float32)
     parallel_for(_gradients_at, len(points), (keys, values, background, points, normals))

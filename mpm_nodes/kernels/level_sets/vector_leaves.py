@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel
+from mpm_nodes.kernels.compile.jit import compiled
 
 BIAS = 1 << 20
 
@@ -33,7 +33,7 @@ def _keys(leaves: np.ndarray) -> np.ndarray:
     return ((leaves[:, 0] + BIAS) << 42) | ((leaves[:, 1] + BIAS) << 21) | (leaves[:, 2] + BIAS)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _sample(keys, order, values, points, vectors, held):
     for p in range(points.shape[0]):
         i, j, k = int(np.floor(points[p, 0])), int(np.floor(points[p, 1])), int(np.floor(points[p, 2]))

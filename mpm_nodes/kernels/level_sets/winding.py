@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 GROUP = 8
@@ -63,7 +63,7 @@ def winding_numbers(tree: WindingTree, points: np.ndarray) -> np.ndarray:
     return result
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _cluster(corners, groups, centre, radius, dipole):
     """Fill the heap bottom up; group g holds triangles [g n / groups, (g + 1) n / groups)."""
     count = corners.shape[0]
@@ -102,7 +102,7 @@ def _cluster(corners, groups, centre, radius, dipole):
                 node = (node - 1) // 2 if node > 0 else -1
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _area_vector(corners, t):
     """Return the area vector of a triangle [m^2]."""
     a0, a1, a2 = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
@@ -116,12 +116,12 @@ def _evaluate_at(p, corners, centre, radius, dipole, points, result):
     result[p] = _winding(corners, centre, radius, dipole, points[p, 0], points[p, 1], points[p, 2])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _evaluate(corners, centre, radius, dipole, points, result):
     parallel_for(_evaluate_at, points.shape[0], (corners, centre, radius, dipole, points, result))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _winding(corners, centre, radius, dipole, x, y, z):
     """Return w at one point."""
     count, groups = corners.shape[0], (centre.shape[0] + 1) // 2
@@ -147,7 +147,7 @@ def _winding(corners, centre, radius, dipole, x, y, z):
     return total / (4.0 * np.pi)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _solid_angle(corners, t, x, y, z):
     """Return the signed solid angle of a triangle seen from a point (Van Oosterom and Strackee 1983)."""
     a0, a1, a2 = corners[t, 0, 0] - x, corners[t, 0, 1] - y, corners[t, 0, 2] - z

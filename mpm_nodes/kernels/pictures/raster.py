@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 BAND = 32
@@ -46,7 +46,7 @@ def _draw_spheres_in(band, u, v, z, pixels, radii, colours, depth, normal, colou
                     layer[row, column] = mark
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def draw_spheres(u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark):
     """Draw spheres as shaded discs: centres (u, v, z), radii in pixels and in metres; `layer` becomes `mark`."""
     parallel_for(
@@ -91,7 +91,7 @@ def _draw_triangles_in(band, u, v, z, triangles, normals, shade, perspective, de
                     layer[row, column] = mark
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark):
     """Draw triangles with corner normals (view axes) in one colour `shade`; both sides are drawn."""
     parallel_for(
@@ -121,7 +121,7 @@ def _blur_depth_row(row, depth, layer, mark, reach, threshold, down, right, resu
         result[row, column] = total / weight
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def blur_depth(depth, layer, mark, reach, threshold, down, right):
     """Return depth averaged along one image axis (down, right) over pixels of layer `mark` within `threshold` [m].
 
@@ -154,7 +154,7 @@ def _normals_row(row, depth, layer, mark, focal, threshold, normal):
             normal[row, column, 2] = -side * nz / size
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def normals_from_depth(depth, layer, mark, focal, threshold, normal):
     """Replace normals of layer `mark` by those of the depth image (perspective, `focal` pixels)."""
     parallel_for(_normals_row, len(depth), (depth, layer, mark, focal, threshold, normal))
@@ -200,7 +200,7 @@ def _occlusion_rows(half, depth, focal, radius, samples, result):
                 result[row + a, column + b] = 1.0 - 0.8 * hidden / samples
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def occlusion(depth, focal, radius, samples):
     """Return the open share of the surroundings, 1 in the open, within `radius` [m]; one value for 2 x 2 pixels."""
     result = np.ones(depth.shape, np.float32)
@@ -232,7 +232,7 @@ def _shadow_row(row, positions, seen, right, up, forward, centre, scale, depth, 
         result[row, column] = lit / count
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def shadow(positions, seen, right, up, forward, centre, scale, depth, bias):
     """Return the lit share of world positions (H, W, 3) by looking them up in the light's orthographic depth image."""
     result = np.empty(seen.shape, np.float32)

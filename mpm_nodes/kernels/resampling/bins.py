@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.binning import list_neighbours, unpack_coord
@@ -121,7 +121,7 @@ def _fill_at(b, offset, stride, shift, block_start, material, start, x, y, z, in
         index[row], kind[row] = p, material[p]
 
 
-@kernel
+@compiled
 def _fill(offset, stride, shift, block_start, material, start, x, y, z, index, kind):
     start[start.size - 1] = block_start[block_start.size - 1]
     parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, start, x, y, z, index, kind))

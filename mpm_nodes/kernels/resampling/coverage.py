@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part, thread_count
+from mpm_nodes.kernels.compile.jit import compiled, inline, part, thread_count
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, broadcast, const, hmax, maximum, minimum, select
@@ -48,7 +48,7 @@ WAYS_X, WAYS_Y, WAYS_Z = (lane_constant(row) for row in WAYS)
 LANE = lane_constant(range(WIDTH))
 
 
-@kernel
+@compiled
 def corner_distances(near, of_slot, slots, distance, corners):
     """Write the distances of the 9^3 corners of some slots' cells, shape (slots, 729)."""
     parallel_for(_corner_distances_at, slots.size, (near, of_slot, slots, distance, corners))
@@ -116,7 +116,7 @@ class _Scratch(NamedTuple):
     some: np.ndarray
 
 
-@kernel
+@compiled
 def _open_slots(bins, near, of_slot, distance, radius, depth, slack, scratch, opened):
     # cells of other blocks may be opened too: whoever does so, writes the same value
     parallel_for(
@@ -250,7 +250,7 @@ def _gather_around(bins, slot, start, around):
             start[row + WIDE] = at
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _measure_lattice(start, around, radius, squares):
     """Write the least squared distance of the lattice's points to a particle; beyond `radius`, more than its square."""
     squares[:] = 4.0
@@ -272,7 +272,7 @@ def _measure_lattice(start, around, radius, squares):
                 store(squares, row, minimum(load(squares, row), high + broadcast(high, np.float32(0.0625) * (dx * dx + dy * dy))))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _find_summits(squares, highest, low):
     """Mark with 1 the points of the lattice that are as far from all particles as their 26 neighbours, and `low` at least."""
     like = load(squares, 0)
@@ -291,7 +291,7 @@ def _find_summits(squares, highest, low):
                 store(highest, at, select(value >= around, one, zero))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _any_marked(highest, at):
     """Tell whether one of sixteen points is marked."""
     marks = load(highest, at)
@@ -299,7 +299,7 @@ def _any_marked(highest, at):
 
 
 # ---------------------------------------------------------------- climbing
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _climb(some, count, x, y, z, value, radius):
     """Follow the distance to the nearest particle uphill; return where it ends, and the squared distance there.
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part, thread_count
+from mpm_nodes.kernels.compile.jit import compiled, inline, part, thread_count
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.resampling.bins import Bins, Places
@@ -185,7 +185,7 @@ def _spread_bits(code):
 
 
 # ---------------------------------------------------------------- a sweep
-@kernel
+@compiled
 def _sweep(bins, tree, cells, sweep, blocks, lists):
     """Sweep over the children, of the sweep's level, of the active cells of some blocks; write those that stay active."""
     parallel_for(_sweep_share, lists.shape[0], (lists, blocks, lend(bins), lend(tree), lend(cells), sweep))
@@ -331,7 +331,7 @@ def _reaches(corners, x, y, z, width, depth):
     return False
 
 
-@kernel
+@compiled
 def _close_up(start, children, ends, kept):
     """Put the children of all blocks one after the other."""
     parallel_for(_close_up_at, start.size - 1, (start, children, ends, kept))

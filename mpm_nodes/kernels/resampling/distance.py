@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
@@ -64,7 +64,7 @@ def _reach_corners_at(b, bins, corners):
                 mine[node] = min(mine[node], np.float32(dx * dx + dy * dy + dz * dz))
 
 
-@kernel
+@compiled
 def _reach_corners(bins, corners):
     """Write the least squared distance of each corner to the particles of the block's own cells that touch it; at most 4."""
     parallel_for(_reach_corners_at, corners.shape[0], (lend(bins), corners))
@@ -87,7 +87,7 @@ def _nearest_centres_at(e, near, slot, corners, nearest):
                     mine[node] = min(mine[node], corners[q, (i + 8 * a) * 81 + (j + 8 * b) * 9 + k + 8 * c])
 
 
-@kernel
+@compiled
 def _nearest_centres(near, slot, corners, nearest):
     """Combine the corners of up to eight blocks at each node."""
     parallel_for(_nearest_centres_at, nearest.shape[0], (near, slot, corners, nearest))
@@ -120,7 +120,7 @@ def _measure_outside_at(e, bins, near, slot, nearest):
         nearest[e, node] = _nearest_around(bins, near, slot, e, i, j, k)
 
 
-@kernel
+@compiled
 def _measure_outside(bins, near, slot, nearest):
     """Find the nearest centre of nodes outside that have a neighbour inside: it lies in the 4^3 cells around.
 
@@ -169,7 +169,7 @@ def _count_crossings_at(e, near, nearest, start):
     start[e + 1] = found
 
 
-@kernel
+@compiled
 def _count_crossings(near, nearest, start):
     parallel_for(_count_crossings_at, nearest.shape[0], (near, nearest, start))
 
@@ -188,7 +188,7 @@ def _list_crossings_at(e, near, nearest, start, crossings):
                     at += 1
 
 
-@kernel
+@compiled
 def _list_crossings(near, nearest, start, crossings):
     parallel_for(_list_crossings_at, nearest.shape[0], (near, nearest, start, crossings))
 
@@ -212,7 +212,7 @@ def _spread_at(e, near, nearest, start, crossings, distance):
         mine[node] = -away if nearest[e, node] < 1 else away
 
 
-@kernel
+@compiled
 def _spread(near, nearest, start, crossings, distance):
     """Write each node's distance to the nearest crossing within reach, with its sign."""
     parallel_for(_spread_at, nearest.shape[0], (near, nearest, start, crossings, distance))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.resampling.bins import Bins, in_block
@@ -104,7 +104,7 @@ def _find_nearest_at(chunk, bins, samples, nearest):
             nearest[n] = bins.index[near[_least(away, found)]]
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _find_nearest(bins, samples, nearest):
     parallel_for(_find_nearest_at, (nearest.size + CHUNK - 1) // CHUNK, (lend(bins), lend(samples), nearest))
 
@@ -118,7 +118,7 @@ def _least(away, found):
     return least
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _donate(bins, samples, matter, stride, unit, r, inertia, gifts):
     offset, giving, given = matter.offset, lend(matter), lend(gifts)
     near, away = np.empty(ROOM, np.int64), np.empty(ROOM)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.algebra import mat3
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
 from mpm_nodes.kernels.lanes.memory import load, store
@@ -55,7 +55,7 @@ def _stack_rows_at(run, arrays, rows, stride, determinants, ranges, first_row, f
     _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
 
 
-@kernel
+@compiled
 def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, width):
     """Write attributes of the particles of some runs side by side: 1, then their rows, then determinants, then zeros.
 
@@ -118,7 +118,7 @@ def _add_to_nodes_at(
     )
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_to_nodes(
     stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted, sums
 ):
@@ -164,7 +164,7 @@ def add_to_nodes(
     )
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, wanted, sums):
     shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)
     for p in range(begin, end):
@@ -201,7 +201,7 @@ def _node(i, j, k):
     return ((i >> 2) + 1) * 9 + ((j >> 2) + 1) * 3 + (k >> 2) + 1, ((i & 3) << 4) + ((j & 3) << 2) + (k & 3)
 
 
-@kernel
+@compiled
 def mark_nodes(stencil, place, position, near, wanted):
     """Mark the nodes of the stencils of some points, as `average_at` takes them."""
     for n in range(place.size):
@@ -236,7 +236,7 @@ def _average_at_point(n, stencil, place, position, near, sums, width, averages):
             mine[value] /= total
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def average_at(stencil, place, position, near, sums, width, averages):
     """Write sum w_i q_i / sum w_i over the nodes with mass, for points in cells from their block's low corner.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.resampling.bins import Bins, in_block
@@ -63,7 +63,7 @@ def _nearest_neighbours_at(q, bins, reach, partner, away):
             partner[row], away[row] = best, square
 
 
-@kernel
+@compiled
 def _nearest_neighbours(bins, reach, partner, away):
     """Write the row of each particle's nearest neighbour of its material within `reach`, at most one cell; -1: none."""
     parallel_for(_nearest_neighbours_at, bins.near.shape[0], (lend(bins), reach, partner, away))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel
+from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.kernels.level_sets.regions import LEVEL_SET, Region, inside_region, leaf_boxes
 
 START_TRIES = 1000
@@ -185,7 +185,7 @@ def _home(low, inverse, cells, x, y, z):
     return (i * cells[1] + j) * cells[2] + int((z - low[2]) * inverse) + _MARGIN
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _bridson(shape, starts, low, high, r, a, tries, state, cells, near, wide, grid, points, active):
     """Fill `points` and return how many there are."""
     kind, numbers, keys, values = shape

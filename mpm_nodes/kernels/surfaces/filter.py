@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.regions import find_leaf, sorted_leaves, unpack_keys
 
@@ -87,7 +87,7 @@ def _neighbours_of(leaf, keys, origins, rows):
         rows[leaf, n] = find_leaf(keys, np.int64(i), np.int64(j), np.int64(k))
 
 
-@kernel
+@compiled
 def _neighbours(keys, origins):
     rows = np.empty((len(origins), 27), np.int32)
     parallel_for(_neighbours_of, len(origins), (keys, origins, rows))
@@ -128,7 +128,7 @@ def _cut_distance_at(leaf, values, neighbours, dx, band, result, fixed):
                 result[leaf, i, j, k] = -distance if here < 0.0 else distance
 
 
-@kernel
+@compiled
 def _cut_distance(values, neighbours, dx, band):
     """Return distances beside the surface (+-band elsewhere) and which voxels those are."""
     result = np.empty(values.shape, np.float32)
@@ -167,7 +167,7 @@ def _eikonal_at(leaf, values, fixed, neighbours, dx, band, result):
                 result[leaf, i, j, k] = -distance if here < 0.0 else distance
 
 
-@kernel
+@compiled
 def _eikonal(values, fixed, neighbours, dx, band):
     result = np.empty(values.shape, np.float32)
     parallel_for(_eikonal_at, len(values), (values, fixed, neighbours, dx, band, result))
@@ -207,7 +207,7 @@ def _relax_at(leaf, values, neighbours, background, keep, share, result):
                 result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
 
 
-@kernel(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
+@compiled(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
 def _relax(values, neighbours, background, amount):
     result = np.empty(values.shape, np.float32)
     keep, share = np.float32(1.0 - amount), np.float32(amount / 6.0)
@@ -236,7 +236,7 @@ def _dilate_at(leaf, values, filled, neighbours, result, covered):
                         result[leaf, i, j, k, m] = result[leaf, i, j, k, m] / np.float32(count)
 
 
-@kernel
+@compiled
 def _dilate(values, filled, neighbours):
     result, covered = values.copy(), filled.copy()
     parallel_for(_dilate_at, len(values), (values, filled, neighbours, result, covered))

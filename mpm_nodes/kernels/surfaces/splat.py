@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.regions import pack_key, unpack_keys
 
@@ -30,7 +30,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True)
-class Bins:
+class SortedParticles:
     """Particles in the order of their bins.
 
     Attributes:
@@ -46,15 +46,15 @@ class Bins:
     edge: float
 
 
-def bin_particles(positions: np.ndarray, edge: float) -> Bins:
+def bin_particles(positions: np.ndarray, edge: float) -> SortedParticles:
     """Sort positions [m], shape (n, 3), into bins of the given edge [m]."""
     positions = np.ascontiguousarray(positions, np.float64)
     keys = _bin_keys(positions, 1.0 / edge)
     order = np.argsort(keys, kind="stable")
-    return Bins(keys[order], order, positions[order], edge)
+    return SortedParticles(keys[order], order, positions[order], edge)
 
 
-def leaves_near(bins: Bins, reach: float, voxel_size: float) -> np.ndarray:
+def leaves_near(bins: SortedParticles, reach: float, voxel_size: float) -> np.ndarray:
     """Return first voxels, shape (leaves, 3), int32, of the leaves that come within `reach` [m] of a filled bin."""
     if not len(bins.keys):
         return np.zeros((0, 3), np.int32)
@@ -69,7 +69,7 @@ def leaves_near(bins: Bins, reach: float, voxel_size: float) -> np.ndarray:
 
 
 def blend_spheres(
-    bins: Bins, origins: np.ndarray, voxel_size: float, reach: float, radius: float, limit: float, far: float
+    bins: SortedParticles, origins: np.ndarray, voxel_size: float, reach: float, radius: float, limit: float, far: float
 ) -> np.ndarray:
     """Return phi [m] of the blended spheres on leaves; `far` where no particle is within `reach`.
 
@@ -88,7 +88,7 @@ def blend_spheres(
     return _blend(bins.keys, bins.positions, 1.0 / bins.edge, origins, voxel_size, reach, radius, limit, far)
 
 
-def deposit(bins: Bins, amounts: np.ndarray, origins: np.ndarray, voxel_size: float, spread: int) -> np.ndarray:
+def deposit(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, voxel_size: float, spread: int) -> np.ndarray:
     """Share the particles' amounts out to voxels by quadratic B-splines; the sum stays the same.
 
     Args:
@@ -105,7 +105,7 @@ def deposit(bins: Bins, amounts: np.ndarray, origins: np.ndarray, voxel_size: fl
     return _deposit(bins.keys, bins.positions, 1.0 / bins.edge, ordered, origins, voxel_size, spread)
 
 
-def average_at_points(bins: Bins, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
+def average_at_points(bins: SortedParticles, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
     """Return k-weighted means of columns at points; where no particle is in reach, those within twice it count.
 
     Args:
@@ -146,14 +146,14 @@ def _bin_keys_run(chunk, positions, inverse, keys):
         keys[p] = pack_key(_floor(positions[p, 0] * inverse), _floor(positions[p, 1] * inverse), _floor(positions[p, 2] * inverse))
 
 
-@kernel
+@compiled
 def _bin_keys(positions, inverse):
     keys = np.empty(len(positions), np.int64)
     parallel_for(_bin_keys_run, (len(positions) + _CHUNK - 1) // _CHUNK, (positions, inverse, keys))
     return keys
 
 
-@kernel
+@compiled
 def _bin_extents(positions, starts):
     """Return the box around the particles of each bin."""
     count = len(starts) - 1
@@ -167,7 +167,7 @@ def _bin_extents(positions, starts):
     return low, high
 
 
-@kernel
+@compiled
 def _span_keys(low, high, starts, total):
     """Return the packed keys of every index in each box low..high."""
     keys = np.empty(total, np.int64)
@@ -199,7 +199,7 @@ def _blend_at(leaf, keys, positions, inverse, origins, dx, reach, radius, limit,
                     phi[leaf, i, j, k] = max(np.sqrt(x * x + y * y + z * z) * dx - radius, nearest - limit)
 
 
-@kernel
+@compiled
 def _blend(keys, positions, inverse, origins, dx, reach, radius, limit, far):
     phi = np.empty((len(origins), LEAF, LEAF, LEAF), np.float32)
     parallel_for(_blend_at, len(origins), (keys, positions, inverse, origins, dx, reach, radius, limit, far, phi))
@@ -275,7 +275,7 @@ def _deposit_at(leaf, keys, positions, inverse, amounts, origins, dx, spread, re
                 p += 1
 
 
-@kernel
+@compiled
 def _deposit(keys, positions, inverse, amounts, origins, dx, spread):
     result = np.zeros((len(origins), LEAF, LEAF, LEAF, amounts.shape[1]), np.float32)
     reach, scale = 1.5 * spread * dx, 1.0 / (spread * dx)
@@ -326,7 +326,7 @@ def _average_run(chunk, keys, positions, inverse, columns, points, reach, result
                 break
 
 
-@kernel
+@compiled
 def _average(keys, positions, inverse, columns, points, reach):
     result = np.zeros((len(points), columns.shape[1]), np.float32)
     parallel_for(_average_run, (len(points) + _CHUNK - 1) // _CHUNK, (keys, positions, inverse, columns, points, reach, result))

@@ -21,11 +21,11 @@ import math
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.regions import pack_key
 from mpm_nodes.kernels.surfaces.filter import LEAF
-from mpm_nodes.kernels.surfaces.splat import Bins, _floor, _lower_bound
+from mpm_nodes.kernels.surfaces.splat import SortedParticles, _floor, _lower_bound
 
 STEPS = 2
 """Displacements, one after the other: the first misses what curvature adds."""
@@ -40,7 +40,7 @@ def match_volume(
     values: np.ndarray,
     neighbours: np.ndarray,
     origins: np.ndarray,
-    bins: Bins,
+    bins: SortedParticles,
     volumes: np.ndarray,
     voxel_size: float,
     band: float,
@@ -108,7 +108,7 @@ def _lacking_at(leaf, phi, moved, filled, per_voxel, shift, fields):
                 fields[1, leaf, i, j, k] = max(one - abs(t), zero)
 
 
-@kernel
+@compiled
 def _lacking(phi, moved, filled, per_voxel, shift):
     """Return e and a of each voxel, shape (2, leaves, 8, 8, 8)."""
     fields = np.empty((2, *phi.shape), np.float32)
@@ -140,7 +140,7 @@ def _blur_at(place, fields, neighbours, weights, wanted, wide, result):
                     result[field, leaf, i, j, k] = total
 
 
-@kernel
+@compiled
 def _blur(fields, neighbours, weights, wanted):
     """Convolve fields, shape (m, leaves, 8, 8, 8), with the weights along each axis on wanted leaves; missing leaves are zero."""
     result = np.zeros(fields.shape, np.float32)
@@ -191,7 +191,7 @@ def _deposit_linear_at(leaf, keys, positions, inverse, amounts, origins, dx, sca
                 p += 1
 
 
-@kernel
+@compiled
 def _deposit_linear(keys, positions, inverse, amounts, origins, dx):
     """Share amounts out to the eight voxels around each particle, shape (leaves, 8, 8, 8); the sum stays the same."""
     result = np.zeros((len(origins), LEAF, LEAF, LEAF), np.float32)

@@ -19,7 +19,7 @@ import numpy as np
 
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.algebra.eigen import eigen
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import absolute, broadcast, const, fma, maximum, select
 from mpm_nodes.kernels.lanes.memory import lane_constant, load, store, to_float
@@ -37,7 +37,7 @@ def _mark_blocks_at(q, weak, block_start, marked):
             marked[q] = 1
 
 
-@kernel
+@compiled
 def mark_blocks(weak, block_start, marked):
     """Mark the blocks that hold a weak particle."""
     parallel_for(_mark_blocks_at, marked.size, (weak, block_start, marked))
@@ -58,7 +58,7 @@ def _find_near_blocks_at(k, block_coord, packed, marked_blocks, reach, near):
                 n += 1
 
 
-@kernel
+@compiled
 def find_near_blocks(block_coord, packed, marked_blocks, reach, near):
     """Write which of the sorted block coordinates lie at most `reach` blocks away along each axis, per marked block.
 
@@ -90,7 +90,7 @@ def _find_boxes_at(k, offset, stride, block_start, blocks, chunk_start, boxes, b
         block_boxes[q, axis], block_boxes[q, 3 + axis] = low, high
 
 
-@kernel
+@compiled
 def find_boxes(offset, stride, block_start, blocks, chunk_start, boxes, block_boxes):
     """Write the boxes of every chunk of the given blocks, shape (chunks, 6), and of these blocks, shape (all blocks, 6)."""
     parallel_for(_find_boxes_at, blocks.size, (offset, stride, block_start, blocks, chunk_start, boxes, block_boxes))
@@ -115,7 +115,7 @@ def _spline(d):
     return (u * u * u - const(d, 4.0) * v * v * v) * const(d, 1.0 / 6.0)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _add_block(offset, mass, stride, first, end, chunk, boxes, x, y, z, reach, unit, inverse_mass, sums):
     """Add what the particles first .. end-1 of one block contribute to the sums over the neighbours of the particle at (x, y, z).
 
@@ -242,7 +242,7 @@ def _mark_thin_at(
         thin[p] = is_thin(covariance(sums), anisotropy)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def mark_thin(
     offset,
     mass,

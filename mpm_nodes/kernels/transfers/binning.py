@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.memory import prefetch
 
@@ -35,7 +35,7 @@ def _locate_at(q, offset, stride, shift, block_start, block_count, place, moved)
         moved[q, move] += 1
 
 
-@kernel
+@compiled
 def locate(offset, stride, shift, block_start, block_count, place, moved):
     """Write, per particle, move * 64 + cell into `place`, and count the particles of each block by move."""
     parallel_for(_locate_at, block_count, (offset, stride, shift, block_start, block_count, place, moved))
@@ -47,7 +47,7 @@ def pack_coord(x, y, z):
     return ((np.int64(x) + 1048576) << 42) | ((np.int64(y) + 1048576) << 21) | (np.int64(z) + 1048576)
 
 
-@kernel
+@compiled
 def unpack_coord(packed, coord):
     """Write the block coordinates of packed integers into `coord`, shape (n, 3)."""
     for q in range(packed.size):
@@ -56,7 +56,7 @@ def unpack_coord(packed, coord):
         coord[q, 2] = (packed[q] & 2097151) - 1048576
 
 
-@kernel
+@compiled
 def list_targets(coord, block_count, moved, packed):
     """List the packed coordinates that particles go to; return how many (with repetitions)."""
     n = 0
@@ -68,7 +68,7 @@ def list_targets(coord, block_count, moved, packed):
     return n
 
 
-@kernel
+@compiled
 def list_tiles(coord, block_count, packed):
     """List the packed coordinates of the 2^3 grid blocks of every particle block."""
     for q in range(block_count):
@@ -78,7 +78,7 @@ def list_tiles(coord, block_count, packed):
             )
 
 
-@kernel
+@compiled
 def list_neighbours(coord, packed):
     """List the packed coordinates of each block and its 26 neighbours, shape (blocks, 27), the block itself in the middle."""
     for q in range(coord.shape[0]):
@@ -97,13 +97,13 @@ def _histogram_at(c, block_start, chunk_block, chunks, place, target, material, 
             counts[c, k] += 1
 
 
-@kernel
+@compiled
 def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
     """Turn places into sort keys and count them, chunk by chunk."""
     parallel_for(_histogram_at, chunks, (block_start, chunk_block, chunks, place, target, material, materials, key, counts))
 
 
-@kernel
+@compiled
 def scan(counts, chunks, blocks, materials, block_start, segment_start):
     """Exclusive prefix sums over (bin, chunk); also the starts of blocks and of (block, material) segments."""
     total = 0
@@ -129,7 +129,7 @@ def _permutation_at(c, block_start, chunk_block, chunks, place, key, counts, sou
         home[at] = place[p] >> 6
 
 
-@kernel
+@compiled
 def permutation(block_start, chunk_block, chunks, place, key, counts, source, home):
     """Write where each sorted particle comes from and which move its offset must undo."""
     parallel_for(_permutation_at, chunks, (block_start, chunk_block, chunks, place, key, counts, source, home))
@@ -148,7 +148,7 @@ def _move_rows_at(chunk, old, old_stride, new, new_stride, rows, source, count):
             to_row[i] = from_row[places[i]]
 
 
-@kernel
+@compiled
 def move_rows(old, old_stride, new, new_stride, rows, source, count):
     """Move the rows of one attribute through the permutation.
 
@@ -171,13 +171,13 @@ def _move_offsets_at(chunk, old, old_stride, new, new_stride, source, home, coun
             to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
 
 
-@kernel
+@compiled
 def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
     """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
     parallel_for(_move_offsets_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, source, home, count, block_unit))
 
 
-@kernel
+@compiled
 def colour_ranges(coord, ranges, colour_start, colour_range):
     """List ranges (begin, end, block) by the parity of their blocks' coordinates: tiles of one colour never overlap."""
     n = 0

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from numba import get_thread_id
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
-from mpm_nodes.kernels.lanes.memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose
+from mpm_nodes.kernels.lanes.memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose_lanes
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
     bare_taken,
@@ -53,14 +53,14 @@ from mpm_nodes.kernels.transfers.weights import (
     z_weights,
 )
 
-__all__ = ["gather", "gather_fields", "gather_run"]
+__all__ = ["gather_arrays", "gather_fields", "gather_run"]
 
 
 # ---------------------------------------------------------------- records
 @inline
 def _load_records(scratch, records):
     """Return the sixteen components of sixteen records as lanes."""
-    return transpose(
+    return transpose_lanes(
         (
             load(scratch, records),
             load(scratch, records + 16),
@@ -122,7 +122,7 @@ def _change_values(rows, stride, p, keep, t, first, count):
     _change_row(rows[3], stride, p, keep, t[first + 3], count)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def _store_gathered(
     scratch, records, values, affine, gradient, gradient_stride, gradient_shift, stride, p, count, flip, paired, inverse_cell
 ):
@@ -173,7 +173,7 @@ def _prefetch_slopes(row, place):
     prefetch_row(row, 3, place[0], place[1])
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def gather_fields(
     stencil,
     half,
@@ -386,8 +386,8 @@ def _gather_block(k, stencil, offset, stride, shift, unit, inverse_cell, fields,
     for_each(_gather_one, fields, block)
 
 
-@kernel(fastmath=False)
-def gather(stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
+@compiled(fastmath=False)
+def gather_arrays(stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
     """Take values, affine parts and gradients from the grid arrays of `fields`, in one pass over the particles.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, hmax, maximum, rint, select
 from mpm_nodes.kernels.lanes.memory import lane_constant, load, spread_last, store, store_first, to_float, to_int
@@ -41,7 +41,7 @@ def _update_grid_velocity_at(b, momentum, force, velocity, blocks, dt, gx, gy, g
         store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
     parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass))
@@ -53,13 +53,13 @@ def _divide_by_mass_at(b, momentum, velocity, blocks, dt, gx, gy, gz, least_mass
         store(velocity, n, _velocity_of(load(momentum, n), dt, gx, gy, gz, least_mass))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
     """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
     parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gx, gy, gz, least_mass))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, largest, k):
     """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
     like = load(velocity, 0)
@@ -90,7 +90,7 @@ def _move_particles_at(k, offset, stride, unit, velocity, cells_per_velocity, ra
     move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def move_particles(offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
     """Move particles by dt v and write what `move_run` tells of every range into `largest`, shape (ranges, 3).
 
@@ -105,13 +105,13 @@ def _largest_speeds_at(k, velocity, stride, ranges, largest):
     speed_run(velocity, stride, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def largest_speeds(velocity, stride, ranges, largest):
     """Write max |v|^2 of every range into `largest`, shape (ranges,); infinity where one is not a number."""
     parallel_for(_largest_speeds_at, ranges.shape[0], (velocity, stride, ranges, largest))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def speed_run(velocity, stride, begin, end, largest, k):
     """Write max |v|^2 of particles begin .. end-1 to entry k of `largest`."""
     like = load(velocity, 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.transfers.weights import first_node, slopes, weights
 
@@ -95,7 +95,7 @@ def _invert_blocks_at(g, momentum, blocks, scale, least_mass, diagonal_only):
             blocks[at + 3], blocks[at + 4], blocks[at + 5] = 1.0 / max(yy, mass), 0.0, 1.0 / max(zz, mass)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def invert_blocks(momentum, blocks, scale, count, least_mass, diagonal_only):
     """Replace `blocks` by the inverses of m I + scale block of every node; zero where there is less than `least_mass` [kg].
 

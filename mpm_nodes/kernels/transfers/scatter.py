@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from numba import get_thread_id
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
-from mpm_nodes.kernels.lanes.memory import bare, load, load_quarter, prefetch, store, transpose
+from mpm_nodes.kernels.lanes.memory import bare, load, load_quarter, prefetch, store, transpose_lanes
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
     Flux,
@@ -58,7 +58,7 @@ from mpm_nodes.kernels.transfers.weights import (
 )
 from mpm_nodes.kernels.transfers.weights import slopes as slopes_of
 
-__all__ = ["scatter", "scatter_fields", "scatter_run"]
+__all__ = ["scatter_arrays", "scatter_fields", "scatter_run"]
 
 
 @inline
@@ -79,7 +79,7 @@ _inertia = by_width(_inertia3, _inertia4)
 @inline
 def _store_records(scratch, at, a, b, c, d):
     """Store four quarters, each of four lanes over the particles, as one record of sixteen values a particle."""
-    records = transpose((*a, *b, *c, *d))
+    records = transpose_lanes((*a, *b, *c, *d))
     for k in range(WIDTH):
         store(scratch, at + WIDTH * k, records[k])
 
@@ -203,7 +203,7 @@ def _prefetch_all(weight, values, slopes, flux, offset, stride, p):
 
 
 # ---------------------------------------------------------------- one block
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def scatter_fields(
     stencil,
     half,
@@ -397,8 +397,10 @@ def _scatter_block(
     for_each(_scatter_one, fields, block)
 
 
-@kernel(fastmath=False)
-def scatter(stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_start, colour_range, tile_slot, scratch, base):
+@compiled(fastmath=False)
+def scatter_arrays(
+    stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_start, colour_range, tile_slot, scratch, base
+):
     """Add what every particle gives to the grid arrays of `fields`, in one pass over the particles.
 
     Args:

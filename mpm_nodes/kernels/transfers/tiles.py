@@ -5,7 +5,7 @@ A tile is followed by a thread's weights and its sixteen particles' records, all
 
 from __future__ import annotations
 
-from mpm_nodes.kernels.compile.jit import inline, kernel, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, broadcast, const, select
 from mpm_nodes.kernels.lanes.memory import load, pair_firsts, prefetch, spread_last, store
@@ -23,14 +23,14 @@ SLICE, ROW = 256, 32
 """Tile strides of x and y, in values."""
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def clear_tile(scratch, at, zero):
     """Zero a tile and its pad."""
     for i in range(0, TILE, WIDTH):
         store(scratch, at + i, zero)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def prefetch_tile(grid, tile_slot, q):
     """Ask for the cache lines of the grid blocks of particle block q."""
     for corner in range(8):
@@ -39,7 +39,7 @@ def prefetch_tile(grid, tile_slot, q):
             prefetch(grid, block + i)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def add_tile(scratch, at, grid, tile_slot, q):
     """Add a tile to the grid blocks of particle block q.
 
@@ -57,7 +57,7 @@ def add_tile(scratch, at, grid, tile_slot, q):
                     store(grid, g, load(grid, g) + row)
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def load_tile(scratch, at, grid, tile_slot, q):
     """Fill a tile from the grid blocks of particle block q."""
     for corner in range(8):
@@ -78,7 +78,7 @@ def _change(grid, momentum, fraction, g):
     return load(grid, g) - share * p
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
     """Fill a tile with grid - fraction momentum / mass: what a blend of FLIP and PIC adds to a particle's own velocity."""
     for corner in range(8):
@@ -90,7 +90,7 @@ def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
                 store(scratch, tile + i * SLICE + j * ROW, _change(grid, momentum, fraction, g))
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def load_paired_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
     """Fill a tile with the first value of the grid's nodes and, second, with its change as in `load_change_tile`."""
     for corner in range(8):
@@ -108,7 +108,7 @@ def _clear_grid_at(g, grid, blocks):
         grid[i] = 0
 
 
-@kernel(fastmath=False)
+@compiled(fastmath=False)
 def clear_grid(grid, blocks):
     """Set the first `blocks` grid blocks to zero."""
     parallel_for(_clear_grid_at, blocks, (grid, blocks))

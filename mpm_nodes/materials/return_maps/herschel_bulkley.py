@@ -94,13 +94,13 @@ def project_stretches(s, own, stress_of, moduli, coeffs, dt):
     o, one = const(size, 0.0), const(size, 1.0)
     tiny = const(size, 1e-30)
     k = one
-    trial = radial.norm(radial.deviator(stress_of(s, moduli)))
+    trial = radial.norm(radial.principal_deviator(stress_of(s, moduli)))
     yields = negate(trial <= coeffs[0])
     if any_lane(yields):
         low, high, drag = o, one, o
         for _ in range(radial.HALVINGS):
             k = const(size, 0.5) * (low + high)
-            over = radial.norm(radial.deviator(stress_of(radial.stretches(mean, d, k), moduli))) - coeffs[0]
+            over = radial.norm(radial.principal_deviator(stress_of(radial.stretches(mean, d, k), moduli))) - coeffs[0]
             log_rate = log(maximum(tiny, (one - k) * (size + size))) - log(dt)
             # without consistency the flow goes on to the yield surface
             drag = select(coeffs[1] <= o, o, coeffs[1] * exp(coeffs[2] * log_rate))
@@ -114,4 +114,4 @@ def project_stretches(s, own, stress_of, moduli, coeffs, dt):
 @inline
 def yield_function(s, own, stress_of, moduli, coeffs):
     """Return |dev tau| - s_Y [Pa]: what is left of it decays at the rate of the flow, to nothing in a long time."""
-    return radial.norm(radial.deviator(stress_of(s, moduli))) - coeffs[0]
+    return radial.norm(radial.principal_deviator(stress_of(s, moduli))) - coeffs[0]

@@ -29,7 +29,7 @@ def stretches(mean, d, k):
 
 
 @inline
-def deviator(t):
+def principal_deviator(t):
     """Return three principal values without their mean."""
     mean = (t[0] + t[1] + t[2]) * const(t[0], 1.0 / 3.0)
     return t[0] - mean, t[1] - mean, t[2] - mean

@@ -26,7 +26,7 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.solver.resampling import Settings, resample
+from mpm_nodes.solver.resampling import ResamplingSettings, resample
 
 COVERAGE = math.sqrt(3.0) / 2.0 + 0.01
 """A little more than half the diagonal of the cubes of an undeformed lattice of eight particles a cell [r]."""
@@ -116,7 +116,7 @@ def avoid_a_void(
     due = memory.substeps >= interval
     if due and particles.count and "velocity_gradient" not in particles.stale:
         key = int(np.random.SeedSequence([seed, step.frame, step.substep]).generate_state(1, np.uint64)[0])
-        settings = Settings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, EDGE[finest], key)
+        settings = ResamplingSettings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, EDGE[finest], key)
         outcome = resample(particles, settings)
         shift = tuple(float(value) for value in outcome.centre_shift)
         step.tell(

@@ -29,7 +29,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.minimisation import Minimisation, Outcome, Settings
+from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
 from mpm_nodes.solver.terms.law_energy import LawEnergy, ViscousEnergy
 
@@ -143,7 +143,9 @@ def minimise_energy(
     """
     if not grid.count:
         return
-    settings = Settings(newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards)
+    settings = MinimisationSettings(
+        newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards
+    )
     _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
@@ -181,14 +183,20 @@ def semi_implicit_update(
         SimulationDiverged: Halving the substep ten times does not help.
     """
     if grid.count:
-        settings = Settings(
+        settings = MinimisationSettings(
             krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance, preconditioner=preconditioner
         )
         _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run_once(beta))
 
 
 def _shorten_until_solved(
-    particles: Any, grid: Any, colliders: Any, energy: Any, step: Any, settings: Settings, run: Callable[[Minimisation], Outcome]
+    particles: Any,
+    grid: Any,
+    colliders: Any,
+    energy: Any,
+    step: Any,
+    settings: MinimisationSettings,
+    run: Callable[[Minimisation], MinimisationOutcome],
 ) -> None:
     """Run an implicit update, over half the substep wherever it does not converge."""
     for _ in range(MOST_CUTS + 1):
@@ -203,7 +211,7 @@ def _shorten_until_solved(
     raise diverged(particles, step)
 
 
-def _tell(step: StepContext, outcome: Outcome) -> None:
+def _tell(step: StepContext, outcome: MinimisationOutcome) -> None:
     """Count one minimisation; of one that is halved only the work counts."""
     done = outcome.converged
     before = next((values["reason"] for group, values in step.report.of_frame(step.frame) if group is SOLVED), "")

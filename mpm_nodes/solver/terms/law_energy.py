@@ -64,16 +64,14 @@ class LawEnergy:
         return self.particles.optional("stiffness_scale")
 
     def _coefficients(self, law: BoundLaw) -> np.ndarray:
-        return law.coefficients if self.viscous else law.coefficients[: len(law.kernels.law.names)]
+        return law.coefficients if self.viscous else law.coefficients[: len(law.loops.law.names)]
 
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
         energy, broken = 0.0, 0.0
         for law, segments in self.particles.runs():
             sums = np.empty((len(segments), 2))
-            law.kernels.evaluate_trial(
-                *self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force, sums
-            )
+            law.loops.evaluate_trial(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force, sums)
             energy += float(sums[:, 0].sum())
             broken += float(sums[:, 1].sum())
         return energy, int(broken)
@@ -86,7 +84,7 @@ class LawEnergy:
         if self._hessians.size < needed:
             self._hessians = aligned(needed, self.grid.dtype)
         for law, segments in particles.runs():
-            law.kernels.store_local_hessians(
+            law.loops.store_local_hessians(
                 *law.state(particles),
                 particles.array("velocity_gradient"),
                 self._stiffness_scale(),
@@ -107,7 +105,7 @@ class LawEnergy:
             )
             return
         for law, _ in self.particles.runs():
-            law.kernels.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
+            law.loops.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
 
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """See `EnergyTerm`."""
@@ -115,7 +113,7 @@ class LawEnergy:
             local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
             return
         for law, _ in self.particles.runs():
-            law.kernels.add_node_blocks(*self._given(law, dt, local=False), *self.grid.scatter_tables(law.index)[:4], UNITS, blocks)
+            law.loops.add_node_blocks(*self._given(law, dt, local=False), *self.grid.scatter_tables(law.index)[:4], UNITS, blocks)
 
     def _stored(self, dt: float) -> tuple[Any, ...]:
         return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
@@ -142,6 +140,6 @@ class ViscousEnergy(LawEnergy):
 
     def _coefficients(self, law: BoundLaw) -> np.ndarray:
         coefficients = law.coefficients.copy()
-        if law.kernels.law.viscosity is not None:  # a viscosity that the law has itself belongs to its own energy
-            coefficients[law.kernels.law.viscosity] = 0.0
+        if law.loops.law.viscosity is not None:  # a viscosity that the law has itself belongs to its own energy
+            coefficients[law.loops.law.viscosity] = 0.0
         return coefficients

@@ -14,7 +14,7 @@ from mpm_nodes.data import ATTRIBUTES, OutputError
 from mpm_nodes.kernels.compile import jit
 from mpm_nodes.kernels.composition import generated
 from mpm_nodes.kernels.transfers import motion
-from mpm_nodes.materials.codegen import law_kernels
+from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import LawError, law_ids
 from mpm_nodes.materials.material_point import call_law
 
@@ -29,8 +29,8 @@ class Bench:
     """Arrays of one law in the solver's layout, and the same numbers for `call_law`."""
 
     def __init__(self, law_id, dtype, scaled):
-        self.dtype, self.kernels = dtype, law_kernels(law_id, dtype)
-        self.law = self.kernels.law
+        self.dtype, self.loops = dtype, law_loops(law_id, dtype)
+        self.law = self.loops.law
         self.state = {n: v.astype(dtype) for n, v in random_states(law_id, COUNT, strain=0.05).items()}
         self.arrays = [flat(self.state[name], STRIDE, dtype) for name in self.law.state]
         self.L, self.v = random_matrices(COUNT, 20.0).astype(dtype), random_matrices(COUNT)[:, 0].astype(dtype)
@@ -74,7 +74,7 @@ def bench(request):
 def test_stress_kernel(bench):
     """The stress of explicit steps: Kirchhoff stress plus the viscous part, in the rows xx xy xz yy yz zz."""
     tau = np.zeros(6 * STRIDE, bench.dtype)
-    bench.kernels.stress(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, tau, *bench.tail, DT)
+    bench.loops.stress(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, tau, *bench.tail, DT)
     T = bench.expected("kirchhoff" if bench.law.function("kirchhoff") else "stress")
     if bench.law.function("viscous_stress"):
         T = T + bench.expected("viscous_stress", L=bench.L)
@@ -87,7 +87,7 @@ def test_stress_kernel(bench):
 
 def test_advance_kernel(bench):
     """The trial state for A = dt L."""
-    bench.kernels.advance(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), *bench.tail, DT)
+    bench.loops.advance(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), *bench.tail, DT)
     expected = bench.expected("advance", A=(bench.dtype(DT) * bench.L))
     bench.assert_state(expected, 4 * np.finfo(bench.dtype).eps)
 
@@ -95,16 +95,16 @@ def test_advance_kernel(bench):
 def test_advance_kernel_takes_the_guarded_step(bench):
     """Lanes whose step would invert take the slow path, their neighbours in the group do not notice."""
     bench.L[::5] = -1.5 / DT * np.eye(3)
-    bench.kernels.advance(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), *bench.tail, DT)
+    bench.loops.advance(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), *bench.tail, DT)
     expected = bench.expected("advance", A=(bench.dtype(DT) * bench.L))
     bench.assert_state(expected, 4 * np.finfo(bench.dtype).eps)
 
 
 def test_project_kernel(bench):
     """The return map, with yielding and elastic particles in one group."""
-    if bench.kernels.project is None:
+    if bench.loops.project is None:
         pytest.skip("the law has no return map")
-    bench.kernels.project(*bench.arrays, bench.scale_array, *bench.tail, DT)
+    bench.loops.project(*bench.arrays, bench.scale_array, *bench.tail, DT)
     bench.assert_state(bench.expected("project"), 20 * np.finfo(bench.dtype).eps)
 
 
@@ -112,7 +112,7 @@ def test_limits_kernel(bench):
     """Largest |L|^2 and wave speed per segment; particles outside the segments do not count."""
     bench.L[~INSIDE] = np.nan
     out = np.zeros((len(SEGMENTS), 2))
-    bench.kernels.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
+    bench.loops.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
     wave = bench.expected("wave_speed")
     for (start, end, _block), row in zip(SEGMENTS, out, strict=True):
         part = slice(start, end)
@@ -126,7 +126,7 @@ def test_limits_kernel_sees_what_is_not_finite(bench, bad):
     bench.L[80, 2, 2] = bad
     bench.arrays[0][5] = np.nan
     out = np.zeros((len(SEGMENTS), 2))
-    bench.kernels.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
+    bench.loops.limits(*bench.arrays, flat(bench.L, STRIDE, bench.dtype), bench.scale_array, *bench.tail, out)
     expected = np.zeros((len(SEGMENTS), 2), bool)
     expected[4, 0] = expected[0, 1] = True
     np.testing.assert_array_equal(np.isinf(out), expected)
@@ -154,16 +154,16 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 def test_other_float_types_are_refused():
     """Lanes hold float32 and float64."""
     with pytest.raises(LawError, match="float16 do not exist; choose float32 or float64"):
-        law_kernels("snow", np.float16)
+        law_loops("snow", np.float16)
 
 
 _COOK = """
 import numpy as np
-from mpm_nodes.materials.codegen import law_kernels
-kernels = law_kernels("liquid")
+from mpm_nodes.materials.codegen import law_loops
+loops = law_loops("liquid")
 arrays = [np.zeros(rows * 32, np.float32) for rows in (1, 9, 0, 6)]
-kernels.stress(*arrays, 32, np.array([[0, 5, 0]]), kernels.law.coefficients(), 1e-3)
-print(sum(kernels.stress.stats.cache_hits.values()), sum(kernels.stress.stats.cache_misses.values()))
+loops.stress(*arrays, 32, np.array([[0, 5, 0]]), loops.law.coefficients(), 1e-3)
+print(sum(loops.stress.stats.cache_hits.values()), sum(loops.stress.stats.cache_misses.values()))
 """
 
 
