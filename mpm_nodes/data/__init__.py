@@ -11,6 +11,7 @@ from mpm_nodes.data.domains import (
     ENERGY,
     GRID,
     PARTICLES,
+    STAGGERED,
     Domain,
     all_domains,
     domain_named,
@@ -20,7 +21,7 @@ from mpm_nodes.data.domains import (
 )
 from mpm_nodes.data.errors import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.data.facts import Fact, Facts, Limit, Reduction, Report, StageMemory
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, Attribute, Field, Resampling, table
+from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, STAGGERED_FIELDS, Attribute, Field, Resampling, table
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
@@ -73,6 +74,8 @@ __all__ = [
     "GRID_FIELDS",
     "LAW_STATE",
     "PARTICLES",
+    "STAGGERED",
+    "STAGGERED_FIELDS",
     "A",
     "Attribute",
     "Cancelled",

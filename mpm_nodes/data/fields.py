@@ -197,3 +197,29 @@ GRID_FIELDS: dict[str, Field] = table(
     Field("position", "x_i", (3,), "m", doc="Position of a node; always known.", saved=False, always_known=True),
 )
 """Fields of the grid's nodes by name."""
+
+
+def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
+    return [
+        Field(
+            f"{name}_{axis}",
+            f"{symbol}_{axis}",
+            (),
+            unit,
+            doc=f"{doc}, {axis} faces.",
+            packed=(f"{array}_{axis}", first),
+            shift=shift,
+        )
+        for axis, shift in zip("xyz", ((0, 1, 1), (1, 0, 1), (1, 1, 0)), strict=True)
+    ]
+
+
+STAGGERED_FIELDS = table(
+    Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
+    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
+    Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
+    Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
+    *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
+    *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
+)
+"""Fields of the staggered grid by name."""

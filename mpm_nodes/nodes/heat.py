@@ -40,7 +40,7 @@ def material_thermal(
     heat_capacity: _Heat = 2000.0,
     conductivity: _Conductivity = 0.5,
     latent_heat: A[float, JoulesPerKilogram, Range(min=0.0, soft_max=5e5), _KEPT] = 1e5,
-    freezing_temperature: A[float, Kelvins, _Temperature, _KEPT] = 0.0,
+    freezing_temperature: A[float, Kelvins, Range(min=0.0, soft_max=2000.0), _KEPT] = 0.0,
     liquid_heat_capacity: A[float, JoulesPerKilogramKelvin, Range(min=0.0, soft_max=1e4), _KEPT] = 0.0,
     liquid_conductivity: A[float, WattsPerMetreKelvin, Range(min=0.0, soft_max=1e3), _KEPT] = 0.0,
 ) -> Material:

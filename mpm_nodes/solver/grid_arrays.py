@@ -12,17 +12,15 @@ from mpm_nodes.kernels.transfers import tiles
 from mpm_nodes.solver.state import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
-__all__ = ["CELLS", "CORNERS", "FACES", "NODES", "SIDES", "GridArrays", "GridField"]
+__all__ = ["CORNERS", "FACES", "NODES", "GridArrays", "GridField"]
 
 NODES, CORNERS = (0, 0, 0), (1, 1, 1)
 FACES = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 """Shifts: nodes; the faces between neighbouring nodes along x, y and z; the middles of eight nodes.
 
 A staggered grid whose cells are centred at the nodes has its faces at `FACES` and its cell corners at `CORNERS` (S14); one whose
-cells are centred at `CORNERS` has its faces at `SIDES`.
+cells are centred at `CORNERS` (`data.STAGGERED`) has its faces at (0, 1, 1), (1, 0, 1) and (1, 1, 0).
 """
-CELLS, SIDES = CORNERS, ((0, 1, 1), (1, 0, 1), (1, 1, 0))
-"""Shifts of the staggered grid of this package: walls on node planes coincide with faces."""
 
 
 @dataclass(frozen=True)

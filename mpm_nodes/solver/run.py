@@ -38,6 +38,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import first_phase, with_melts
 from mpm_nodes.solver.program import limiting, programs_of
+from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -201,7 +202,8 @@ class SubstepSolver:
                 needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
                 kept = [domain.identity] if domain.identity else []
                 fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
-                self.stores[domain.name] = make_store(domain, fields, self.stores)
+                make = StaggeredStore if domain.name == "staggered" else make_store
+                self.stores[domain.name] = make(domain, fields, self.stores)
 
     @property
     def lasting_stores(self) -> dict[str, Store]:

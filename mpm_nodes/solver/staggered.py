@@ -11,41 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Domain, Field, StaggeredGrid, register_domain, table
+from mpm_nodes.data import Domain, Field
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.grid_arrays import CELLS, SIDES, GridArrays, GridField
+from mpm_nodes.solver.grid_arrays import GridArrays, GridField
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["AXES", "STAGGERED", "StaggeredStore", "neighbour_blocks"]
+__all__ = ["AXES", "StaggeredStore", "neighbour_blocks"]
 
 AXES = "xyz"
-
-
-def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
-    return [
-        Field(
-            f"{name}_{axis}",
-            f"{symbol}_{axis}",
-            (),
-            unit,
-            doc=f"{doc}, {axis} faces.",
-            packed=(f"{array}_{axis}", first),
-            shift=shift,
-        )
-        for axis, shift in zip(AXES, SIDES, strict=True)
-    ]
-
-
-STAGGERED_FIELDS = table(
-    Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=CELLS),
-    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=CELLS),
-    Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=CELLS),
-    Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=CELLS),
-    *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
-    *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
-)
-"""Fields of the staggered grid by name."""
 
 
 class StaggeredStore(GridArrays):
@@ -104,17 +78,3 @@ def neighbour_blocks(grid: GridStore) -> np.ndarray:
             place = np.minimum(np.searchsorted(grid.packed, key), grid.count - 1)
             found[:, 2 * axis + side] = np.where(grid.packed[place] == key, place, -1)
     return found
-
-
-STAGGERED = register_domain(
-    Domain(
-        "staggered",
-        StaggeredGrid,
-        "Staggered Grid",
-        (0.95, 0.60, 0.25),
-        "a cell of the staggered grid, with its faces",
-        STAGGERED_FIELDS,
-        begins_empty=True,
-        store=StaggeredStore,
-    )
-)

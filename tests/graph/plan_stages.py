@@ -16,6 +16,7 @@ from mpm_nodes.data import (
     Range,
     Reads,
     Stage,
+    StaggeredGrid,
     StepContext,
     Writes,
 )
@@ -125,7 +126,12 @@ def pass_energy(energy: A[Energy, Reads()]) -> Stage["energy"]:
     """Do nothing."""
 
 
-PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy)
+@stage(label="Pass")
+def pass_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["staggered"]:
+    """Do nothing."""
+
+
+PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy, pass_staggered)
 STAGES = (choose, scatter, push, bump, gathered, strain, heat, drift, *PASSES)
 
 
