@@ -66,7 +66,10 @@ def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     assert len(first) == len(last) > 50 and np.isfinite(last["position"]).all()
     # written per second of the shot, which may be in slow motion
     pace = next(entry.knobs.get("time_scale", 1.0) for entry in graph.nodes.values() if entry.type == "solve")
-    assert last["velocity"][:, 1].mean() < -0.1 * pace
+    if file.stem == "butter_on_pan":  # lies on its pan by then
+        assert 280.0 == first["temperature"].max() < last["temperature"].max()
+    else:
+        assert last["velocity"][:, 1].mean() < -0.1 * pace
     if file.stem == "cheese_on_monkey":
         assert any("42 open edges around 4 holes" in warning for warning in result.warnings)
     elif file.stem == "student_report":
