@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +85,7 @@ class Field:
         object.__setattr__(self, "usd", self.usd or f"primvars:{self.name}")
         object.__setattr__(self, "houdini", self.houdini or self.name.replace("_", ""))
 
-    @property
+    @functools.cached_property
     def rows(self) -> int:
         """Number of scalar components per element."""
         return int(np.prod(self.shape, dtype=int)) if self.shape else 1

@@ -54,6 +54,7 @@ class GridStore(GridArrays):
         fields: Its fields by name.
         local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
         particle_mass: Mean mass of the particles [kg].
+        version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
     """
 
@@ -70,6 +71,7 @@ class GridStore(GridArrays):
         self.base = aligned(64 * most_threads(), particles.offset.dtype)
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
         self.particle_mass = self.least_mass = 0.0
+        self.version = 0
 
     @property
     def blocks(self) -> np.ndarray:
@@ -139,6 +141,7 @@ class GridStore(GridArrays):
                     f"{self.origin}; make their store with the same"
                 )
         particles = self.particles
+        self.version += 1
         coord = np.concatenate([points.block_coord for points in stores])
         packed = np.empty(8 * len(coord), np.int64)
         binning.list_tiles(coord, len(coord), packed)

@@ -9,9 +9,10 @@ precision does not depend on the distance from the origin and slow creep is not 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,9 +91,13 @@ class BoundLaw:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
 
+    @functools.cached_property
+    def _longest_step(self) -> Callable[..., Any] | None:
+        return self.loops.law.function("longest_step")
+
     def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
         """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self.loops.law.function("longest_step")
+        function = self._longest_step
         if function is None:
             return math.inf
         rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
@@ -123,6 +128,7 @@ class ParticleStore(Store):
         limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
+        bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
     """
 
@@ -156,6 +162,7 @@ class ParticleStore(Store):
         self.block_start = np.zeros(1, np.int64)
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
         self.stale: set[str] = set()
+        self.bound: dict[Any, Any] = {}
         self.limits: list[tuple[float, float, float]] | None = None
         self._ranges = np.zeros((0, 3), np.int64)
         self._ranged: np.ndarray | None = None
@@ -272,6 +279,7 @@ class ParticleStore(Store):
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
         self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
+        self.bound.clear()
         self.put(saved.fields)
 
     def put(self, fields: Mapping[str, np.ndarray]) -> None:
@@ -380,6 +388,7 @@ class ParticleStore(Store):
         self.count = int(keep.sum())
         self.limits = None
         self.sorted = False
+        self.bound.clear()
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
@@ -394,6 +403,7 @@ class ParticleStore(Store):
             offset[axis * stride : axis * stride + self.count] = self.offset[axis * self.stride : axis * self.stride + self.count]
         self.offset, self.stride = offset, stride
         self._spare = {}
+        self.bound.clear()
 
     def _resized(self, name: str, stride: int) -> np.ndarray:
         rows, old = self.table[name].rows, self._arrays[name]
@@ -444,6 +454,7 @@ class ParticleStore(Store):
         self.sorted = False
         self.generation = next(_layouts)
         self.limits = None
+        self.bound.clear()
         material = self.array("material")[: self.count]
         cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
         runs = np.stack([cuts[:-1], cuts[1:], np.searchsorted(self.block_start, cuts[:-1], side="right") - 1], 1)
@@ -483,6 +494,7 @@ class ParticleStore(Store):
         ]
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
+        self.bound.clear()
 
     def _move(self, source: np.ndarray, home: np.ndarray) -> None:
         for name in self.names:
