@@ -39,6 +39,7 @@ _MODULES = (
     "tearing",
     "resampling",
     "voids",
+    "heat",
 )
 
 
