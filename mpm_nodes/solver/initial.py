@@ -9,6 +9,7 @@ import numpy as np
 from mpm_nodes.data import Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
@@ -41,6 +42,7 @@ def completed(
     Laws that hold J themselves get it from a given total deformation.
     """
     columns, count = dict(columns), len(columns["position"])
+    first_phase(columns, materials)
     _match_volumes(columns, materials)
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])
@@ -89,13 +91,14 @@ def origin_of(particles: Particles, walls: Walls | None, emitters: Sequence[Emit
 def measure_gradients(particles: ParticleStore, grid: GridStore) -> None:
     """Take the gradients of the initial velocities from the grid, as the first explicit substep needs them for its viscosity.
 
-    Nothing is done where no material is viscous or all particles move alike: the gradients are 0 then, as they rest.
+    Nothing is done where no material is viscous or all particles move alike: the gradients are 0 then, as they rest. Bodies in
+    velocity fields of their own begin without.
 
     Args:
         particles: Sorted particles.
         grid: The grid that follows them; its momenta and velocities are cleared afterwards.
     """
-    if not particles.count or not any(law.viscosity > 0.0 for law in particles.laws):
+    if not particles.count or particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
         return
     if not np.ptp(particles.unpack("velocity"), axis=0).any():
         return
