@@ -294,7 +294,7 @@ def scored_pie(shot: Shot) -> list[Figure]:
         Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, Bar(most=1.0), "breaks nowhere else"),
         Figure("farthest that neighbours came apart [mm]", 1e3 * widest, Bar(3.0), "pieces fly off"),
         Figure("pieces of stiff crust of more than 1 %, at the start", whole),
-        Figure("and at the end", broken, Bar(2), "breaks"),
+        Figure("and at the end", broken, Bar(whole + 1), "breaks"),
         Figure("pieces of cream of more than 0.1 %", split, Bar(2), "splits"),
     ]
 
