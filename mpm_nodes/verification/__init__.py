@@ -39,6 +39,7 @@ _MODULES = (
     "resampling",
     "voids",
     "heat",
+    "projection",
 )
 
 

@@ -16,4 +16,5 @@ MODULES = (
     "move_particles",
     "avoid_a_void",
     "heat",
+    "projection",
 )
