@@ -44,12 +44,12 @@ def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Sto
         after = _Moment(stores)
         same = after.elements_of(before)  # a stage may remove elements, and give them new places in memory
         for place, (old, _) in same.items():
-            identity = place, domain_named(place).identity
-            if not old.all() and identity not in writes:
-                raise _writes_secretly(planned, identity)
+            name = _identity(place)
+            if not old.all() and (place, name) not in writes:
+                raise _writes_secretly(planned, (place, name))
         for key, filled in garbage.items():
-            old, rows = same.get(key[0], (EVERY, EVERY))
-            if key not in writes and not _same(filled[..., rows], after.arrays[key][..., old]):
+            stayed, stood = same.get(key[0], (EVERY, EVERY))
+            if key not in writes and not _same(filled[..., stood], after.arrays[key][..., stayed]):
                 raise _writes_secretly(planned, key)
         outputs.append(_outputs(after, same, reads, writes))
     for key, first in outputs[0].items():
@@ -76,7 +76,7 @@ def _outputs(
     after: _Moment, same: Mapping[str, tuple[np.ndarray, np.ndarray]], reads: frozenset[Array], writes: frozenset[Array]
 ) -> dict[Any, np.ndarray]:
     """Return what has to come out equal twice: identities, what is written, and what new elements have of fields that are read."""
-    identities = {(place, domain_named(place).identity) for place in same}
+    identities = {(place, _identity(place)) for place in same}
     new = {
         (*key, f"of new {key[0]}"): values[..., ~same[key[0]][0]]
         for key, values in after.arrays.items()
@@ -90,6 +90,11 @@ def _outputs(
 def _writes_secretly(planned: Any, key: Array) -> LyingDeclaration:
     place, name = key
     return LyingDeclaration(f"stage {planned.id}: writes {place}.{name} without declaring it; add Writes({name!r}) to the stage")
+
+
+def _identity(place: str) -> str:
+    """Return the field that tells a domain's elements apart, "" where none does."""
+    return domain_named(place).identity or ""
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -108,7 +113,7 @@ class _Moment:
         """Return per domain that tells its elements apart which of them were in `before`, as a mask, and where those stood."""
         found = {}
         for place in {place for place, _ in self.arrays}:
-            key = place, domain_named(place).identity
+            key = place, _identity(place)
             if key in self.arrays and key in before.arrays:
                 found[place] = _places(self.arrays[key][0], before.arrays[key][0])
         return found
@@ -121,7 +126,7 @@ class _Moment:
     def fill(self, seed: int, keep: frozenset[Array]) -> dict[Array, np.ndarray]:
         """Fill every array outside `keep` with garbage; return what each array now holds."""
         rng = np.random.default_rng(seed)
-        now = {}
+        now: dict[Array, np.ndarray] = {}
         for place, store in self.stores.items():
             if not store.names:
                 continue

@@ -33,7 +33,9 @@ class SolverState:
     def __init__(
         self, solver: Any = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
     ) -> None:
-        self.solver, self._facts, self._arrays = solver, facts, arrays
+        self.solver = solver
+        self._facts: dict[str, Any] = {} if facts is None else facts
+        self._arrays: dict[str, np.ndarray] = {} if arrays is None else arrays
 
     @property
     def nbytes(self) -> int:
@@ -47,14 +49,14 @@ class SolverState:
         if self.solver is None:
             return self._facts, self._arrays
         solver = self.solver
-        facts = {
+        facts: dict[str, Any] = {
             "time": solver.time,
             "substeps": solver.substeps_done,
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
             "kind": _kind(solver),
             "domains": {},
         }
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
             saved = store.save(solver.unsaved(place), copy=False)
             facts["domains"][place], own = saved.to_arrays()

@@ -125,8 +125,9 @@ def _start(solver: Any) -> subprocess.Popen | None:
             env=environment,
             start_new_session=True,
         )
-        child.stdin.write(task)
-        child.stdin.flush()
+        if child.stdin is not None:
+            child.stdin.write(task)
+            child.stdin.flush()
     except OSError:
         return None
     threading.Thread(target=child.wait, name="compile helper", daemon=True).start()  # no zombie is left behind

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
 from mpm_nodes.graph.clock import FrameClock
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
@@ -60,6 +60,10 @@ class ColliderSet(Store):
         MpmNodesError: A collider without a usable shape.
     """
 
+    domain = COLLIDERS
+    _lattices: tuple[np.ndarray, ...]
+    _centres: np.ndarray
+
     def __init__(
         self,
         colliders: Sequence[Collider],
@@ -90,8 +94,8 @@ class ColliderSet(Store):
         )
         self._times = np.zeros(2)
         self._dt = 0.0
-        self._room = np.zeros(0, np.int64) if previous is None else previous._room
-        self._rows = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
+        self._room: np.ndarray = np.zeros(0, np.int64) if previous is None else previous._room
+        self._rows: np.ndarray = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
@@ -112,10 +116,10 @@ class ColliderSet(Store):
         place = {key: k for k, key in enumerate(unique)}
         self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
         self._level_sets = tuple(unique.values())  # held, so that no id is used twice
-        same_pace = previous is not None and previous._pace == self._pace
-        if same_pace and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
-            self._lattices, self._centres = previous._lattices, previous._centres
-            return
+        if previous is not None and previous._pace == self._pace:
+            if [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
+                self._lattices, self._centres = previous._lattices, previous._centres
+                return
         *lattices, velocities, coarse_velocities = pack_level_sets(self._level_sets)
         # per second of the shot -> per simulated second
         pace = np.float32(1.0 / self._pace)

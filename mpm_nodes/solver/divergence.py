@@ -22,7 +22,8 @@ def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
     broken = ~np.isfinite(speed)
     worst = int(np.flatnonzero(broken)[0]) if broken.any() else int(np.argmax(speed))
     law = particles.laws[int(particles.unpack("material")[worst])]
-    limit, figures = step.limit, {}
+    limit = step.limit
+    figures: dict[str, Any] = {}
     for facts in step.report.values():
         figures |= facts
     if broken.any():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import GRID_FIELDS, MpmNodesError
+from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
@@ -91,6 +91,8 @@ class GridStore(Store):
         particle_mass: Mean mass of the particles [kg].
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
     """
+
+    domain = GRID
 
     def __init__(self, particles: ParticleStore) -> None:
         self.particles = particles

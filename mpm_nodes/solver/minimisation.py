@@ -248,18 +248,18 @@ class Minimisation:
             found.krylov += self._solve(forcing)
             found.newton += 1
             found.last_step = self._largest(self.change, False) * self.dt / self.grid.h
-            before = value
-            value, halvings = self._search(value)
+            lower, halvings = self._search(value)
             found.halvings += halvings
-            if value is None and self.clamped:
-                value = self._hold_clamped(before)
+            if lower is None and self.clamped:
+                value = self._hold_clamped(value)
                 continue
-            if value is None:
+            if lower is None:
                 # nothing along the step is lower: at rounding level if the step is short, else a defect of the term
                 found.converged = found.last_step <= 10.0 * settings.tolerance
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
                 value = self.value(self.velocity)[0]
                 break
+            value = lower
             # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
             if found.last_step <= settings.tolerance and not self.clamped:
                 found.converged = True

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Field, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.solver.stores import Saved, Store
@@ -123,6 +123,8 @@ class ParticleStore(Store):
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
         next_id: Identity of the next particle that comes.
     """
+
+    domain = PARTICLES
 
     def __init__(
         self,

@@ -163,8 +163,11 @@ def _taken(points: ParticleStore, grid: GridStore, kernel: Kernel, take: Take) -
     values, affine, gradient = (_rows(points, rows, 4) for rows in (take.values, take.affine, take.gradient))
     if take.before is None:
         return fields.Taken(half, values, affine, gradient, None, None, None, grid.array(take.array))
-    alone = values is not None and affine is None and gradient is not None
-    alone = alone and values[0] is not None and all(row is None for row in (*values[1:], *gradient[1:]))
+    alone = (
+        (values is not None and affine is None and gradient is not None)
+        and values[0] is not None
+        and all(row is None for row in (*values[1:], *gradient[1:]))
+    )
     before = grid.array(take.before)
     return fields.Taken(half, values, affine, gradient, before, float(take.flip), True if alone else None, grid.array(take.array))
 

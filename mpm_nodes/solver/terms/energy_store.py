@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mpm_nodes.data import ENERGY
 from mpm_nodes.kernels.transfers.node_blocks import BLOCK
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import PAD, aligned
@@ -48,6 +49,8 @@ class EnergyStore(Store):
     Attributes:
         terms: The terms of this substep by the name of their stage.
     """
+
+    domain = ENERGY
 
     def __init__(self, grid: GridStore) -> None:
         self.grid = grid
