@@ -84,7 +84,7 @@ class Loop:
     @property
     def stats(self) -> Any:
         """What numba counts of its compilations."""
-        return self.composed.run.stats
+        return getattr(self.composed.run, "stats", None)
 
 
 @functools.cache
@@ -144,7 +144,7 @@ def _source(found: Law) -> str:
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
     pieces = {
         "id": found.id,
-        "rows": LOCAL_ROWS,
+        "rows": str(LOCAL_ROWS),
         "module": found.module.__name__,
         "state_names": ", ".join(name for name, _ in state),
         "load_state": _lines([f"state = {_tuple(loads)}", f"x = {first}"]),
@@ -154,7 +154,7 @@ def _source(found: Law) -> str:
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]
         ),
         "volume_ratio": _volume_ratio(found),
-        "viscosity": len(found.names),
+        "viscosity": str(len(found.names)),
     }
     return _HEAD.format(**pieces) + implicit_source(pieces)
 
