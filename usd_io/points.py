@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
-from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, OutputError, Particles
+from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
 
@@ -70,7 +70,7 @@ def add_points(
         if name != "position" and name in particles:
             _add_column(prim, name, particles[name], frame, particles.field(name))
     if particles.materials:
-        facts = [{"law": m.law, "params": dict(m.params), "density": m.density, "label": m.label} for m in particles.materials]
+        facts = [material.to_json() for material in particles.materials]
         prim.customData = {"mpm_materials": json.dumps(facts, sort_keys=True)}
     return extent_of(position, own_widths)
 
@@ -325,4 +325,9 @@ def _width(prim: Any, frame: float) -> float:
 
 def _materials(prim: Any) -> tuple[Material, ...]:
     facts = prim.GetCustomDataByKey("mpm_materials")
-    return tuple(Material(**fact) for fact in json.loads(facts)) if isinstance(facts, str) else ()
+    if not isinstance(facts, str):
+        return ()
+    try:
+        return tuple(map(Material.from_json, json.loads(facts)))
+    except (TypeError, ValueError, MpmNodesError) as error:
+        raise InputError(f"{prim.GetPath()}: its materials cannot be read ({error}); wire a material into read_points") from error

@@ -42,4 +42,6 @@ def run(args: argparse.Namespace) -> int:
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
     if needs:
         print(f"needs about {' and '.join(needs)}")
+    for node, text in preflight.warnings_of(estimates):
+        print(f"warning: {node}: {text}")
     return 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +44,25 @@ class Material:
     recovery_time: float | None = None
     viscosity: float = 0.0
 
+    def to_json(self) -> dict[str, Any]:
+        """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
+        members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {**members, "params": dict(self.params)}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Material:
+        """Return the material that `to_json` described; members that an older version did not store take their defaults.
+
+        Raises:
+            MpmNodesError: The facts do not describe a material.
+        """
+        known = {each.name for each in dataclasses.fields(cls)}
+        if not isinstance(facts, Mapping) or not {"law", "params", "density"} <= facts.keys() <= known:
+            raise MpmNodesError(
+                f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
+            )
+        return cls(**facts)
+
 
 @dataclass(frozen=True)
 class Particles:
@@ -55,7 +75,10 @@ class Particles:
         spacing: Distance of neighbouring particles on a lattice of equal density [m]; grid cells are twice that.
         time: Simulated seconds since the start frame.
         fields: What laws and stages say of columns of their own, by name.
+        STATE_FORMAT: Raised when values that an older version stored can no longer be read.
     """
+
+    STATE_FORMAT: ClassVar[int] = 2
 
     attributes: Mapping[str, np.ndarray]
     materials: tuple[Material, ...] = ()
@@ -90,17 +113,14 @@ class Particles:
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
-        materials = [
-            [m.law, dict(m.params), m.density, m.label, m.tear_threshold, m.recovery_time, m.viscosity] for m in self.materials
-        ]
-        facts = {"materials": materials, "spacing": self.spacing, "time": self.time}
+        facts = {"materials": [material.to_json() for material in self.materials], "spacing": self.spacing, "time": self.time}
         own = {"fields": [field.to_json() for field in self.fields.values()]} if self.fields else {}
         return {**facts, **own}, dict(self.attributes)
 
     @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
         """Return the particles that `to_arrays` described."""
-        materials = tuple(Material(*material) for material in facts["materials"])
+        materials = tuple(Material.from_json(material) for material in facts["materials"])
         own = {each["name"]: Field.from_json(each) for each in facts.get("fields", ())}
         return cls(arrays, materials, facts["spacing"], facts["time"], own)
 

@@ -160,7 +160,7 @@ class PreflightContext:
 
     Attributes:
         knobs: Python values of the knobs, keyed ones at the first frame.
-        settings: Settings of the graph.
+        settings: Settings of the graph; `end` is the last frame that will be cooked.
         inputs: By port, what the preflights of the wired nodes said.
         kept: Where the node keeps what its cook will need as well.
     """
@@ -174,10 +174,15 @@ class PreflightContext:
         """Return the sum of a fact over the nodes that are wired into a port."""
         return int(sum(each.get(fact, 0) for each in self.inputs.get(port, ())))
 
+    def every(self, port: str, fact: str) -> tuple[Any, ...]:
+        """Return what the nodes that are wired into a port said of a fact that is a sequence, one after the other."""
+        return tuple(each for facts in self.inputs.get(port, ()) for each in facts.get(fact, ()))
+
 
 Preflight = Callable[[PreflightContext], Mapping[str, Any]]
-"""Says what a node will need: {"memory": bytes at its peak, "disk": bytes written per frame, "particles": count, ...}. Whatever
-else it says is for the nodes downstream. It may raise: the cook does not begin then."""
+"""Says what a node will need: {"memory": bytes at its peak, "disk": bytes written per frame, "particles": count,
+"warnings": texts to say before the cook, ...}. Whatever else it says is for the nodes downstream. It may raise: the cook does not
+begin then."""
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | None) -> None:
-    estimates = preflight.estimate(evaluator.plan, span[0], evaluator.kept)
+    estimates = preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1])
     preflight.check_memory(estimates, evaluator.graph.settings)
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = 0
@@ -254,6 +254,8 @@ def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | No
         disk = preflight.check_disk(estimates, span[1] - span[0] + 1, Path(out))
     if memory or disk:
         evaluator.events.emit("estimate", memory=memory, disk=disk)
+    for node, text in preflight.warnings_of(estimates):
+        evaluator.events.emit("warning", node=node, where=node, message=text)
 
 
 @contextlib.contextmanager

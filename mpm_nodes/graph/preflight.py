@@ -6,9 +6,10 @@ A node takes part by the preflight that it declares, `@node(..., preflight=funct
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.plan import Plan
 from mpm_nodes.graph.problems import GraphError, Problem
 
-__all__ = ["check_disk", "check_memory", "estimate", "free_memory"]
+__all__ = ["check_disk", "check_memory", "estimate", "free_memory", "in_words", "warnings_of"]
 
 _CGROUP = (
     ("/sys/fs/cgroup", "memory.max", "memory.current"),
@@ -27,18 +28,25 @@ _CGROUP = (
 """Folder, limit and use of memory of the container, in versions 2 and 1 of the kernel's interface."""
 
 
-def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT) -> dict[str, dict[str, Any]]:
+def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None = None) -> dict[str, dict[str, Any]]:
     """Return every node's own estimate, {} for those that make none. Nothing is cooked.
+
+    Args:
+        plan: The plan.
+        frame: Frame at which keyed knobs are taken.
+        kept: Where nodes keep what their cook will need as well.
+        last: Last frame that will be cooked; None for the shot's.
 
     Raises:
         MpmNodesError: A node's preflight refuses; the message names the node.
     """
     found: dict[str, dict[str, Any]] = {}
+    settings = plan.settings if last is None else dataclasses.replace(plan.settings, end=last)
     for node in plan.nodes:
         inputs = {port: tuple(found[source] for source, _ in wires) for port, wires in node.inputs.items()}
         preflight = node.declaration.preflight
         try:
-            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), plan.settings, inputs, kept))
+            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept))
         except OverflowError as error:
             problem = Problem(
                 node.id, "is of a size that numbers do not hold", cure="give it a smaller size, or raise settings.cell_size"
@@ -49,6 +57,13 @@ def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT) -> dict[str, dic
             raise
         found[node.id] = dict(told)
     return found
+
+
+def warnings_of(estimates: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield (node, text) of everything that nodes warn of before the cook."""
+    for name, facts in estimates.items():
+        for text in facts.get("warnings", ()):
+            yield name, text
 
 
 def check_memory(estimates: Mapping[str, Mapping[str, Any]], settings: GraphSettings, free: int | None = None) -> None:

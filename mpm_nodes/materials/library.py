@@ -41,7 +41,9 @@ class NamedMaterial:
 def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: float, relaxation_time: float) -> NamedMaterial:
     """Return a row of R15 Table 1, which prints no units: read as g/cm^3, dm and s, so that stresses are in 10 Pa.
 
-    Lengths of its Table 2 are decimetres then: a sponge of 0.9 m, a foam of 5 cm, a pie of 8 cm.
+    Lengths of its Table 2 are decimetres then: grids of 90 cm around the sponge bar, 49 mm around the foam, 80 mm around the pie;
+    and gravity, which it does not print, is 9.81 dm/s^2. Bodies and gravity of the samples follow from this reading. Under the
+    gravity of the earth paste and ice cream carry no more than some millimetres of their own.
     """
     params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
     return NamedMaterial(
@@ -49,7 +51,7 @@ def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: 
         "oldroyd_b",
         params,
         1000.0 * density,
-        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s)",
+        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s), for gravity of 0.981 m/s^2",
         viscosity=10.0 * viscosity,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 
@@ -138,7 +140,12 @@ def collide_plane(
     return Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)))
 
 
-@node(category="Collide", label="VDB Collider", version=1)
+def _carries(told: PreflightContext) -> dict[str, Any]:
+    """Tell whether it may hold what flows through it, as the mouth of a stream does."""
+    return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
+
+
+@node(category="Collide", label="VDB Collider", version=1, preflight=_carries)
 def collide_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,
@@ -184,7 +191,28 @@ def collide_vdb(
     return Collider(name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh))
 
 
-@node(category="Collide", label="USD Mesh Collider", version=1)
+LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
+"""Voxels along a leaf, what a leaf takes while distances and velocities are found, and leaves a leaf's area of surface touches."""
+
+
+def _band_of_mesh(told: PreflightContext) -> dict[str, Any]:
+    """Estimate the band of voxels around the mesh, where their size is given."""
+    if not told.knobs["voxel_size"]:
+        return {}
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+    from usd_io.collider_meshes import StageMeshes
+
+    meshes = StageMeshes(told.knobs["path"], told.knobs["prim"])
+    codes = float(meshes.stage.GetTimeCodesPerSecond())
+    code = Clock.of(told.settings).code(told.settings.start + told.knobs["frame_offset"], codes)
+    topology, points = meshes.topology(code), np.asarray(meshes.points(code), float)
+    corners = points[triangulate(topology.counts, topology.indices)[0]]
+    area = 0.5 * float(np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum())
+    leaves = LEAVES * area / (LEAF_EDGE * float(told.knobs["voxel_size"])) ** 2
+    return {"memory": int(min(LEAF_BYTES * leaves, 2.0**62)), "mesh_points": len(points)}
+
+
+@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_band_of_mesh)
 def collide_usd(
     ctx: FrameContext,
     settings: GraphSettings,

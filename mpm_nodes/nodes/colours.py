@@ -8,12 +8,13 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError, Particles
 from mpm_nodes.graph.declare import node
+from mpm_nodes.nodes.bodies import passed_on
 
 COLOUR = "displayColor"
 """Name of the colour in USD, and of the column: linear red, green and blue."""
 
 
-@node(category="Surface", label="Colour Particles", version=1)
+@node(category="Surface", label="Colour Particles", version=1, preflight=passed_on)
 def colour_particles(particles: Particles, *, colours: tuple[str, ...] = ("#f2efe8",)) -> Particles:
     """Give particles the colour of their material, as USD's displayColor; wire it behind the solve, before cache and surface.
 

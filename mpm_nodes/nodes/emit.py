@@ -29,6 +29,7 @@ from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.bodies import body_of
 from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ _STILL = (0.0, 0.0, 0.0)
 # ---------------------------------------------------------------- preflight
 def _estimate_of(region_of: Callable[[PreflightContext], Region]) -> Preflight:
     def estimate(told: PreflightContext) -> dict[str, Any]:
-        return seeding_estimate(region_of(told), told.knobs, told.settings)
+        region = region_of(told)
+        return {**seeding_estimate(region, told.knobs, told.settings), "bodies": body_of(region, told)}
 
     return estimate
 
@@ -69,7 +71,7 @@ def _mesh_of(told: PreflightContext) -> Region:
 
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
-    return {"particles": told.total("sources", "particles")}
+    return {"particles": told.total("sources", "particles"), "bodies": told.every("sources", "bodies")}
 
 
 # ---------------------------------------------------------------- nodes

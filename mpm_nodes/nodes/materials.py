@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, PascalSeconds, Range, Seconds, Unitless
-from mpm_nodes.graph.declarations import UpgradeFunction
-from mpm_nodes.graph.declare import node, parse_docstring
+from mpm_nodes.graph.declarations import Preflight, UpgradeFunction
+from mpm_nodes.graph.declare import PreflightContext, node, parse_docstring
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
@@ -72,7 +72,17 @@ def material_node(
         f"Source: {params.source}.",
     ]
     material.__doc__ = "\n".join(lines)
-    return node(category="Material", label=params.label, version=version, upgrades=upgrades)(material)
+    made = node(category="Material", label=params.label, version=version, upgrades=upgrades, preflight=_told_by(material))
+    return made(material)
+
+
+def _told_by(make: Callable[..., Material]) -> Preflight:
+    """Return the preflight of a material node: it tells the material itself, since making one costs nothing."""
+
+    def tell(told: PreflightContext) -> dict[str, Any]:
+        return {"materials": (make(**told.knobs),)}
+
+    return tell
 
 
 def _followed(hint: Any) -> Any:
@@ -106,7 +116,12 @@ else:
     """Menu of the named parameter sets."""
 
 
-@node(category="Material", label="Material Library", version=2)
+@node(
+    category="Material",
+    label="Material Library",
+    version=2,
+    preflight=lambda told: {"materials": (named_material(told.knobs["name"].value),)},
+)
 def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Material:
     """Take a ready material: snow, rubber, water, ...
 
@@ -116,7 +131,13 @@ def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Materia
     return named_material(name.value)
 
 
-@node(category="Material", label="Tearing")
+def _told_again(told: PreflightContext) -> dict[str, Any]:
+    """Tell the wired material with the members that the node's knobs change."""
+    wired = told.every("material", "materials")
+    return {"materials": tuple(dataclasses.replace(material, **told.knobs) for material in wired)}
+
+
+@node(category="Material", label="Tearing", preflight=_told_again)
 def material_tearing(
     material: Material,
     *,
@@ -139,7 +160,7 @@ def material_tearing(
     return dataclasses.replace(material, tear_threshold=tear_threshold, recovery_time=recovery_time)
 
 
-@node(category="Material", label="Viscosity")
+@node(category="Material", label="Viscosity", preflight=_told_again)
 def material_viscosity(
     material: Material,
     *,

@@ -33,6 +33,8 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
+from mpm_nodes.graph.preflight import free_memory, in_words
+from mpm_nodes.nodes.bodies import flowed
 from mpm_nodes.solver.checkpoint import SolverState
 
 
@@ -50,14 +52,36 @@ class SolveOutputs(NamedTuple):
     state: SolverState
 
 
-def _memory(told: PreflightContext) -> dict[str, Any]:
-    """Estimate the solve's memory from its sources: state, sort buffers and the published snapshot."""
-    particles = told.total("sources", "particles") + told.total("emitters", "particles")
+BYTES, BYTES_ALWAYS = 600, 100 << 20
+"""What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
+
+
+def _expected(told: PreflightContext) -> dict[str, Any]:
+    """Estimate the solve's memory at its last frame, and say what will surprise."""
+    from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
+
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
-    return {"memory": int(particles * 600 * scale) + (100 << 20), "particles": particles}
+    particles = told.total("sources", "particles") + told.total("emitters", "particles")
+    clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
+    flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
+    streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
+    bodies = (*told.every("sources", "bodies"), *told.every("emitters", "bodies"))
+    warnings = list(weight_warnings(bodies, gravity))
+    if not told.total("colliders", "carries"):
+        warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
+    if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
+        need = streamed * BYTES * scale
+        if need > 0.5 * free_memory():
+            warnings.append(
+                f"streams bring up to {streamed:.3g} particles by frame {told.settings.end} ({in_words(int(need))}), less what the "
+                "walls delete; they are not in the estimate"
+            )
+        streamed = 0.0
+    particles = int(min(particles + streamed, 2.0**62))
+    return {"memory": int(particles * BYTES * scale) + BYTES_ALWAYS, "particles": particles, "warnings": warnings}
 
 
-@node(category="Solve", label="MPM Solve", version=2, preflight=_memory)
+@node(category="Solve", label="MPM Solve", version=2, preflight=_expected)
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -26,6 +27,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
+from mpm_nodes.nodes.bodies import flow_of
 from mpm_nodes.nodes.seeding import rotation_matrix
 
 _Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
@@ -33,10 +35,26 @@ _PLANNED = NotKeyable("all copies are planned at once")
 
 
 def _dropped(told: PreflightContext) -> dict[str, Any]:
-    return {"particles": told.total("template", "particles") * int(told.knobs["count"])}
+    """Return the copies that come by the last frame, and what they are made of."""
+    count, first, interval = (told.knobs[name] for name in ("count", "start_frame", "interval"))
+    due = sum(told.settings.start <= first + number * interval <= told.settings.end for number in range(count))
+    return {"particles": told.total("template", "particles") * due, "bodies": told.every("template", "bodies")}
 
 
-@node(category="Emit", label="Stream", version=2)
+def _streamed(told: PreflightContext) -> dict[str, Any]:
+    """Return how much streams and when; what it comes to depends on the clock of the solve that it flows into."""
+    begin, end = _span(told.settings, told.knobs["start_frame"], told.knobs["duration"])
+    flow = flow_of(told, told.knobs["velocity"], max(begin, 0.0), max(end, 0.0))
+    return {"flows": (flow,), "bodies": told.every("template", "bodies")}
+
+
+def _span(settings: GraphSettings, start_frame: float, duration: float) -> tuple[float, float]:
+    """Return the seconds of the shot at which a stream begins and ends; infinite where it has no end."""
+    clock = Clock.of(settings)
+    return clock.seconds(start_frame), clock.seconds(start_frame + duration) if duration > 0.0 else math.inf
+
+
+@node(category="Emit", label="Stream", version=2, preflight=_streamed)
 def emit_stream(
     settings: GraphSettings,
     template: Particles,
@@ -58,9 +76,7 @@ def emit_stream(
         raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
     if not any(velocity) and not carries_keys(velocity):
         raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
-    clock = Clock.of(settings)
-    start = clock.seconds(start_frame)
-    end = clock.seconds(start_frame + duration) if duration > 0.0 else float("inf")
+    start, end = _span(settings, start_frame, duration)
     if start_frame > settings.end:
         warnings.warn(
             f"emit_stream.start_frame: {start_frame:g} lies after the last frame {settings.end}: the stream never comes; "

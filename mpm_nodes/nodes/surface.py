@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
@@ -38,7 +38,41 @@ class SurfaceOutputs(NamedTuple):
     mesh: Mesh
 
 
-@node(category="Surface", label="Surface Particles", version=1)
+# ---------------------------------------------------------------- preflight
+SURFACE_BYTES, FOG_BYTES, VECTOR_BYTES = 52, 20, 100
+"""What a voxel of a surface, a fog and a vector volume takes while it is made, at the peak."""
+MARGIN = 16
+"""Voxels around matter that leaves of 8^3 fill as well, both sides together."""
+BOTH_SIDES = 2
+"""Mesh points over those of a cube of the same volume: matter falls, spreads and splashes."""
+
+
+def _edge(told: PreflightContext) -> float:
+    """Return how many voxels are along a cube that holds the particles, raised where there would be more than `largest`."""
+    spacing = 0.5 * told.settings.cell_size
+    voxel = told.knobs["voxel_size"] or spacing
+    along = told.total("particles", "particles") ** (1.0 / 3.0) * spacing / voxel + MARGIN
+    return min(along, float(told.knobs["largest"]) ** (1.0 / 3.0))
+
+
+def _surfaced(told: PreflightContext) -> dict[str, Any]:
+    along = _edge(told)
+    points = int(BOTH_SIDES * 6.0 * along**2)
+    return {"memory": int(SURFACE_BYTES * along**3), "mesh_points": points, "voxels": int(2.0 * HALF_WIDTH) * points}
+
+
+def _fogged(told: PreflightContext) -> dict[str, Any]:
+    voxels = int(_edge(told) ** 3)
+    return {"memory": FOG_BYTES * voxels, "voxels": voxels}
+
+
+def _blown(told: PreflightContext) -> dict[str, Any]:
+    voxels = int(_edge(told) ** 3)
+    return {"memory": VECTOR_BYTES * voxels, "voxels": 3 * voxels}
+
+
+# ---------------------------------------------------------------- nodes
+@node(category="Surface", label="Surface Particles", version=1, preflight=_surfaced)
 def surface_particles(
     particles: Particles,
     *,
@@ -75,7 +109,7 @@ def surface_particles(
     return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
 
 
-@node(category="Surface", label="Density Volume", version=1)
+@node(category="Surface", label="Density Volume", version=1, preflight=_fogged)
 def density_volume(
     particles: Particles,
     *,
@@ -96,7 +130,7 @@ def density_volume(
     return LevelSet(origins[filled], density[filled], dx, background=0.0, kind="fog", name="density")
 
 
-@node(category="Surface", label="Velocity Volume", version=1)
+@node(category="Surface", label="Velocity Volume", version=1, preflight=_blown)
 def velocity_volume(
     particles: Particles,
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 from cache_samples import ALL, MATERIAL, manifest, particles, sphere, tetrahedron, write_frame, write_frames
 from pxr import Gf, Sdf, Usd, UsdGeom
 
-from mpm_nodes.data import FrameContext, GraphSettings, InputError, Mesh, OutputError, Particles
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, Mesh, MpmNodesError, OutputError, Particles
 from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
+from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
 from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, open_stage
 from usd_io.stage import read_points as read_from_stage
@@ -291,6 +293,32 @@ def test_own_cache_is_a_source(cache):
     found = read_points(FrameContext(2), path=cache / "shot.usda")
     assert found.materials == (MATERIAL,)
     assert np.allclose(found["mass"], 4e-4)
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_whole_materials_come_back(tmp_path, name):
+    """Every member of every library material, tear threshold, recovery time and viscosity too, from USD and from stored values."""
+    material = named_material(name)
+    column = {"position": np.zeros((1, 3)), "material": np.zeros(1, np.int32), "volume": np.ones(1), "mass": np.ones(1)}
+    written = Particles(column, (material, MATERIAL), 0.01)
+    revision = Revision.create(tmp_path, manifest())
+    context = FrameContext(1, GraphSettings(), files=revision.begin(1))
+    frame = write_cache(context, written, attributes=ALL)
+    context.files.commit()
+    revision.close()
+    assert read_points(FrameContext(1), path=revision.folder / frame.stage).materials == written.materials
+    facts, arrays = written.to_arrays()
+    assert Particles.from_arrays(json.loads(json.dumps(facts)), arrays).materials == written.materials
+
+
+def test_no_member_of_a_material_is_left_behind():
+    """What is stored of a material is every member that it has, so that one that is added travels too."""
+    members = {each.name for each in dataclasses.fields(Material)}
+    assert set(MATERIAL.to_json()) == members
+    assert Material.from_json({"law": "snow", "params": {}, "density": 400.0}) == Material("snow", {}, 400.0)
+    for wrong in ({"law": "snow"}, {**MATERIAL.to_json(), "colour": 1}, [1, 2]):
+        with pytest.raises(MpmNodesError, match="describes none"):
+            Material.from_json(wrong)
 
 
 def test_missing_usd_names_the_cure(monkeypatch):

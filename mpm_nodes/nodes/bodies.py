@@ -1,0 +1,91 @@
+"""What emitters tell of their matter before a cook: how large it is, of what, and how much of it a stream brings."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import Material
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.declarations import PreflightContext
+from mpm_nodes.graph.keys import carries_keys
+from mpm_nodes.nodes.seeding import rotation_matrix
+
+if TYPE_CHECKING:
+    from mpm_nodes.kernels.level_sets.regions import Region
+
+__all__ = ["Body", "Flow", "body_of", "fastest", "flow_of", "flowed", "passed_on"]
+
+
+class Body(NamedTuple):
+    """A box around matter of one material.
+
+    Attributes:
+        material: Its material.
+        edges: Edges of the box, one a row, shape (3, 3) [m].
+        place: Its middle [m].
+    """
+
+    material: Material
+    edges: np.ndarray
+    place: np.ndarray
+
+    def width(self, direction: np.ndarray) -> float:
+        """Return how far the box reaches along a direction, shape (3,) of any length [m]."""
+        return float(np.abs(self.edges @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
+
+
+class Flow(NamedTuple):
+    """What a stream brings.
+
+    Attributes:
+        rate: Particles per simulated second, at its fastest.
+        begin: Second of the shot at which it begins.
+        end: Second of the shot at which it ends; may be infinite.
+        velocity: [m/s], where it is fastest.
+    """
+
+    rate: float
+    begin: float
+    end: float
+    velocity: tuple[float, float, float]
+
+
+def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
+    """Return the body that a region filled with the wired material is; none where no node tells its material."""
+    knobs = told.knobs
+    place = np.asarray(knobs.get("centre", knobs.get("translation", (0.0, 0.0, 0.0))), float)
+    turned = rotation_matrix(knobs.get("rotation", (0.0, 0.0, 0.0)))
+    edges = np.diag(region.high - region.low) @ turned.T
+    middle = place + turned @ (0.5 * (region.high + region.low))
+    return tuple(Body(material, edges, middle) for material in told.every("material", "materials"))
+
+
+def passed_on(told: PreflightContext) -> dict[str, Any]:
+    """Preflight of a node that gives on the particles that are wired into its port `particles`."""
+    return {"particles": told.total("particles", "particles"), "bodies": told.every("particles", "bodies")}
+
+
+def fastest(velocity: Any) -> np.ndarray:
+    """Return a velocity, where it is keyed the fastest of its keys, shape (3,) [m/s]."""
+    keys = [key[1] for key in velocity.keys] if carries_keys(velocity) else [velocity]
+    return np.asarray(max(keys, key=lambda each: float(np.linalg.norm(each))), float)
+
+
+def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Flow:
+    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
+    speed = fastest(velocity)
+    spacing = 0.5 * told.settings.cell_size
+    bodies = told.every("template", "bodies")
+    length = max((body.width(speed) for body in bodies), default=spacing)
+    count = told.total("template", "particles")
+    rate = count / (spacing * max(round(length / spacing), 1)) * float(np.linalg.norm(speed))
+    return Flow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
+
+
+def flowed(flow: Flow, clock: Clock, last: float) -> float:
+    """Return how many particles a stream has brought by the frame `last`."""
+    begin, end = (clock.simulated(min(clock.frame(second), last)) for second in (flow.begin, flow.end))
+    return flow.rate * (end - begin) if math.isfinite(end) else math.inf

@@ -1,0 +1,196 @@
+"""What is said before a cook: bodies that their own weight changes, streams without a mouth, how much memory they take."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpm_nodes import Graph
+from mpm_nodes.data import Material
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.materials.library import LIBRARY, named_material
+from mpm_nodes.nodes.bodies import Body
+from mpm_nodes.nodes.own_weight import moduli, weight_warnings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def cube(material: Material, edge: float) -> Body:
+    """Return the box around a cube."""
+    return Body(material, edge * np.eye(3), np.zeros(3))
+
+
+def scene(name: str, edge: float, **solve) -> Graph:
+    """Return a cube of a library material that is let go above the ground."""
+    graph = Graph(cell_size=edge / 4, start=1, end=2)
+    matter = graph.add("material_library", "matter", name=name)
+    body = graph.add("emit_box", "body", material=matter, size=(edge,) * 3, centre=(0.0, edge, 0.0), rotation=(0.0, 30.0, 0.0))
+    graph.add("solve", "solve", sources=[body], **solve)
+    return graph
+
+
+def told(graph: Graph) -> list[str]:
+    """Return what is warned of before a cook."""
+    return [text for _, text in preflight.warnings_of(preflight.estimate(plan_graph(graph), graph.settings.start))]
+
+
+@pytest.mark.parametrize(
+    ("name", "young", "bulk"),
+    [("jelly", 5e3, 5e3 / 0.3), ("rubber", 1e6, 1e6 / 0.3), ("snow", 1.4e5, 1.4e5 / 1.8), ("shaving_cream", 869.2, 1.09e5)],
+)
+def test_moduli_are_those_of_the_parameters(name, young, bulk):
+    """E and K = E / (3 (1 - 2 nu)) as given, and 9 K G / (3 K + G) of the foam's, to the measuring strain."""
+    found = moduli(named_material(name))
+    assert found.young == pytest.approx(young, rel=1e-3) and found.bulk == pytest.approx(bulk, rel=1e-3)
+
+
+def test_liquids_have_no_shear_modulus_however_viscous():
+    """Honey's viscosity is no stiffness."""
+    assert moduli(named_material("honey")).shear == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "edge", "says"),
+    [
+        ("viennetta", 0.05, "pressed flat"),
+        ("toothpaste", 0.05, "pressed flat"),
+        ("jelly", 0.4, "sag out of its shape"),
+        ("shaving_cream", 0.1, "slump"),
+    ],
+)
+def test_what_its_weight_would_change_is_said(name, edge, says):
+    """Bodies of the library that collapse under the default gravity say so in validate and before a cook; small ones do not."""
+    (text,) = told(scene(name, edge))
+    assert says in text and f"{edge:g} m high" in text and "9.81 m/s^2" in text
+    assert told(scene(name, edge / 100.0)) == [] and told(scene(name, edge, gravity=(0.0, 0.0, 0.0))) == []
+
+
+@pytest.mark.parametrize("name", ["snow", "rubber", "water", "oobleck", "pie_crust"])
+def test_what_stands_or_is_meant_to_flow_is_not_warned_of(name):
+    """Stiff matter, liquids, and foams whose yield stress hardly exists."""
+    assert told(scene(name, 0.1)) == []
+
+
+def test_the_highest_body_of_a_material_speaks_once():
+    """Of many bodies of a material the highest is named; gravity to the side asks for the width."""
+    soft, low = named_material("viennetta"), cube(named_material("viennetta"), 0.02)
+    slab = Body(soft, np.diag([1.0, 0.001, 0.05]), np.zeros(3))
+    (text,) = weight_warnings([low, cube(soft, 0.05), low], (0.0, -9.81, 0.0))
+    assert "0.05 m high" in text
+    assert list(weight_warnings([slab], (0.0, -9.81, 0.0))) == []
+    assert "1 m high" in next(iter(weight_warnings([slab], (9.81, 0.0, 0.0))))
+
+
+def test_a_cook_says_it_before_its_first_frame():
+    """The warning is among the result's, and comes before anything was cooked."""
+    seen = []
+    result = execute(scene("viennetta", 0.05), frames=(1, 1), on_event=seen.append)
+    kinds = [event["event"] for event in seen]
+    assert any("pressed flat" in text for text in result.warnings)
+    assert kinds.index("warning") < kinds.index("frame_start")
+
+
+def test_heights_of_the_docs_are_those_that_are_warned_of():
+    """Every height of docs/viscoelastic.md: 10 % lower nothing is said, 10 % higher it is."""
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| ([\d.]+ \w+) \| ([\d.]+ \w+) \|$", (DOCS / "viscoelastic.md").read_text(), re.M)
+    assert {name for names, *_ in rows for name in re.findall(r"\w+", names)} < set(LIBRARY) and len(rows) == 6
+    metres = {"m": 1.0, "cm": 0.01, "mm": 0.001}
+    for names, *heights in rows:
+        for name in re.findall(r"\w+", names):
+            for gravity, text in zip((0.981, 9.81), heights, strict=True):
+                number, unit = text.split()
+                height = float(number) * metres[unit]
+                says = [list(weight_warnings([cube(named_material(name), k * height)], (0, -gravity, 0))) for k in (0.9, 1.1)]
+                assert [bool(each) for each in says] == [False, True], (name, text)
+
+
+# ---------------------------------------------------------------- streams
+def stream(velocity=(0.0, -1.0, 0.0), end=25, mouth=False, **solve) -> Graph:
+    """Return a stream of water out of a cube of 0.1 m."""
+    graph = Graph(cell_size=0.025, start=1, end=end)
+    matter = graph.add("material_library", "matter", name="water")
+    body = graph.add("emit_box", "body", material=matter, size=(0.1, 0.1, 0.1))
+    stream = graph.add("emit_stream", "stream", template=body, velocity=velocity)
+    held = [graph.add("collide_vdb", "mouth", path="tube.vdb", rule="sticky")] if mouth else []
+    graph.add("solve", "solve", emitters=[stream], colliders=held, **solve)
+    return graph
+
+
+def test_a_stream_that_gravity_pulls_apart_says_what_to_wire():
+    """One second at 1 m/s under gravity; not where a mouth is wired, gravity is off or sideways, or the shot is over before."""
+    (text,) = told(stream())
+    assert "parts into pieces at its mouth" in text and "collide_vdb" in text and "0.1 s of gravity" in text
+    quiet = [stream(mouth=True), stream(gravity=(0.0, 0.0, 0.0)), stream((1.0, 0.0, 0.0)), stream((0.0, 1.0, 0.0)), stream(end=2)]
+    assert [told(graph) for graph in quiet] == [[]] * len(quiet)
+
+
+# ---------------------------------------------------------------- estimates
+def expected(graph: Graph, node: str = "solve") -> int:
+    """Return the particles that a node expects."""
+    return preflight.estimate(plan_graph(graph), graph.settings.start)[node]["particles"]
+
+
+@pytest.mark.parametrize("changes", [{}, {"time_scale": 0.5}, {"start_frame": 7}])
+def test_the_estimate_of_a_stream_is_what_comes(changes):
+    """Particles after the last frame as expected before the first, to a layer, at any pace and start of the simulation."""
+    graph = stream(end=9, gravity=(0.0, 0.0, 0.0), **changes)
+    came = len(execute(graph).outputs["solve"]["particles"])
+    assert came > 0 and abs(expected(graph) - came) <= 64
+
+
+def test_the_estimate_of_drops_is_what_comes_by_the_last_frame():
+    """Four of ten copies are due by then."""
+    graph = Graph(cell_size=0.05, start=1, end=10)
+    body = graph.add("emit_box", "body", material=graph.add("material_library", "matter"), size=(0.1, 0.1, 0.1))
+    drops = graph.add("emit_drops", "drops", template=body, count=10, interval=3.0, velocity=(5.0, 0.0, 0.0))
+    graph.add("solve", "solve", emitters=[drops], gravity=(0.0, 0.0, 0.0))
+    assert expected(graph) == 4 * 64 == len(execute(graph).outputs["solve"]["particles"])
+
+
+def test_a_flood_is_refused_before_it_comes():
+    """A stream of 3e10 particles does not validate; where walls delete, how many stay is not known and it is said instead."""
+    flood = stream((0.0, -1e5, 0.0), end=25, gravity=(0.0, 0.0, 0.0))
+    estimates = preflight.estimate(plan_graph(flood), 1)
+    assert estimates["solve"]["particles"] == pytest.approx(512 * 1e6, rel=1e-6)
+    with pytest.raises(preflight.GraphError, match="solve: needs about 307 GB of memory"):
+        preflight.check_memory(estimates, flood.settings, free=16 << 30)
+    flood.set("solve.wall_y_low", "delete")
+    assert "not in the estimate" in "".join(told(flood)) and expected(flood) == 0
+    part = preflight.estimate(plan_graph(stream((0.0, -1e5, 0.0), end=25)), 1, last=2)
+    assert part["solve"]["particles"] == pytest.approx(512 * 1e6 / 24, rel=1e-6)
+
+
+def test_small_voxels_are_in_the_estimate():
+    """Voxels an eighth as wide cost memory and disk some hundred times as much, and no more than `largest` allows."""
+    graph = Graph(cell_size=0.02, start=1, end=2)
+    body = graph.add("emit_box", "body", material=graph.add("material_library", "matter"), size=(0.4, 0.4, 0.4))
+    tint = graph.add("colour_particles", "tint", particles=body)
+    for kind in ("surface_particles", "density_volume", "velocity_volume"):
+        graph.add(kind, kind, particles=tint)
+
+    def need(voxel: float, kind: str, fact: str = "memory") -> int:
+        graph.set(f"{kind}.voxel_size", voxel)
+        return preflight.estimate(plan_graph(graph), 1)[kind][fact]
+
+    for kind in ("surface_particles", "density_volume", "velocity_volume"):
+        assert 50 * need(0.0, kind) < need(0.01 / 8, kind) < 512 * need(0.0, kind)
+        assert need(1e-6, kind) == need(1e-7, kind) < 101 * 2e8
+    assert need(0.0, "velocity_volume", "voxels") == 3 * need(0.0, "density_volume", "voxels")
+    assert need(0.0025, "surface_particles", "mesh_points") > 157_580  # what this box is wrapped in
+
+
+def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():
+    """Half the voxel size takes four times the memory; the size that the node chooses itself is no burden."""
+    graph = Graph(cell_size=0.05, start=1, end=2)
+    graph.add("collide_usd", "head", path=str(DOCS.parent / "samples/monkey.usdc"))
+
+    def memory(voxel: float) -> int:
+        graph.set("head.voxel_size", voxel)
+        return preflight.estimate(plan_graph(graph), 1)["head"].get("memory", 0)
+
+    assert memory(0.0) == 0 and memory(0.001) == pytest.approx(4 * memory(0.002), rel=1e-6) and memory(0.001) > 1 << 30
