@@ -17,6 +17,7 @@ from mpm_nodes.kernels.composition.source import LOCAL_ROWS, column_name
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT, RATES, STRESS
+from mpm_nodes.materials.values import FloatType
 
 __all__ = ["LawLoops", "law_loops"]
 
@@ -54,7 +55,7 @@ class LawLoops:
     store_local_hessians: Callable[..., None]
 
 
-def law_loops(law_id: str, dtype: Any = np.float32) -> LawLoops:
+def law_loops(law_id: str, dtype: FloatType = np.float32) -> LawLoops:
     """Return the loops of a law for arrays of float32 or float64; compiled at the first call of each.
 
     Raises:
@@ -120,6 +121,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.transfers.scatter import scatter_run
 from mpm_nodes.kernels.transfers.tiles import SCRATCH, add_tile, load_tile
 from mpm_nodes.materials import newtonian_viscosity
+from mpm_nodes.materials.values import FloatType
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))

@@ -36,7 +36,18 @@ from mpm_nodes.kernels.algebra import mat3, rotations
 from mpm_nodes.kernels.algebra.eigen import eigen
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
-from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Symmetric, Value, Vector
+from mpm_nodes.materials.values import (
+    Coefficients,
+    ElasticModule,
+    Mask,
+    Matrix,
+    PrincipalStress,
+    ReturnMapModule,
+    State,
+    Symmetric,
+    Value,
+    Vector,
+)
 
 __all__ = ["ARGUMENTS", "STRAINS", "compose", "compose_module", "faults"]
 
@@ -80,7 +91,7 @@ def faults(elastic: Any, flow: Any) -> str:
     return ""
 
 
-def compose(elastic: Any, flow: Any) -> dict[str, Any]:
+def compose(elastic: ElasticModule, flow: ReturnMapModule) -> dict[str, Any]:
     """Return what a law module defines, by name, for a law of an elastic part and a return map without `faults`."""
     k, n = len(elastic.STATE), len(elastic.COEFFICIENTS)
     moduli = _moduli(elastic, flow, k, n)
@@ -109,7 +120,7 @@ def compose(elastic: Any, flow: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- the elastic functions, of a part of state and coefficients
-def _elastic_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Callable]:
+def _elastic_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dict[str, Callable]:
     energy_of, stress_of, differential_of = elastic.energy, elastic.stress, elastic.stress_differential
     advance_of, feasible_of, speed_of = elastic.advance, elastic.feasible, elastic.wave_speed
 
@@ -147,7 +158,7 @@ def _elastic_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Call
     }
 
 
-def _optional_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Callable]:
+def _optional_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dict[str, Callable]:
     """Return the functions that the law has where its elastic part has them."""
     made: dict[str, Callable] = {}
     if hasattr(elastic, "kirchhoff"):
@@ -177,7 +188,7 @@ def _optional_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Cal
     return made
 
 
-def _volume_ratio(elastic: Any, flow: Any, k: int) -> Callable:
+def _volume_ratio(elastic: ElasticModule, flow: ReturnMapModule, k: int) -> Callable:
     """Return J of the elastic strain times what flow adds to it."""
     if elastic.STRAIN == "deformation":
 
@@ -202,7 +213,7 @@ def _volume_ratio(elastic: Any, flow: Any, k: int) -> Callable:
     return volume_ratio
 
 
-def _moduli(elastic: Any, flow: Any, k: int, n: int) -> Callable:
+def _moduli(elastic: ElasticModule, flow: ReturnMapModule, k: int, n: int) -> Callable:
     """Return the coefficients of the elastic part as the return map has stiffened them."""
     if not hasattr(flow, "stiffening"):
 
@@ -242,7 +253,7 @@ def _with_number(index: int, stiff: bool, rest: Callable) -> Callable:
 
 
 # ---------------------------------------------------------------- principal stretches of each kind of strain
-def _of_deformation(elastic: Any) -> tuple[Callable, Callable]:
+def _of_deformation(elastic: ElasticModule) -> tuple[Callable, Callable]:
     kirchhoff_of = _kirchhoff(elastic)
 
     @inline
@@ -258,7 +269,7 @@ def _of_deformation(elastic: Any) -> tuple[Callable, Callable]:
     return stretches, stress_of
 
 
-def _of_unimodular(elastic: Any) -> tuple[Callable, Callable]:
+def _of_unimodular(elastic: ElasticModule) -> tuple[Callable, Callable]:
     kirchhoff_of = _kirchhoff(elastic)
 
     @inline
@@ -278,7 +289,7 @@ def _of_unimodular(elastic: Any) -> tuple[Callable, Callable]:
 _PRINCIPAL = {"deformation": _of_deformation, "unimodular": _of_unimodular}
 
 
-def _kirchhoff(elastic: Any) -> Callable:
+def _kirchhoff(elastic: ElasticModule) -> Callable:
     """Return the elastic law's T at A = 0."""
     if hasattr(elastic, "kirchhoff"):
         return elastic.kirchhoff
@@ -314,7 +325,9 @@ def _strain_of(s: Vector) -> tuple[Value, Vector]:
 
 
 # ---------------------------------------------------------------- the return map
-def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, moduli: Callable) -> Callable:
+def _project(
+    elastic: ElasticModule, flow: ReturnMapModule, stress_of: PrincipalStress, k: int, n: int, moduli: Callable
+) -> Callable:
     own_form = getattr(flow, f"project_{elastic.STRAIN}", None)
     if own_form is not None:  # a factor that it does not use would be computed all the same
 

@@ -57,6 +57,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError, Range
 from mpm_nodes.materials.composition import compose_module, faults
 from mpm_nodes.materials.parameters import BUILT_IN
+from mpm_nodes.materials.values import FloatType
 
 __all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "LawParams", "law", "law_ids", "law_in", "law_of", "register_law"]
 
@@ -161,7 +162,7 @@ class Law:
                 raise LawError(f"law {self.id}: {name} = {value:g} is out of range; give a value {wrong}")
         return np.array(self.module.coefficients(params, density), np.float64)
 
-    def rest_state(self, count: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
+    def rest_state(self, count: int, dtype: FloatType = np.float64) -> dict[str, np.ndarray]:
         """Return the state of `count` untouched particles by attribute name, shapes (count, *attribute shape)."""
         return {name: self.fields[name].rest_values(count, dtype) for name in self.state}
 

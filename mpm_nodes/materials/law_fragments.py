@@ -15,31 +15,33 @@ from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import VISCOSITY, Lanes
 from mpm_nodes.materials import newtonian_viscosity
-from mpm_nodes.materials.values import Coefficients, Matrix, State, Symmetric, Value
+from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Symmetric, Value
 
 __all__ = ["ADVANCE", "PROJECT", "RATES", "STRESS"]
 
 
 @inline
-def stress_at_rest(law: Any, state: State, coefficients: Coefficients) -> Symmetric:
+def stress_at_rest(law: LawModule, state: State, coefficients: Coefficients) -> Symmetric:
     """Return T at A = 0."""
     return mat3.pack(law.kirchhoff(state, coefficients))
 
 
 @inline
-def stress_of_step(law: Any, state: State, coefficients: Coefficients, dt: Value) -> Symmetric:
+def stress_of_step(law: LawModule, state: State, coefficients: Coefficients, dt: Value) -> Symmetric:
     """Return T at A = 0, for laws that have one form of it only."""
     return mat3.pack(law.stress(state, mat3.zero(dt), coefficients, dt))
 
 
 @inline
-def stress_at_rest_and_flow(law: Any, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> Symmetric:
+def stress_at_rest_and_flow(law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> Symmetric:
     """Return T at A = 0 with the law's own viscous part."""
     return mat3.pack(mat3.add(law.kirchhoff(state, coefficients), law.viscous_stress(state, velocity_gradient, coefficients)))
 
 
 @inline
-def stress_of_step_and_flow(law: Any, state: State, coefficients: Coefficients, dt: Value, velocity_gradient: Matrix) -> Symmetric:
+def stress_of_step_and_flow(
+    law: LawModule, state: State, coefficients: Coefficients, dt: Value, velocity_gradient: Matrix
+) -> Symmetric:
     """Return T at A = 0 with the law's own viscous part."""
     T = law.stress(state, mat3.zero(dt), coefficients, dt)
     return mat3.pack(mat3.add(T, law.viscous_stress(state, velocity_gradient, coefficients)))
@@ -59,33 +61,35 @@ def _with_viscosity(stress: Symmetric, J: Value, L: Matrix, viscosity: Value) ->
 
 
 @inline
-def add_viscosity(law: Any, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value) -> Symmetric:
+def add_viscosity(
+    law: LawModule, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value
+) -> Symmetric:
     """Add the material's own viscosity to the stress, over the law's volume ratio."""
     return _with_viscosity(stress, law.volume_ratio(state), velocity_gradient, material_viscosity)
 
 
 @inline
 def add_viscosity_of_strain(
-    law: Any, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value
+    law: LawModule, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value
 ) -> Symmetric:
     """Add the material's own viscosity to the stress, over the volume ratio of the left strain."""
     return _with_viscosity(stress, law.left_strain(state)[0], velocity_gradient, material_viscosity)
 
 
 @inline
-def advance(law: Any, state: State, bare_coefficients: Coefficients, velocity_gradient: Matrix, dt: Value) -> State:
+def advance(law: LawModule, state: State, bare_coefficients: Coefficients, velocity_gradient: Matrix, dt: Value) -> State:
     """Return the trial state for A = dt L."""
     return law.advance(state, mat3.scale(velocity_gradient, dt), bare_coefficients, dt)
 
 
 @inline
-def project(law: Any, state: State, coefficients: Coefficients, dt: Value) -> State:
+def project(law: LawModule, state: State, coefficients: Coefficients, dt: Value) -> State:
     """Return the state on its yield surface."""
     return law.project(state, coefficients, dt)
 
 
 @inline
-def limits(law: Any, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> tuple[Value, Value]:
+def limits(law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> tuple[Value, Value]:
     """Return |L|^2 and the speed of the fastest wave [m/s]."""
     return mat3.double_dot(velocity_gradient, velocity_gradient), law.wave_speed(state, coefficients)
 

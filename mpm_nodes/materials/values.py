@@ -8,10 +8,28 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Coefficients", "Mask", "Matrix", "PrincipalStress", "State", "Symmetric", "Value", "Vector"]
+import numpy as np
+
+__all__ = [
+    "Coefficients",
+    "ElasticModule",
+    "FloatType",
+    "LawModule",
+    "Mask",
+    "Matrix",
+    "PrincipalStress",
+    "ReturnMapModule",
+    "State",
+    "Symmetric",
+    "Value",
+    "Vector",
+]
 
 Mask: TypeAlias = Any
 """Where something holds: a bool, a NumPy column of bool or a mask of lanes; for `both`, `either`, `negate` and `select`."""
+
+FloatType: TypeAlias = type[np.floating[Any]] | np.dtype[Any]
+"""numpy.float32 or numpy.float64, or the dtype of an array of these."""
 
 
 class Value(Protocol):
@@ -56,3 +74,58 @@ class PrincipalStress(Protocol):
     """What a return map asks of the elastic part: principal Kirchhoff stresses [Pa] of principal stretches."""
 
     def __call__(self, s: Vector, moduli: Coefficients, /) -> Vector: ...
+
+
+class LawModule(Protocol):
+    """The functions of a law, as fragments call them: those that every law has, and those that a fragment names in its `needs`."""
+
+    def energy(self, state: State, A: Matrix, coeffs: Coefficients, dt: Value, /) -> Value: ...
+
+    def stress(self, state: State, A: Matrix, coeffs: Coefficients, dt: Value, /) -> Matrix: ...
+
+    def stress_differential(self, state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value, /) -> Matrix: ...
+
+    def advance(self, state: State, A: Matrix, coeffs: Coefficients, dt: Value, /) -> State: ...
+
+    def feasible(self, state: State, A: Matrix, coeffs: Coefficients, dt: Value, /) -> Mask: ...
+
+    def wave_speed(self, state: State, coeffs: Coefficients, /) -> Value: ...
+
+    def project(self, state: State, coeffs: Coefficients, dt: Value, /) -> State: ...
+
+    def viscous_stress(self, state: State, L: Matrix, coeffs: Coefficients, /) -> Matrix: ...
+
+    def kirchhoff(self, state: State, coeffs: Coefficients, /) -> Matrix: ...
+
+    def left_strain(self, state: State, /) -> tuple[Value, Matrix]: ...
+
+    def volume_ratio(self, state: State, /) -> Value: ...
+
+
+class ElasticModule(LawModule, Protocol):
+    """A law, or one without knobs, that names its strain (`composition`)."""
+
+    STRAIN: str
+    STATE: tuple[Any, ...]
+    COEFFICIENTS: tuple[str, ...]
+    STIFFNESS: tuple[str, ...]
+    VISCOSITY: str | None
+
+    def coefficients(self, params: Any, density: float, /) -> tuple[float, ...]: ...
+
+
+class ReturnMapModule(Protocol):
+    """A return map on the principal stretches of any elastic strain (`composition`); what it may have besides is not listed."""
+
+    STATE: tuple[Any, ...]
+    COEFFICIENTS: tuple[str, ...]
+
+    def coefficients(self, params: Any, /) -> tuple[float, ...]: ...
+
+    def project_stretches(
+        self, s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients, dt: Value, /
+    ) -> tuple[Vector, State]: ...
+
+    def yield_function(
+        self, s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients, /
+    ) -> Value: ...

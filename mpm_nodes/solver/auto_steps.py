@@ -11,10 +11,13 @@ import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.data import Fact, Facts, Reduction
 from mpm_nodes.solver.divergence import SimulationDiverged
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.run import SubstepSolver
 
 __all__ = ["CHOICE", "Choice", "measure"]
 
@@ -61,7 +64,7 @@ class Choice:
         return not self.dt / LOOK_AGAIN < dt < self.dt * LOOK_AGAIN
 
 
-def measure(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> Choice:
+def measure(solver: SubstepSolver, time_left: float, check_cancel: Callable[[], None]) -> Choice:
     """Run every candidate of a solver for a moment, put the state back, and choose.
 
     Args:
@@ -80,7 +83,7 @@ def measure(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> 
     return Choice(index, steps[index], tuple(costs), solver.candidate_names)
 
 
-def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
+def _cost(solver: SubstepSolver, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
     """Return seconds of work for a simulated second, and the length of the last substep [s]."""
     rates: list[float] = []
     spent, left, dt = 0.0, time_left, time_left
@@ -104,7 +107,7 @@ def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tu
 
 
 @contextmanager
-def _put_back(solver: Any) -> Iterator[None]:
+def _put_back(solver: SubstepSolver) -> Iterator[None]:
     """Restore the state of all domains, time and facts of a solver on leaving."""
     saved = {place: store.save() for place, store in solver.lasting_stores.items()}
     step = solver.step_context

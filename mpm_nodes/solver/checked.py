@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError, Report, domain_named
+from mpm_nodes.graph.fusion import FusedStage
+from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.solver.stores import Saved, Store
 
 Array = tuple[str, str]
@@ -22,7 +24,7 @@ class LyingDeclaration(MpmNodesError):
     """A stage reads or writes an array that it does not declare."""
 
 
-def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
+def run_checked(planned: PlannedStage | FusedStage, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
     """Run one planned stage twice and compare; afterwards state and report are those of one plain run.
 
     A stage that declares to write a domain's identity may add elements: what they have of undeclared fields they copied, and is
@@ -65,7 +67,7 @@ def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Sto
     call()
 
 
-def _check_facts(planned: Any, report: Report) -> None:
+def _check_facts(planned: PlannedStage | FusedStage, report: Report) -> None:
     """Refuse what the stage told without declaring it."""
     declared = {group.event for part in planned.parts for group in part.declaration.facts}
     for event in sorted(report.told - declared):
@@ -87,7 +89,7 @@ def _outputs(
     return {**chosen, **{key: values for key, values in after.arrays.items() if key in writes}, **new}
 
 
-def _writes_secretly(planned: Any, key: Array) -> LyingDeclaration:
+def _writes_secretly(planned: PlannedStage | FusedStage, key: Array) -> LyingDeclaration:
     place, name = key
     return LyingDeclaration(f"stage {planned.id}: writes {place}.{name} without declaring it; add Writes({name!r}) to the stage")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
 from mpm_nodes.graph.clock import FrameClock
@@ -30,6 +30,9 @@ from mpm_nodes.kernels.level_sets.level_set import (
     PosedLevelSets,
     pack_level_sets,
 )
+from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.walls import WallSet
 
@@ -68,8 +71,8 @@ class ColliderSet(Store):
         self,
         colliders: Sequence[Collider],
         walls: Walls | WallSet | None = None,
-        dtype: Any = np.float32,
-        origin: Any = (0.0, 0.0, 0.0),
+        dtype: FloatType = np.float32,
+        origin: npt.ArrayLike = (0.0, 0.0, 0.0),
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
     ) -> None:
@@ -170,7 +173,7 @@ class ColliderSet(Store):
                 self._real,
             )
 
-    def collide_grid(self, grid: Any) -> None:
+    def collide_grid(self, grid: GridStore) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
         start, counts, rows = self._listed(grid)
         total = int(counts.sum())
@@ -182,7 +185,7 @@ class ColliderSet(Store):
         response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
 
-    def grid_contacts(self, grid: Any) -> np.ndarray:
+    def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, collision_grid.COLUMNS))
@@ -191,7 +194,7 @@ class ColliderSet(Store):
             [rows[first : first + count] for first, count in zip(start, counts, strict=False) if count] or [rows[:0]]
         )
 
-    def _listed(self, grid: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _listed(self, grid: GridStore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """List the contacts of the grid's nodes; returns the first row of each block, its contacts, and the rows.
 
         A block has a little more room than it had contacts in the substep before; where that is too little, all are listed again.
@@ -226,7 +229,7 @@ class ColliderSet(Store):
                 return start, counts, self._rows
             self._room = np.where(counts > 0, counts + 8, 0)
 
-    def collide_particles(self, particles: Any) -> None:
+    def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
         doomed = np.zeros(particles.count if self.walls.deletes else 0, np.uint8)
         collision_paths.collide_particle_paths(
@@ -250,7 +253,7 @@ class ColliderSet(Store):
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
-    def report(self, particles: Any) -> list[tuple[str, int, float]]:
+    def report(self, particles: ParticleStore) -> list[tuple[str, int, float]]:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed."""
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]

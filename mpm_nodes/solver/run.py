@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.data import (
     ATTRIBUTES,
@@ -28,6 +29,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.contract import law_of
+from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
@@ -87,8 +89,8 @@ class SubstepSolver:
         gravity: Any = (0.0, -9.81, 0.0),
         dt_min: float = 0.0,
         dt_max: float = 0.01,
-        dtype: Any = np.float32,
-        origin: Any = None,
+        dtype: FloatType = np.float32,
+        origin: npt.ArrayLike | None = None,
         checked: bool = False,
         fuse: bool = True,
         registry: Registry | None = None,
@@ -105,7 +107,7 @@ class SubstepSolver:
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self._coefficients = KeyedMaterials(self.materials, self.dtype)
         laws = self._coefficients.at(self.clock.origin)
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
@@ -147,13 +149,12 @@ class SubstepSolver:
         self.time, self.until, self.substeps_done, self._frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
-        self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
         self._make_stores()
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
-        self.set_colliders(colliders)
+        self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
@@ -226,9 +227,12 @@ class SubstepSolver:
             colliders: The bodies; their keys are in seconds of the shot.
             clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
         """
+        self._place_colliders(colliders, clock, self.colliders)
+
+    def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, self.colliders, clock)
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
 

@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
+from mpm_nodes.materials.codegen import LawLoops
+from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.stores import Saved, Store
 
 PAD = 64
@@ -36,7 +39,7 @@ _layouts = itertools.count(1)
 _first_lines = itertools.cycle(range(0, PAGE // LINE, 5))
 
 
-def aligned(count: int, dtype: Any) -> np.ndarray:
+def aligned(count: int, dtype: FloatType) -> np.ndarray:
     """Return a zeroed 1-D array whose data starts on a cache line.
 
     Large arrays start at different lines of a page, since a kernel reads dozens of rows side by side: those with equal
@@ -76,7 +79,7 @@ class BoundLaw:
 
     index: int
     label: str
-    loops: Any
+    loops: LawLoops
     coefficients: np.ndarray
     density: float
     viscosity: float
@@ -131,12 +134,12 @@ class ParticleStore(Store):
         names: Iterable[str],
         *,
         cell_size: float,
-        origin: Any = (0, 0, 0),
-        dtype: Any = np.float32,
+        origin: npt.ArrayLike = (0, 0, 0),
+        dtype: FloatType = np.float32,
         materials: int = 1,
         own_fields: Iterable[Field] = (),
     ) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
         self.h = float(cell_size)
         self.origin = np.asarray(origin, float).copy()

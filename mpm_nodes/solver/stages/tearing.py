@@ -12,7 +12,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.lanes.arithmetic import const, select
 from mpm_nodes.kernels.tearing.tearing import is_torn, limited_gradient, without_tension
-from mpm_nodes.materials.values import Mask, Matrix, State, Symmetric, Value
+from mpm_nodes.materials.values import LawModule, Mask, Matrix, State, Symmetric, Value
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.state import ParticleStore
 
@@ -24,7 +24,7 @@ def is_weak(weak: Value) -> Mask:
 
 
 @inline
-def detect(law: Any, state: State, total_deformation: Matrix, weak: Value, threshold: Value) -> Value:
+def detect(law: LawModule, state: State, total_deformation: Matrix, weak: Value, threshold: Value) -> Value:
     """Return 1 where |dev C_P| > threshold, else 0."""
     _J, b = law.left_strain(state)
     return select(is_torn(total_deformation, b, threshold), const(weak, 1), const(weak, 0))
@@ -77,7 +77,9 @@ def limit_stress(
 
 
 @inline
-def limit_gradient(law: Any, state: State, velocity_gradient: Matrix, weak: Value, dt: Value, alg11_expansion: bool) -> Matrix:
+def limit_gradient(
+    law: LawModule, state: State, velocity_gradient: Matrix, weak: Value, dt: Value, alg11_expansion: bool
+) -> Matrix:
     """Return the velocity gradient, limited where a particle is weak."""
     J, b = law.left_strain(state)
     limited = limited_gradient(velocity_gradient, J, b, dt, alg11_expansion)

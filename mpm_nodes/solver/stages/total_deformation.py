@@ -13,7 +13,7 @@ from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.tearing.tearing import recovered
-from mpm_nodes.materials.values import Matrix, State, Value
+from mpm_nodes.materials.values import LawModule, Matrix, State, Value
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.state import ParticleStore
 
@@ -41,7 +41,7 @@ def update_total_deformation(
 
 
 @inline
-def recover(law: Any, state: State, total_deformation: Matrix, exponent: Value, rest: Value) -> Matrix:
+def recover(law: LawModule, state: State, total_deformation: Matrix, exponent: Value, rest: Value) -> Matrix:
     """Return the total deformation with its plastic part raised to a power, where that is not at rest."""
     _J, b = law.left_strain(state)
     _moves, F = recovered(total_deformation, b, exponent, rest)

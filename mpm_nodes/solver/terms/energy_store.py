@@ -34,7 +34,7 @@ class EnergyTerm(Protocol):
         """Add the node-diagonal blocks of dt^2 Phi'' [kg] to `blocks`, six values a node."""
 
 
-def _never(term: Any) -> bool:
+def _never(term: EnergyTerm) -> bool:
     return False
 
 
