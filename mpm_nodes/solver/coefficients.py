@@ -14,7 +14,7 @@ from mpm_nodes.graph import keys
 from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.solver.state import BoundLaw
+from mpm_nodes.solver.bound_law import BoundLaw
 
 __all__ = ["KeyedMaterials", "sampled"]
 

@@ -12,7 +12,8 @@ from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
-from mpm_nodes.solver.state import PAD, ParticleStore, aligned
+from mpm_nodes.solver.rows import PAD, aligned
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved, Store
 
 LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}

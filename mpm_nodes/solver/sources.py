@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Material, MpmNodesError, Particles, Walls
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
-from mpm_nodes.solver.state import BoundLaw
+from mpm_nodes.solver.bound_law import BoundLaw
 
 __all__ = ["completed", "origin_of", "own_fields"]
 

@@ -10,9 +10,7 @@ precision does not depend on the distance from the origin and slow creep is not 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,38 +19,12 @@ import numpy.typing as npt
 from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
-from mpm_nodes.materials.codegen import LawLoops
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.stores import Saved, Store
 
-PAD = 64
-"""Elements behind every array that a sixteen-lane access may touch."""
-
-ROW_SPREAD, ROW_OFFSET = 1024, 208
-"""Strides of large solves are 1024 n + 208: 13 lines past a page in float32, so that 64 rows share none."""
-
-FEW = 256
-"""Deleted particles up to this number are closed up one by one."""
-
-LINE, PAGE = 64, 4096
 _layouts = itertools.count(1)
-_first_lines = itertools.cycle(range(0, PAGE // LINE, 5))
-
-
-def aligned(count: int, dtype: FloatType) -> np.ndarray:
-    """Return a zeroed 1-D array whose data starts on a cache line.
-
-    Large arrays start at different lines of a page, since a kernel reads dozens of rows side by side: those with equal
-    addresses modulo a page would drive each other out of the first-level cache.
-    """
-    dtype = np.dtype(dtype)
-    size = count * dtype.itemsize
-    # not np.zeros: NumPy asks for huge pages for np.empty only, and they speed up the sort's scattered reads
-    raw = np.empty(size + PAGE + LINE, np.uint8)
-    raw.fill(0)
-    start = -raw.ctypes.data % LINE + (next(_first_lines) * LINE if size >= 16 * PAGE else 0)
-    return raw[start : start + size].view(dtype)
-
 
 LIMITING = ("velocity", "velocity_gradient", "stiffness_scale", "material")
 """What the limits of dt hang on, beside the state of the laws."""
@@ -61,61 +33,15 @@ _FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits")
 """What a store of particles saves beside arrays and stale names."""
 
 
-@dataclass(frozen=True)
-class BoundLaw:
-    """A material of this solve, ready for kernels.
-
-    Attributes:
-        index: Its place among the materials.
-        label: What messages call the material.
-        loops: Compiled loops of its law.
-        coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
-        density: [kg/m^3].
-        viscosity: The law's and the material's own together [Pa s].
-        names: State attributes, in the law's order.
-        tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
-        recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
-    """
-
-    index: int
-    label: str
-    loops: LawLoops
-    coefficients: np.ndarray
-    density: float
-    viscosity: float
-    names: tuple[str, ...]
-    tear_threshold: float = math.inf
-    recovery_time: float = math.inf
-
-    def state(self, particles: ParticleStore) -> list[np.ndarray]:
-        """Return the law's state arrays."""
-        return [particles.array(name) for name in self.names]
-
-    def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
-        """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self.loops.law.function("longest_step")
-        if function is None:
-            return math.inf
-        rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
-        values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
-        state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
-        scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
-        stiff = self.loops.law.stiffness
-        coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
-        return float(np.min(function(state, coefficients, particles.h)))
-
-
 class ParticleStore(Store):
     """Particles of one solve.
 
     Attributes:
         dtype: float32 or float64.
         count: Number of particles.
-        stride: Distance of rows in every attribute array.
         h: Cell size [m].
         origin: World position of grid node (0, 0, 0) [m], float64, shape (3,).
         shift: Fixed-point bits of `offset`.
-        offset: Fixed-point offsets, three rows.
         block_coord: Shape (blocks, 3), int32.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
@@ -148,13 +74,11 @@ class ParticleStore(Store):
         self.shift = weights.SHIFT32 if single else weights.SHIFT64
         self._int = np.dtype(np.int32 if single else np.int64)
         self.count = 0
-        self.stride = 0
         self.names = tuple(
             dict.fromkeys(["velocity", "mass", "volume", "id", "material", *(name for name in names if name != "position")])
         )
-        self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
-        self.offset = aligned(PAD, self._int)
-        self._spare: dict[str, np.ndarray] = {}
+        rows = {name: (self.table[name].rows, self.table[name].dtype(self.dtype)) for name in self.names}
+        self._memory = RowMemory(rows, self._int)
         self.block_coord = np.zeros((0, 3), np.int32)
         self.block_start = np.zeros(1, np.int64)
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
@@ -170,10 +94,20 @@ class ParticleStore(Store):
         self.next_id = 0
 
     # ---------------------------------------------------------------- what kernels see
+    @property
+    def stride(self) -> int:
+        """Distance of rows in every attribute array."""
+        return self._memory.stride
+
+    @property
+    def offset(self) -> np.ndarray:
+        """Fixed-point offsets, three rows."""
+        return self._memory.offset
+
     def array(self, name: str) -> np.ndarray:
         """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
         try:
-            return self._arrays[name]
+            return self._memory.arrays[name]
         except KeyError:
             raise MpmNodesError(
                 f"attribute '{name}' is not allocated in this solve (it has {', '.join(self.names)}); "
@@ -187,7 +121,7 @@ class ParticleStore(Store):
 
     def optional(self, name: str) -> np.ndarray:
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
-        return self._arrays.get(name, np.empty(0, self.dtype))
+        return self._memory.arrays.get(name, np.empty(0, self.dtype))
 
     def geometry(self) -> tuple[np.ndarray, int, int, float]:
         """Return what every transfer kernel takes first: offsets, their stride, fixed-point bits and unit."""
@@ -242,11 +176,7 @@ class ParticleStore(Store):
     @property
     def nbytes(self) -> int:
         """Bytes allocated for particles."""
-        arrays = [*self._arrays.values(), *self._spare.values(), self.offset]
-        return sum(array.nbytes for array in arrays)
-
-    def _dtype_of(self, name: str) -> np.dtype:
-        return self.table[name].dtype(self.dtype)
+        return self._memory.nbytes
 
     # ---------------------------------------------------------------- save and restore
     def kind(self) -> dict[str, Any]:
@@ -367,15 +297,7 @@ class ParticleStore(Store):
         for name in ("position", *self.names):
             if name in self.stale:
                 continue
-            rows = self.rows(name)
-            if len(gone) > FEW:
-                rows[:, : keep.sum()] = rows[:, keep]
-                continue
-            # a few are closed up in place, at a quarter of the time
-            ends = [*gone[1:], self.count]
-            for row in rows:
-                for n, (first, end) in enumerate(zip(gone, ends, strict=True)):
-                    row[first - n : end - n - 1] = row[first + 1 : end]
+            close_up(self.rows(name), keep, gone)
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
         # a run may become empty but keeps its row: the grid's tables name it
@@ -386,24 +308,7 @@ class ParticleStore(Store):
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
-        if count + PAD <= self.stride:
-            return
-        stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16
-        if stride >= 16 * ROW_SPREAD:  # rows at different lines of a page, for the reason given in `aligned`
-            stride += -(stride - ROW_OFFSET) % ROW_SPREAD
-        self._arrays = {name: self._resized(name, stride) for name in self.names}
-        offset = aligned(3 * stride + PAD, self._int)
-        for axis in range(3):
-            offset[axis * stride : axis * stride + self.count] = self.offset[axis * self.stride : axis * self.stride + self.count]
-        self.offset, self.stride = offset, stride
-        self._spare = {}
-
-    def _resized(self, name: str, stride: int) -> np.ndarray:
-        rows, old = self.table[name].rows, self._arrays[name]
-        new = aligned(rows * stride + PAD, old.dtype)
-        for r in range(rows):
-            new[r * stride : r * stride + self.count] = old[r * self.stride : r * self.stride + self.count]
-        return new
+        self._memory.reserve(count, self.count)
 
     def _grouped(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Group positions by block: order, block coordinates, starts, fixed-point offsets in that order."""
@@ -476,7 +381,7 @@ class ParticleStore(Store):
         binning.scan(counts, chunks, len(unique), self.materials, new_start, runs)
         source, home = np.empty(count, np.int32), np.empty(count, np.int32)
         binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
-        self._move(source, home)
+        self._memory.move(source, home, count, self.shift, self.stale)
         self.block_coord = np.empty((len(unique), 3), np.int32)
         binning.unpack_coord(unique, self.block_coord)
         self.block_start = new_start
@@ -486,26 +391,3 @@ class ParticleStore(Store):
         ]
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
-
-    def _move(self, source: np.ndarray, home: np.ndarray) -> None:
-        for name in self.names:
-            if name in self.stale:
-                continue
-            old = self._arrays[name]
-            new = self._take_spare(old)
-            bits = np.int32 if old.itemsize == 4 else np.int64  # one compiled loop for floats and integers
-            binning.move_rows(old.view(bits), self.stride, new.view(bits), self.stride, self.table[name].rows, source, self.count)
-            self._arrays[name] = new
-            self._spare[self._spare_key(old)] = old
-        new = self._take_spare(self.offset)
-        binning.move_offsets(self.offset, self.stride, new, self.stride, source, home, self.count, 4 << self.shift)
-        self._spare[self._spare_key(self.offset)] = self.offset
-        self.offset = new
-
-    @staticmethod
-    def _spare_key(array: np.ndarray) -> str:
-        return f"{array.dtype} {array.size}"
-
-    def _take_spare(self, like: np.ndarray) -> np.ndarray:
-        spare = self._spare.pop(self._spare_key(like), None)
-        return aligned(like.size, like.dtype) if spare is None else spare

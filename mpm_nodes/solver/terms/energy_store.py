@@ -12,7 +12,7 @@ import numpy as np
 from mpm_nodes.data import ENERGY
 from mpm_nodes.kernels.transfers.node_blocks import BLOCK
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.state import PAD, aligned
+from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
 __all__ = ["EnergyStore", "EnergyTerm"]

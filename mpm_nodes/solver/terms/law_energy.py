@@ -10,8 +10,10 @@ from mpm_nodes.kernels.algebra import local_hessians
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
+from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore, aligned
+from mpm_nodes.solver.rows import PAD, aligned
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyTerm
 
 __all__ = ["LawEnergy", "ViscousEnergy"]

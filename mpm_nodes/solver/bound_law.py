@@ -1,0 +1,58 @@
+"""A material of a solve: its law with compiled loops and coefficients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpm_nodes.materials.codegen import LawLoops
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.state import ParticleStore
+
+
+@dataclass(frozen=True)
+class BoundLaw:
+    """A material of this solve, ready for kernels.
+
+    Attributes:
+        index: Its place among the materials.
+        label: What messages call the material.
+        loops: Compiled loops of its law.
+        coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
+        density: [kg/m^3].
+        viscosity: The law's and the material's own together [Pa s].
+        names: State attributes, in the law's order.
+        tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
+        recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
+    """
+
+    index: int
+    label: str
+    loops: LawLoops
+    coefficients: np.ndarray
+    density: float
+    viscosity: float
+    names: tuple[str, ...]
+    tear_threshold: float = math.inf
+    recovery_time: float = math.inf
+
+    def state(self, particles: ParticleStore) -> list[np.ndarray]:
+        """Return the law's state arrays."""
+        return [particles.array(name) for name in self.names]
+
+    def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
+        """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
+        function = self.loops.law.function("longest_step")
+        if function is None:
+            return math.inf
+        rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
+        values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
+        state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
+        scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
+        stiff = self.loops.law.stiffness
+        coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
+        return float(np.min(function(state, coefficients, particles.h)))
