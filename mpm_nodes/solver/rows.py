@@ -41,7 +41,7 @@ def aligned(count: int, dtype: npt.DTypeLike) -> np.ndarray:
 
 
 def close_up(rows: np.ndarray, keep: np.ndarray, gone: np.ndarray) -> None:
-    """Move the columns that the mask `keep` marks to the front of `rows`, shape (rows, count); `gone` are the places of the rest."""
+    """Move the columns that the mask `keep` marks to the front of `rows`, shape (rows, count); `gone` are places of the others."""
     if len(gone) > FEW:
         rows[:, : keep.sum()] = rows[:, keep]
         return
