@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from mpm_nodes.materials.codegen import LawLoops
 
-if TYPE_CHECKING:
-    from mpm_nodes.solver.state import ParticleStore
+
+class StateRows(Protocol):
+    """What a law asks of the particles: their cell size [m], and rows of state by name."""
+
+    @property
+    def h(self) -> float: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def array(self, name: str) -> np.ndarray: ...
+
+    def rows(self, name: str) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -40,11 +51,11 @@ class BoundLaw:
     tear_threshold: float = math.inf
     recovery_time: float = math.inf
 
-    def state(self, particles: ParticleStore) -> list[np.ndarray]:
+    def state(self, particles: StateRows) -> list[np.ndarray]:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
 
-    def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
+    def longest_step(self, particles: StateRows, segments: np.ndarray) -> float:
         """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
         function = self.loops.law.function("longest_step")
         if function is None:
