@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from mpm_nodes.data import Material
 from mpm_nodes.materials.codegen import LawLoops
 
 
@@ -37,6 +40,7 @@ class BoundLaw:
         density: [kg/m^3].
         viscosity: The law's and the material's own together [Pa s].
         names: State attributes, in the law's order.
+        material: The material, for what does not change over time.
         tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
     """
@@ -48,6 +52,7 @@ class BoundLaw:
     density: float
     viscosity: float
     names: tuple[str, ...]
+    material: Material
     tear_threshold: float = math.inf
     recovery_time: float = math.inf
 
@@ -55,9 +60,13 @@ class BoundLaw:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
 
+    @functools.cached_property
+    def _longest_step(self) -> Callable[..., Any] | None:
+        return self.loops.law.function("longest_step")
+
     def longest_step(self, particles: StateRows, segments: np.ndarray) -> float:
         """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self.loops.law.function("longest_step")
+        function = self._longest_step
         if function is None:
             return math.inf
         rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])

@@ -10,6 +10,7 @@ from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Material, MpmNodesError, 
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.phases import first_phase
 
 __all__ = ["completed", "origin_of", "own_fields"]
 
@@ -51,6 +52,7 @@ def completed(columns: Mapping[str, np.ndarray], source: Particles, materials: S
     Laws that hold J themselves get it from a given total deformation.
     """
     columns, count = dict(columns), len(columns["position"])
+    first_phase(columns, materials)
     _match_volumes(columns, materials)
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])
