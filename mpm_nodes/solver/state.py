@@ -342,7 +342,8 @@ class ParticleStore(Store):
                 f"{4 * binning.FARTHEST * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
             )
         offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
-        packed = binning.pack_coord(*block.astype(np.int64).T, 0 if bodies is None else bodies)
+        x, y, z = block.astype(np.int64).T
+        packed = binning.pack_coord(x, y, z, 0 if bodies is None else bodies)
         unique, start_of = np.unique(packed, return_inverse=True)
         order = np.argsort(start_of, kind="stable")
         coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)
