@@ -38,7 +38,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
-from mpm_nodes.solver.sources import completed, origin_of, own_fields
+from mpm_nodes.solver.sources import ALWAYS, OPTIONAL, completed, origin_of, own_fields
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
@@ -47,10 +47,6 @@ from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
-
-ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
-OPTIONAL = ("stiffness_scale", "freezing_shift")
-"""Allocated only when the sources bring it."""
 
 
 class SubstepSolver:

@@ -12,7 +12,13 @@ from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.phases import first_phase
 
-__all__ = ["completed", "origin_of", "own_fields"]
+__all__ = ["ALWAYS", "OPTIONAL", "completed", "origin_of", "own_fields"]
+
+ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
+"""Allocated in every solve."""
+
+OPTIONAL = ("stiffness_scale", "freezing_shift")
+"""Allocated only when the sources bring it."""
 
 VOLUME_MISMATCH = 1e-3
 """Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""

@@ -20,6 +20,7 @@ from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.stores import Saved, Store
@@ -289,7 +290,7 @@ class ParticleStore(Store):
                 f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
                 f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
             )
-        order, (coord, body), start, offset = self._grouped(np.asarray(columns["position"], float), bodies)
+        order, (coord, body), start, offset = grouped(self, np.asarray(columns["position"], float), bodies)
         old = self.count
         self.reserve(old + added)
         self.count = old + added
@@ -327,30 +328,6 @@ class ParticleStore(Store):
         if self._memory.reserve(count, self.count):
             self.bound.clear()
 
-    def _grouped(
-        self, position: np.ndarray, bodies: np.ndarray | None
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
-        """Group positions by block: order, coordinates and bodies of the blocks, starts, fixed-point offsets in that order."""
-        if not np.isfinite(position).all():
-            bad = int(np.flatnonzero(~np.isfinite(position).all(axis=1))[0])
-            raise MpmNodesError(f"position of particle {bad} is {position[bad]}; positions must be finite numbers [m]")
-        cells = (position - self.origin) / self.h - 1.5
-        block = np.floor(cells / 4.0)
-        if len(block) and np.abs(block).max() >= binning.FARTHEST - 1:
-            raise MpmNodesError(
-                f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
-                f"{4 * binning.FARTHEST * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
-            )
-        offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
-        x, y, z = block.astype(np.int64).T
-        packed = binning.pack_coord(x, y, z, 0 if bodies is None else bodies)
-        unique, start_of = np.unique(packed, return_inverse=True)
-        order = np.argsort(start_of, kind="stable")
-        coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)
-        binning.unpack_coord(unique, coord, body)
-        start = np.concatenate([[0], np.cumsum(np.bincount(start_of, minlength=len(unique)))]).astype(np.int64)
-        return order, (coord, body), start, offset[order]
-
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
         block = np.repeat(self.block_coord, np.diff(self.block_start), axis=0)
@@ -361,7 +338,7 @@ class ParticleStore(Store):
             self.drift = max(self.drift, largest)
             return
         bodies = self.unpack("body") if self.apart else None
-        order, (self.block_coord, self.block_body), self.block_start, offset = self._grouped(position, bodies)
+        order, (self.block_coord, self.block_body), self.block_start, offset = grouped(self, position, bodies)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         self.rows("position")[:] = offset.T
