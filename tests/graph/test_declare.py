@@ -216,7 +216,7 @@ def test_a_stage_declares_domains_and_arguments():
     push, heat = plan_stages.push.declaration, plan_stages.heat.declaration
     assert push.arguments == ("step", "grid") and push.wants_step and push.outputs == ("grid",)
     assert push.domain("grid").reads == push.domain("grid").writes == ("momentum",)
-    assert heat.domain("particles").own == (plan_stages.TEMPERATURE,)
+    assert heat.domain("particles").own == (plan_stages.WARMTH,)
     assert plan_stages.pass_grid.declaration.is_transparent and not push.is_transparent
 
 
