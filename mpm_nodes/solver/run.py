@@ -35,10 +35,10 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
-from mpm_nodes.solver.sources import ALWAYS, OPTIONAL, completed, origin_of, own_fields
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
@@ -160,12 +160,13 @@ class SubstepSolver:
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
-        self._add(completed(initial, particles, self.materials))
+        self._add(completed(initial, particles, self.materials, self.dtype))
         self._limiting = limiting(state_names)
         # the velocity gradient must be there when the limits of dt are measured anew
         deletes = walls is not None and WallRule.DELETE in walls.sides
         self._lasting = bool(emitters) or deletes or self._coefficients.keyed
         self._emit(-math.inf, 0.0)  # what is there at the initial state
+        self._gradients_known = "velocity_gradient" in columns
 
     @property
     def plan(self) -> SubstepPlan:
@@ -276,6 +277,10 @@ class SubstepSolver:
         """
         step = self.step_context
         self._frame = frame
+        if not (self.substeps_done or self._gradients_known):
+            self._prepare()
+            measure_gradients(self.particles, self.grid)
+            self._gradients_known = True
         if dt is None and len(self.programs) > 1:
             self._choose_again(time_left, check_cancel)
         self.run_stages(dt, time_left, check_cancel, keep)
@@ -294,7 +299,7 @@ class SubstepSolver:
         for stream in self.streams:
             columns = stream.between(begin, end)
             if columns is not None:
-                self._add(completed(columns, stream.emitter.template, self.materials))
+                self._add(completed(columns, stream.emitter.template, self.materials, self.dtype))
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].

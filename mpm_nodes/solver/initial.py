@@ -1,4 +1,4 @@
-"""What a solve takes from its sources: fields that they describe, columns made complete, and where the grid begins."""
+"""What a solve begins with: columns made whole, the grid's origin, and the gradients of the initial velocities."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Material, MpmNodesError, Particles, Walls
+from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.phases import first_phase
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
-__all__ = ["ALWAYS", "OPTIONAL", "completed", "origin_of", "own_fields"]
+__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields"]
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
 
 OPTIONAL = ("stiffness_scale", "freezing_shift")
 """Allocated only when the sources bring it."""
-
-VOLUME_MISMATCH = 1e-3
-"""Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""
 
 
 def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Sequence[Particles]) -> dict[str, Field]:
@@ -52,7 +52,17 @@ def _carried(name: str, parts: Sequence[Particles]) -> Field:
     return Field(name, shape=tuple(column.shape[1:]), doc="Carried from the source.", kind=kind, houdini=name)
 
 
-def completed(columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material]) -> dict[str, np.ndarray]:
+VOLUME_MISMATCH = 1e-3
+"""Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""
+
+
+HEADROOM = 1e12
+"""Factor that masses and volumes stay below the largest and above the least number of the solve's float type."""
+
+
+def completed(
+    columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material], dtype: np.dtype
+) -> dict[str, np.ndarray]:
     """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density.
 
     Laws that hold J themselves get it from a given total deformation.
@@ -64,8 +74,17 @@ def completed(columns: Mapping[str, np.ndarray], source: Particles, materials: S
     density = np.array([material.density for material in materials])
     columns.setdefault("mass", density[columns["material"]] * columns["volume"])
     for name in ("mass", "volume"):
-        if count and not (np.isfinite(columns[name]).all() and columns[name].min() > 0):
-            raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {columns[name].min():g}")
+        if not count:
+            continue
+        low, high = float(columns[name].min()), float(columns[name].max())
+        if not (np.isfinite(columns[name]).all() and low > 0):
+            raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {low:g}")
+        least, most = float(np.finfo(dtype).tiny) * HEADROOM, float(np.finfo(dtype).max) / HEADROOM
+        if not least < low <= high < most:
+            raise MpmNodesError(
+                f"solve: particle {name} from {low:.3g} to {high:.3g} is out of range in {dtype.name}, which takes {least:.2g} to "
+                f"{most:.2g}; give densities and sizes in SI units, or set precision to double"
+            )
     return columns
 
 
@@ -93,3 +112,28 @@ def origin_of(particles: Particles, walls: Walls | None, emitters: Sequence[Emit
         return np.asarray(walls.low, float)
     parts = [part for part in [particles, *(emitter.template for emitter in emitters)] if len(part)]
     return np.min([part["position"].min(axis=0) for part in parts], axis=0)
+
+
+def measure_gradients(particles: ParticleStore, grid: GridStore) -> None:
+    """Take the gradients of the initial velocities from the grid, as the first explicit substep needs them for its viscosity.
+
+    Nothing is done where no material is viscous or all particles move alike: the gradients are 0 then, as they rest. Bodies in
+    velocity fields of their own begin without.
+
+    Args:
+        particles: Sorted particles.
+        grid: The grid that follows them; its momenta and velocities are cleared afterwards.
+    """
+    if not particles.count or particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
+        return
+    if not np.ptp(particles.unpack("velocity"), axis=0).any():
+        return
+    grid.clear("momentum")
+    scatter(particles, grid, Kernel.QUADRATIC, Deposit("momentum", "mass", rows_of("velocity")))
+    mass = grid.unpack("mass")[:, None]
+    filled = mass > grid.least_mass
+    grid.pack("velocity", np.where(filled, grid.unpack("momentum") / np.where(filled, mass, 1.0), 0.0))
+    gather(particles, grid, Kernel.QUADRATIC, Take("velocity", gradient=lines_of("velocity_gradient")))
+    grid.clear("momentum")
+    grid.clear("velocity")
+    particles.limits = None
