@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,11 @@ class Facts:
     quiet: str = ""
     warning: str = ""
     warn_if: str = ""
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the facts."""
+        return frozenset(fact.name for fact in self.facts)
 
     def __post_init__(self) -> None:
         names = [fact.name for fact in self.facts]
@@ -123,7 +129,7 @@ class Report(Mapping[str, Mapping[str, Any]]):
         Raises:
             MpmNodesError: The values are not those that the group declares.
         """
-        if set(values) != {fact.name for fact in group.facts}:
+        if values.keys() != group.names:
             raise MpmNodesError(
                 f"report: {group.event} tells {', '.join(sorted(values))}, but declares "
                 f"{', '.join(sorted(fact.name for fact in group.facts))}; tell each declared fact once"

@@ -117,7 +117,7 @@ class SubstepPlan:
     own_fields: Mapping[str, Mapping[str, Field]]
     signature: str
 
-    @property
+    @functools.cached_property
     def sets_dt(self) -> bool:
         """Whether a stage chooses the time step."""
         return any("dt" in planned.sets for planned in self.stages)

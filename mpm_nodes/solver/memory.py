@@ -30,7 +30,10 @@ class StageMemories(Store):
     @property
     def keep_next(self) -> bool:
         """Whether a stage asks the next substep to store what it reads on request."""
-        return any(memory.keep_next for memory in self.memories.values())
+        for memory in self.memories.values():
+            if memory.keep_next:
+                return True
+        return False
 
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`; arrays stand among the tables."""

@@ -7,32 +7,20 @@ deletes them, hands reductions to who wants them. Attributes that nobody reads a
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
-from mpm_nodes.kernels.composition.fragments import (
-    STATE,
-    Fragment,
-    Idle,
-    Lanes,
-    Measure,
-    Nodes,
-    Removal,
-    Run,
-    Scatter,
-)
+from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
+from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Part, Section, bind
 
 __all__ = ["SharedLoop", "alone", "shared_loop"]
-
-LOOPS = (Lanes, Run, Scatter)
 
 
 def shared_loop(run: StageRun, plan: SubstepPlan) -> SharedLoop:
@@ -135,49 +123,13 @@ def _born(members: Sequence[PlannedStage]) -> list[str]:
 
 
 # ---------------------------------------------------------------- one substep
-@dataclass
-class _Section:
-    """Fragments of one loop, with the stage of each, and the stage that has something to do behind it."""
+@dataclass(eq=False)
+class _Kept:
+    """Attributes that can stay in the scratch of each thread, and those of them that do; for the laws of a substep."""
 
-    parts: list[tuple[PlannedStage, Fragment]] = field(default_factory=list)
-    busy: PlannedStage | None = None
-
-    @functools.cached_property
-    def loops(self) -> list[tuple[PlannedStage, Fragment]]:
-        """What the kernel is composed of."""
-        return [part for part in self.parts if isinstance(part[1], LOOPS)]
-
-    @functools.cached_property
-    def of_law(self) -> bool:
-        """Whether the kernel depends on the law."""
-        return any(f.of_law for _, f in self.loops)
-
-    @functools.cached_property
-    def by_law(self) -> bool:
-        """Whether the particles of each material have a loop of their own."""
-        return any(f.of_law or f.needs or f.lacks for _, f in self.loops)
-
-    @functools.cached_property
-    def written(self) -> frozenset[str]:
-        """Attributes that are written."""
-        return frozenset(name for _, f in self.parts for name in getattr(f, "writes", ()))
-
-    @functools.cached_property
-    def touched(self) -> frozenset[str]:
-        """Attributes that are read or written."""
-        return self.written.union(*(f.names_read for _, f in self.parts))
-
-    @functools.cached_property
-    def chosen(self) -> dict[str | None, list[tuple[PlannedStage, Fragment]]]:
-        """What fits each law, by its id."""
-        return {}
-
-    def fitting(self, law: Any) -> list[tuple[PlannedStage, Fragment]]:
-        """Return what fits a law; everything where particles of all laws share the loop."""
-        key = None if law is None else law.id
-        if key not in self.chosen:
-            self.chosen[key] = [part for part in self.loops if law is None or part[1].fits(law)]
-        return self.chosen[key]
+    inner: tuple[str, ...]
+    local: frozenset[str]
+    laws: Any
 
 
 class SharedLoop:
@@ -199,13 +151,14 @@ class SharedLoop:
         self.arguments = arguments_of(self.members)
         self._fragments: dict[Any, tuple[Fragment, ...]] = {}
         self._loops: dict[Any, ComposedLoop] = {}
-        self._sections: dict[Any, list[_Section]] = {}
+        self._courses: dict[Any, Course] = {}
+        self._last: tuple[Any, _Brought] | None = None
 
     def __call__(self, *given: Any, knobs: Mapping[str, Mapping[str, Any]]) -> None:
         self.run(dict(zip(self.arguments, given, strict=True)), knobs)
 
     def run(self, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> None:
-        """Run the stages on domains by name, with the knobs of each by its id."""
+        """Run the stages on domains by name, with the knobs of each by its id; a mapping of knobs never changes."""
         _Substep(self, given, knobs).run()
 
     def fragments(self, member: PlannedStage, knobs: Mapping[str, Any]) -> tuple[Fragment, ...]:
@@ -236,82 +189,102 @@ class SharedLoop:
             self._loops[key] = composed_loop(law, fragments, table, inner, fold)
         return self._loops[key]
 
+    def course(self, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> Course:
+        """Return what is to be done: parts between stages that have something to do, made once for equal fragments."""
+        last = self._last
+        if last is None or last[0] is not knobs:
+            last = self._last = (knobs, _Brought(tuple(self.fragments(member, knobs[member.id]) for member in self.members)))
+        brought = last[1]
+        busy = tuple(
+            not fragment.idle(*[given[name] for name in self.members[place].arguments]) for place, fragment in brought.idles
+        )
+        key = (*map(id, brought.fragments), busy)
+        course = self._courses.get(key)
+        if course is None:
+            course = self._courses[key] = Course(self._parted(brought.fragments, iter(busy)))
+        return course
+
+    def _parted(self, brought: Sequence[tuple[Fragment, ...]], busy: Iterator[bool]) -> list[Section]:
+        sections = [Section()]
+        for member, fragments in zip(self.members, brought, strict=True):
+            for fragment in fragments:
+                if not isinstance(fragment, Idle):
+                    sections[-1].parts.append(Part(member, fragment))
+                elif next(busy):
+                    sections[-1].busy = member
+                    sections.append(Section())
+            if self.measured is not None and self.measured.behind == member.id:
+                sections[-1].parts.append(Part(self.measured.stage, self.measured.measure.lanes))
+        return sections
+
+
+class _Brought:
+    """The fragments of each member, and those without a loop with the places of their stages."""
+
+    def __init__(self, fragments: tuple[tuple[Fragment, ...], ...]) -> None:
+        self.fragments = fragments
+        self.idles = [(place, f) for place, each in enumerate(fragments) for f in each if isinstance(f, Idle)]
+
 
 class _Substep:
     """A shared loop in one substep."""
 
     def __init__(self, loop: SharedLoop, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> None:
         self.loop, self.given, self.knobs = loop, given, knobs
-        self.particles, self.grid, self.step = (given.get(name) for name in ("particles", "grid", "step"))
-        self.sections = self._sections()
+        self.particles, self.grid, self.step = given.get("particles"), given.get("grid"), given.get("step")
+        self.course = loop.course(given, knobs)
         self.marks: dict[int, np.ndarray] = {}
         self.found: list[dict[str, float]] = []
 
-    def _sections(self) -> list[_Section]:
-        """Return the parts between stages that have something to do; those of equal fragments are made once."""
-        brought = [self.loop.fragments(member, self.knobs[member.id]) for member in self.loop.members]
-        busy = [
-            isinstance(fragment, Idle) and not fragment.idle(*(self.given[name] for name in member.arguments))
-            for member, fragments in zip(self.loop.members, brought, strict=True)
-            for fragment in fragments
-        ]
-        key = (*map(id, brought), *busy)
-        if key not in self.loop._sections:
-            self.loop._sections[key] = self._parted(brought, iter(busy))
-        return self.loop._sections[key]
-
-    def _parted(self, brought: Sequence[tuple[Fragment, ...]], busy: Iterator[bool]) -> list[_Section]:
-        sections = [_Section()]
-        measured = self.loop.measured
-        for member, fragments in zip(self.loop.members, brought, strict=True):
-            for fragment in fragments:
-                has_work = next(busy)
-                if not isinstance(fragment, Idle):
-                    sections[-1].parts.append((member, fragment))
-                elif has_work:
-                    sections[-1].busy = member
-                    sections.append(_Section())
-            if measured is not None and measured.behind == member.id:
-                sections[-1].parts.append((measured.stage, measured.measure.lanes))
-        return sections
-
     def run(self) -> None:
-        parts = [part for section in self.sections for part in section.parts]
-        fold = next((Fold(f.source, f.into, f.factor) for _, f in parts if isinstance(f, Nodes)), None)
-        for array in dict.fromkeys(name for _, f in parts for name in getattr(f, "clears", ())):
-            if fold is None or array != fold.source:
-                self.grid.clear(array)
+        for array in self.course.clears:
+            self.grid.clear(array)
         if self.particles is not None and self.particles.count:
-            self._with_particles(fold)
-        for _, fragment in parts:
-            if isinstance(fragment, Nodes):
-                fragment.update(self.grid, self.step)
+            self._with_particles()
+        for update in self.course.updates:
+            update.update(self.grid, self.step)
 
-    def _with_particles(self, fold: Fold | None) -> None:
+    def _with_particles(self) -> None:
         particles, step, count = self.particles, self.step, self.particles.count
-        for section in self.sections:
-            for member, fragment in section.parts:
-                if isinstance(fragment, Removal):
-                    self.marks[id(fragment)] = fragment.mark(particles, step, **self.knobs[member.id])
-        inner, local = self._inner()
-        for section in self.sections:
-            self._loop(section, inner, local, fold)
-            for member, fragment in section.parts:
-                if isinstance(fragment, Removal):
-                    fragment.remove(particles, step, self.marks[id(fragment)])
-                elif fragment.finish is not None:
-                    names = getattr(fragment, "largest", ())
-                    largest = {name: max(row[name] for row in self.found) for name in names if self.found}
-                    fragment.finish(particles, step, largest, **self.knobs[member.id])
+        for member, fragment in self.course.removals:
+            self.marks[id(fragment)] = fragment.mark(particles, step, **self.knobs[member.id])
+        kept = self._kept()
+        for section in self.course.sections:
+            if section.loops:
+                found = [call(particles, step, self.knobs) if call is not None else {} for call in self._calls(section, kept)]
+                merged = zip(self.found, found, strict=True)
+                self.found = [{**before, **now} for before, now in merged] if self.found else found
+            for part in section.ends:
+                self._end(*part)
             if section.busy is not None:
                 busy = section.busy
                 busy.function(*(self.given[name] for name in busy.arguments), **self.knobs[busy.id])
         if self.loop.measured is not None and particles.count == count:
             self.loop.measured.measure.keep(particles, self.found)
 
+    def _end(self, member: PlannedStage, fragment: Any) -> None:
+        """Do what a fragment has to do behind the loop."""
+        if isinstance(fragment, Removal):
+            fragment.remove(self.particles, self.step, self.marks[id(fragment)])
+            return
+        names = getattr(fragment, "largest", ())
+        largest = {name: max(row[name] for row in self.found) for name in names if self.found}
+        fragment.finish(self.particles, self.step, largest, **self.knobs[member.id])
+
     # ---------------------------------------------------------------- what stays in the scratch
-    def _inner(self) -> tuple[tuple[str, ...], frozenset[str]]:
-        """Return the attributes that can stay in the scratch of each thread, and those that do; and note what is stale."""
+    def _kept(self) -> _Kept:
+        """Return what stays in the scratch, and note what is stale."""
+        particles, grid, stale = self.particles, self.grid, self.particles.stale
+        marked = bool(self.marks) and any(mark.any() for mark in self.marks.values())
+        key = (self.course, marked, self.step is None or self.step.keep, grid, None if grid is None else grid.version)
+        kept = particles.bound.get(key)
+        if kept is None or kept.laws is not particles.laws:
+            kept = particles.bound[key] = self._keeps(marked)
+        stale.difference_update(self.course.written)
+        stale.update(kept.local)
+        return kept
+
+    def _keeps(self, marked: bool) -> _Kept:
         particles, rows, inner, local = self.particles, 0, [], []
         fits = self.grid is not None and self.grid.generation == particles.generation
         for name, readers in self.loop.readers.items():
@@ -319,15 +292,12 @@ class _Substep:
             if not fits or rows > LOCAL_ROWS or particles.table[name].kind != "real":
                 break
             inner.append(name)
-            together = sum(name in section.touched for section in self.sections) == 1
-            if together and not self.step.keep and not any(self._needs(reader, name) for reader in readers):
+            together = sum(name in section.touched for section in self.course.sections) == 1
+            if together and not self.step.keep and not any(self._needs(reader, name, marked) for reader in readers):
                 local.append(name)
-        for section in self.sections:
-            particles.stale.difference_update(section.written)
-        particles.stale.update(local)
-        return tuple(inner), frozenset(local)
+        return _Kept(tuple(inner), frozenset(local), particles.laws)
 
-    def _needs(self, reader: PlannedStage, name: str) -> bool:
+    def _needs(self, reader: PlannedStage, name: str, marked: bool) -> bool:
         """Whether a stage outside depends on what an attribute holds after this loop."""
         fragments = fragments_of(reader)
         if ("particles", name) in reader.for_limits:
@@ -336,7 +306,7 @@ class _Substep:
             return False
         measured = self.loop.measured
         if measured is not None and reader is measured.stage:
-            return measured.others_remove or any(mark.any() for mark in self.marks.values())
+            return measured.others_remove or marked
         if not fragments or not all(isinstance(f, LOOPS) for f in fragments):
             return True
         for material, _ in self.particles.runs():
@@ -348,82 +318,22 @@ class _Substep:
         return False
 
     # ---------------------------------------------------------------- composed loops
-    def _loop(self, section: _Section, inner: tuple[str, ...], local: frozenset[str], fold: Fold | None) -> None:
-        if not section.loops:
-            return
-        by_law = self.loop.measured is not None or any(each.by_law for each in self.sections)
-        found = []
-        for material, segments in self.particles.runs() if by_law else ((None, self.particles.ranges),):
+    def _calls(self, section: Section, kept: _Kept) -> list[BoundCall | None]:
+        """Return the call of each material's kernel, or the one for all particles; None where nothing fits a law."""
+        calls = self.particles.bound.get((section, kept))
+        if calls is None:
+            calls = self.particles.bound[section, kept] = list(self._bound(section, kept))
+        return calls
+
+    def _bound(self, section: Section, kept: _Kept) -> Iterator[BoundCall | None]:
+        loop, particles = self.loop, self.particles
+        by_law = loop.measured is not None or self.course.by_law
+        for material, segments in particles.runs() if by_law else ((None, particles.ranges),):
             law = material.loops.law if material is not None else None
             fitting = section.fitting(law)
             if not fitting:
-                found.append({})
+                yield None
                 continue
-            composed = self.loop.composed(
-                law if section.of_law else None, [f for _, f in fitting], self.particles.table, inner, fold
-            )
-            given, reductions = self._arguments(composed, fitting, material, segments, local)
-            composed(given)
-            found.append({name: float(rows[:, k].max()) for names, rows in reductions for k, name in enumerate(names)})
-        if self.found:
-            found = [{**before, **now} for before, now in zip(self.found, found, strict=True)]
-        self.found = found
-
-    def _arguments(
-        self,
-        composed: ComposedLoop,
-        parts: Sequence[tuple[PlannedStage, Fragment]],
-        material: Any,
-        segments: np.ndarray,
-        local: frozenset[str],
-    ) -> tuple[dict[str, Any], list[tuple[tuple[str, ...], np.ndarray]]]:
-        """Return what a composed loop asks for by name, and the reductions that it fills."""
-        particles, grid, source = self.particles, self.grid, composed.source
-        given = self._plain(material, segments, transfers=not {"tile_slot", "scratch"}.isdisjoint(source.names))
-        for name in source.names:
-            if name in given:
-                continue
-            column = source.columns.get(name)
-            if column in local:
-                given[name] = grid.local
-            elif name == "stiffness_scale":
-                given[name] = particles.optional(name)
-            elif column is not None:
-                given[name] = particles.array(column)
-            elif name.startswith("grid_"):
-                given[name] = grid.array(name.removeprefix("grid_"))
-            elif name.endswith("_local"):
-                given[name] = grid.local_stride if source.columns.get(name.removesuffix("_local")) in local else 0
-        reductions = []
-        for place, (member, fragment) in enumerate(parts):
-            if place in source.largest:
-                rows = np.empty((len(segments), len(fragment.largest)))  # type: ignore[attr-defined]
-                given[source.largest[place]] = rows
-                reductions.append((fragment.largest, rows))  # type: ignore[attr-defined]
-            if isinstance(fragment, Scatter):
-                given[f"stencil{len(fragment.stencil)}"] = fragment.stencil
-            if source.given[place]:
-                knobs = self.knobs.get(member.id, {})
-                own = fragment.arguments(material, particles, self.step, **knobs) if fragment.arguments is not None else knobs
-                given.update({unique: own[name] for name, unique in source.given[place].items()})
-        return given, reductions
-
-    def _plain(self, material: Any, segments: np.ndarray, transfers: bool) -> dict[str, Any]:
-        particles, grid = self.particles, self.grid
-        given: dict[str, Any] = {
-            "segments": segments,
-            "offset": particles.offset,
-            "stride": particles.stride,
-            "shift": particles.shift,
-            "unit": particles.unit,
-            "inverse_unit": 1.0 / particles.unit,
-            "cell_size": particles.h,
-        }
-        if self.step is not None:
-            given["dt"] = self.step.dt
-        if material is not None:
-            given["coefficients"] = material.coefficients
-        if transfers:
-            names = ("segments", "colour_start", "colour_range", "tile_slot", "scratch", "base")
-            given.update(zip(names, grid.scatter_tables(None if material is None else material.index), strict=True))
-        return given
+            fragments = [part.fragment for part in fitting]
+            composed = loop.composed(law if section.of_law else None, fragments, particles.table, kept.inner, self.course.fold)
+            yield bind(composed, fitting, material, segments, (particles, self.grid), kept.local)

@@ -9,15 +9,16 @@ precision does not depend on the distance from the origin and slow creep is not 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Field, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.solver.stores import Saved, Store
@@ -72,6 +73,7 @@ class BoundLaw:
         names: State attributes, in the law's order.
         tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
+        material: The material, for what does not change over time.
     """
 
     index: int
@@ -83,14 +85,19 @@ class BoundLaw:
     names: tuple[str, ...]
     tear_threshold: float = math.inf
     recovery_time: float = math.inf
+    material: Material | None = None
 
     def state(self, particles: ParticleStore) -> list[np.ndarray]:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
 
+    @functools.cached_property
+    def _longest_step(self) -> Callable[..., Any] | None:
+        return self.loops.law.function("longest_step")
+
     def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
         """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self.loops.law.function("longest_step")
+        function = self._longest_step
         if function is None:
             return math.inf
         rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
@@ -114,6 +121,8 @@ class ParticleStore(Store):
         shift: Fixed-point bits of `offset`.
         offset: Fixed-point offsets, three rows.
         block_coord: Shape (blocks, 3), int32.
+        block_body: Body of each block's particles, shape (blocks,), int32: 0 everywhere unless `apart`.
+        apart: Whether bodies are kept apart: particles with different values of `body` share no block, nor a node of the grid.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
         segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
@@ -121,6 +130,7 @@ class ParticleStore(Store):
         limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
+        bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
     """
 
@@ -133,6 +143,7 @@ class ParticleStore(Store):
         dtype: Any = np.float32,
         materials: int = 1,
         own_fields: Iterable[Field] = (),
+        apart: bool = False,
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
@@ -150,10 +161,12 @@ class ParticleStore(Store):
         self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
         self.offset = aligned(PAD, self._int)
         self._spare: dict[str, np.ndarray] = {}
-        self.block_coord = np.zeros((0, 3), np.int32)
+        self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
         self.block_start = np.zeros(1, np.int64)
+        self.apart = "body" in self.names and apart
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
         self.stale: set[str] = set()
+        self.bound: dict[Any, Any] = {}
         self.limits: list[tuple[float, float, float]] | None = None
         self._ranges = np.zeros((0, 3), np.int64)
         self._ranged: np.ndarray | None = None
@@ -253,6 +266,7 @@ class ParticleStore(Store):
         facts = {name: getattr(self, name) for name in _FACTS} | {"stale": sorted(self.stale)}
         fields = {name: self.rows(name) for name in ("position", *self.names) if name not in skip}
         tables = {"origin": self.origin, "block_coord": self.block_coord, "block_start": self.block_start}
+        tables |= {"block_body": self.block_body} if self.apart else {}
         tables |= {f"runs of material {index}": runs for index, runs in enumerate(self.segments)}
         if copy:
             fields, tables = ({name: array.copy() for name, array in part.items()} for part in (fields, tables))
@@ -268,8 +282,10 @@ class ParticleStore(Store):
         tables = {name: array.copy() for name, array in saved.tables.items()}
         self.origin[:] = tables["origin"]
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
+        self.block_body = tables.get("block_body", np.zeros(len(self.block_coord), np.int32))
         self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
+        self.bound.clear()
         self.put(saved.fields)
 
     def put(self, fields: Mapping[str, np.ndarray]) -> None:
@@ -339,7 +355,13 @@ class ParticleStore(Store):
         added = len(columns["position"])
         if not added:
             return
-        order, coord, start, offset = self._grouped(np.asarray(columns["position"], float))
+        bodies = columns.get("body", np.zeros(added, np.int32)) if self.apart else None
+        if bodies is not None and not 0 <= bodies.min() <= bodies.max() < binning.MOST_BODIES:
+            raise MpmNodesError(
+                f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
+                f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
+            )
+        order, (coord, body), start, offset = self._grouped(np.asarray(columns["position"], float), bodies)
         old = self.count
         self.reserve(old + added)
         self.count = old + added
@@ -349,9 +371,9 @@ class ParticleStore(Store):
             values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)[order]
             self.rows(name)[:, old:] = values.reshape(added, attribute.rows).T
         self.rows("position")[:, old:] = offset.T
-        self.block_coord = np.concatenate([self.block_coord, coord])
+        self.block_coord, self.block_body = np.concatenate([self.block_coord, coord]), np.concatenate([self.block_body, body])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
-        self._retabled()
+        self.retable()
 
     def delete(self, dead: np.ndarray) -> None:
         """Remove the particles where the mask `dead`, shape (count,), holds."""
@@ -378,6 +400,7 @@ class ParticleStore(Store):
         self.count = int(keep.sum())
         self.limits = None
         self.sorted = False
+        self.bound.clear()
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
@@ -392,6 +415,7 @@ class ParticleStore(Store):
             offset[axis * stride : axis * stride + self.count] = self.offset[axis * self.stride : axis * self.stride + self.count]
         self.offset, self.stride = offset, stride
         self._spare = {}
+        self.bound.clear()
 
     def _resized(self, name: str, stride: int) -> np.ndarray:
         rows, old = self.table[name].rows, self._arrays[name]
@@ -400,27 +424,28 @@ class ParticleStore(Store):
             new[r * stride : r * stride + self.count] = old[r * self.stride : r * self.stride + self.count]
         return new
 
-    def _grouped(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Group positions by block: order, block coordinates, starts, fixed-point offsets in that order."""
+    def _grouped(
+        self, position: np.ndarray, bodies: np.ndarray | None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+        """Group positions by block: order, coordinates and bodies of the blocks, starts, fixed-point offsets in that order."""
         if not np.isfinite(position).all():
             bad = int(np.flatnonzero(~np.isfinite(position).all(axis=1))[0])
             raise MpmNodesError(f"position of particle {bad} is {position[bad]}; positions must be finite numbers [m]")
         cells = (position - self.origin) / self.h - 1.5
         block = np.floor(cells / 4.0)
-        if len(block) and np.abs(block).max() >= 1 << 20:
+        if len(block) and np.abs(block).max() >= binning.FARTHEST - 1:
             raise MpmNodesError(
                 f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
-                f"{(1 << 22) * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
+                f"{4 * binning.FARTHEST * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
             )
         offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
-        block = block.astype(np.int64)
-        packed = ((block[:, 0] + 1048576) << 42) | ((block[:, 1] + 1048576) << 21) | (block[:, 2] + 1048576)
+        packed = binning.pack_coord(*block.astype(np.int64).T, 0 if bodies is None else bodies)
         unique, start_of = np.unique(packed, return_inverse=True)
         order = np.argsort(start_of, kind="stable")
-        coord = np.zeros((len(unique), 3), np.int32)
-        binning.unpack_coord(unique, coord)
+        coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)
+        binning.unpack_coord(unique, coord, body)
         start = np.concatenate([[0], np.cumsum(np.bincount(start_of, minlength=len(unique)))]).astype(np.int64)
-        return order, coord, start, offset[order]
+        return order, (coord, body), start, offset[order]
 
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
@@ -431,17 +456,19 @@ class ParticleStore(Store):
             self.rows("position")[:] = np.rint(offset * self.unit).T
             self.drift = max(self.drift, largest)
             return
-        order, self.block_coord, self.block_start, offset = self._grouped(position)
+        bodies = self.unpack("body") if self.apart else None
+        order, (self.block_coord, self.block_body), self.block_start, offset = self._grouped(position, bodies)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         self.rows("position")[:] = offset.T
-        self._retabled()
+        self.retable()
 
-    def _retabled(self) -> None:
-        """Note a new block table: the grid's tables no longer fit, and the runs of each material are found anew."""
+    def retable(self) -> None:
+        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found anew."""
         self.sorted = False
         self.generation = next(_layouts)
         self.limits = None
+        self.bound.clear()
         material = self.array("material")[: self.count]
         cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
         runs = np.stack([cuts[:-1], cuts[1:], np.searchsorted(self.block_start, cuts[:-1], side="right") - 1], 1)
@@ -455,7 +482,7 @@ class ParticleStore(Store):
         moved = np.empty((blocks, binning.MOVES), np.int32)
         binning.locate(self.offset, self.stride, self.shift, self.block_start, blocks, place, moved)
         packed = np.empty(int((moved > 0).sum()), np.int64)
-        listed = binning.list_targets(self.block_coord, blocks, moved, packed)
+        listed = binning.list_targets(self.block_coord, self.block_body, blocks, moved, packed)
         unique, inverse = np.unique(packed[:listed], return_inverse=True)
         target = np.full((blocks, binning.MOVES), -1, np.int32)
         target[moved > 0] = inverse
@@ -472,8 +499,8 @@ class ParticleStore(Store):
         source, home = np.empty(count, np.int32), np.empty(count, np.int32)
         binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
         self._move(source, home)
-        self.block_coord = np.empty((len(unique), 3), np.int32)
-        binning.unpack_coord(unique, self.block_coord)
+        self.block_coord, self.block_body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
+        binning.unpack_coord(unique, self.block_coord, self.block_body)
         self.block_start = new_start
         begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
         self.segments = [
@@ -481,6 +508,7 @@ class ParticleStore(Store):
         ]
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
+        self.bound.clear()
 
     def _move(self, source: np.ndarray, home: np.ndarray) -> None:
         for name in self.names:

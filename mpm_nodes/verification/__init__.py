@@ -30,6 +30,7 @@ _MODULES = (
     "liquids",
     "viscosity",
     "contact",
+    "bodies",
     "implicit",
     "implicit_contact",
     "implicit_flow",
@@ -38,6 +39,7 @@ _MODULES = (
     "tearing",
     "resampling",
     "voids",
+    "heat",
 )
 
 

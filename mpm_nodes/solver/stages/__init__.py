@@ -6,6 +6,7 @@ MODULES = (
     "stress",
     "tearing",
     "update_grid_velocity",
+    "collide_bodies",
     "collide_grid",
     "implicit",
     "gather",
@@ -15,4 +16,5 @@ MODULES = (
     "collide_particles",
     "move_particles",
     "avoid_a_void",
+    "heat",
 )

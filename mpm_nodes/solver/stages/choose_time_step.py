@@ -120,7 +120,6 @@ def _own_limits(
     h, gravity = step.cell_size, math.hypot(*step.gravity)
     yield LONGEST, "", step.dt_max
     yield from colliders.limits(cfl * h)
-    segments = {law.index: runs for law, runs in particles.runs()}
     for law, speed, gradient, wave in particles.law_limits():
         yield TRAVEL, law.label, _time_to_travel(cfl * h, speed, gravity)
         if gradient > 0:
@@ -129,7 +128,7 @@ def _own_limits(
             yield WAVE, law.label, elastic_cfl * h / (wave + speed)
         if law.viscosity > 0 and not implicit:
             yield VISCOSITY, law.label, 0.5 * law.density * h * h / (6.0 * law.viscosity)
-        yield LAW, law.label, law.longest_step(particles, segments[law.index])
+        yield LAW, law.label, law.longest_step(particles, particles.segments[law.index])
 
 
 def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:
