@@ -32,6 +32,7 @@ def _hours(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Try; 1 when something goes against a promise, 3 when it was stopped: what was found until then is printed."""
+    from mpm_nodes.commands.packaged_samples import samples_folder
     from mpm_nodes.selftest import table
     from mpm_nodes.selftest.parts import PARTS
     from mpm_nodes.selftest.session import Session, show_line
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if unknown:
         raise InputError(f"selftest: there is no part {unknown[0]!r}; there are {', '.join(part.name for part in PARTS)}")
     parts = [part for part in PARTS if not args.only or part.name in args.only]
-    session = Session(args.seed, args.hours, args.keep, show_line)
+    session = Session(args.seed, args.hours, args.keep, samples_folder(), show_line)
     stopped = False
     try:
         session.run(parts)

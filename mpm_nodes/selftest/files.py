@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError
 from mpm_nodes.selftest import shot
 from mpm_nodes.selftest.forks import HangingFork, in_fork
@@ -33,7 +32,11 @@ def cases(job: Job) -> Iterator[Outcome]:
     """Damage files of each kind in turn."""
     shot.prepare()
     folder = Path(job.folder)
-    kinds = {"USD": _usd_files(folder), "VDB": _vdb_files(folder), "checkpoints and records": _cook_files(folder)}
+    kinds = {
+        "USD": _usd_files(folder, Path(job.samples)),
+        "VDB": _vdb_files(folder),
+        "checkpoints and records": _cook_files(folder),
+    }
     order = [(kind, files) for kind, files in kinds.items() if files]
     for kind, files in kinds.items():
         if not files:
@@ -103,13 +106,13 @@ def _damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 # ---------------------------------------------------------------- USD
-def _usd_files(folder: Path) -> list[tuple[Path, Callable[[Path, Path], str]]]:
+def _usd_files(folder: Path, samples: Path) -> list[tuple[Path, Callable[[Path, Path], str]]]:
     try:
         from pxr import Usd  # noqa: F401 (before any fork)
     except ImportError:
         return []
     cooked = _cooked(folder / "usd")
-    meshes = [path for path in sorted(samples_folder().glob("*.usd*")) if path.stat().st_size < 400_000]
+    meshes = [path for path in sorted(samples.glob("*.usd*")) if path.stat().st_size < 400_000]
     points = sorted((cooked / "cache").glob("*.usdc"))
     return [(path, _read_meshes) for path in meshes] + [(path, _read_points) for path in points]
 

@@ -37,7 +37,7 @@ SIMPLEST = 20.0
 def cases(job: Job) -> Iterator[Outcome]:
     """Validate mutants."""
     known = registry.load(path="", entry_points=False)
-    bases = documents(known)
+    bases = documents(known, Path(job.samples))
     for size in (3, 300):  # OpenBLAS takes its memory once, and asks for ever where a limit refuses it
         matrix = np.ones((size, size))
         matrix @ matrix.T, matrix @ matrix

@@ -10,9 +10,9 @@ import copy
 import json
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph.declare import NodeDeclaration
 from mpm_nodes.graph.registry import Registry
 
@@ -137,9 +137,9 @@ def mutant(bases: list[Document], seed: int, number: int) -> Mutant:
 
 
 # ---------------------------------------------------------------- sound documents
-def documents(registry: Registry) -> list[Document]:
-    """Return the graphs of the samples and one graph of every node of the registry, as JSON values."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(samples_folder().glob("*.json"))]
+def documents(registry: Registry, samples: Path) -> list[Document]:
+    """Return the graphs of a folder and one graph of every node of the registry, as JSON values."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(samples.glob("*.json"))]
     settings = {"cell_size": 0.05, "fps": 24.0, "start": 1, "end": 3}
     every = {f"n_{name}": _node(declaration, registry) for name, declaration in registry.nodes().items()}
     readers = [name for name, declaration in registry.nodes().items() if any(k.kind == "path" for k in declaration.knobs)]

@@ -28,6 +28,7 @@ class Job:
         long: Whether this is the long form.
         folder: Scratch folder of this process alone.
         keep: Folder for what shows a fault.
+        samples: Folder of sound graphs and geometry.
     """
 
     part: str
@@ -38,6 +39,7 @@ class Job:
     long: bool
     folder: str
     keep: str
+    samples: str
 
     def numbers(self) -> Iterator[int]:
         """Yield the numbers of the cases of this share."""

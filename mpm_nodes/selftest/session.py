@@ -32,11 +32,12 @@ class Session:
         seed: From which every case follows.
         hours: Length of the long form; None for the short form.
         keep: Folder for what shows a fault; made when there is something.
+        samples: Folder of sound graphs and geometry.
         progress: Called with a line about once a second.
     """
 
-    def __init__(self, seed: int, hours: float | None, keep: Path, progress: Callable[[str], None]) -> None:
-        self.seed, self.hours, self.keep, self.progress = seed, hours, keep, progress
+    def __init__(self, seed: int, hours: float | None, keep: Path, samples: Path, progress: Callable[[str], None]) -> None:
+        self.seed, self.hours, self.keep, self.samples, self.progress = seed, hours, keep, samples, progress
         self.rows: dict[tuple[str, str], Row] = {}
         self.seconds: dict[str, float] = {}
         self.cut: list[str] = []
@@ -102,7 +103,7 @@ class _PartRun:
         folder.mkdir()
         long = self.session.hours is not None
         keep = str(self.session.keep.absolute())
-        job = Job(self.part.name, self.session.seed, first, step, self.count, long, str(folder), keep)
+        job = Job(self.part.name, self.session.seed, first, step, self.count, long, str(folder), keep, str(self.session.samples))
         arguments = [self.part.module, json.dumps(dataclasses.asdict(job))]
         log = open(self.scratch / f"{place}.log", "wb")
         child = children.start(

@@ -17,6 +17,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["mpm_nodes.graph", "mpm_nodes.nodes", "mpm_nodes.data", "mpm_nodes.regular_files"]):
+    from mpm_nodes.commands.packaged_samples import samples_folder
     from mpm_nodes.graph import registry
     from mpm_nodes.selftest import graphs, mutants
 
@@ -51,7 +52,7 @@ def main() -> None:
     if corpus is not None:
         corpus.mkdir(parents=True, exist_ok=True)
         if not any(corpus.iterdir()):
-            for number, document in enumerate(mutants.documents(KNOWN)):
+            for number, document in enumerate(mutants.documents(KNOWN, samples_folder())):
                 (corpus / f"sound{number}.json").write_text(json.dumps(document))
     options = ["-max_len=60000", "-timeout=120", "-rss_limit_mb=4000"]
     atheris.Setup([sys.argv[0], *options, *sys.argv[1:]], judge, custom_mutator=mutate)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes import children, cli
+from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph import registry
 from mpm_nodes.selftest import graphs, kills, mutants, outcomes, shot, syscalls
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills, watches 
 
 def job(folder: Path, count: int = 1, part: str = "graphs") -> Job:
     (folder / "scratch").mkdir(exist_ok=True)
-    return Job(part, 1, 0, 1, count, False, str(folder / "scratch"), str(folder / "kept"))
+    return Job(part, 1, 0, 1, count, False, str(folder / "scratch"), str(folder / "kept"), str(samples_folder()))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def known():
 # ---------------------------------------------------------------- graphs
 def test_a_mutant_follows_from_its_seed_and_number(known):
     """The same bytes again, others for another number; most differ from the sound document."""
-    bases = mutants.documents(known)
+    bases = mutants.documents(known, samples_folder())
     contents = [mutants.mutant(bases, 3, number).content() for number in range(200)]
     assert contents == [mutants.mutant(bases, 3, number).content() for number in range(200)]
     assert len(set(contents)) > 180 and not {json.dumps(base).encode() for base in bases} & set(contents[:20])
@@ -47,7 +48,7 @@ def test_a_mutant_follows_from_its_seed_and_number(known):
 
 def test_the_graph_of_every_node_is_sound(known, tmp_path):
     """Nodes that read files aside, one graph holds every node of the registry, wired, and is valid."""
-    sound = mutants.documents(known)[-1]
+    sound = mutants.documents(known, samples_folder())[-1]
     kinds = {entry["type"] for entry in sound["nodes"].values()}
     readers = {name for name, declaration in known.nodes().items() if any(knob.kind == "path" for knob in declaration.knobs)}
     assert kinds | readers == set(known.nodes())
@@ -73,8 +74,8 @@ def test_a_planted_fault_is_found_and_made_simple(ending, known, tmp_path, monke
         return sound(path, known)
 
     monkeypatch.setattr(graphs, "_validated", planted)
-    bases = [base for base in mutants.documents(known) if "jitter" in json.dumps(base)]
-    monkeypatch.setattr(graphs, "documents", lambda known: bases[-1:])
+    bases = [base for base in mutants.documents(known, samples_folder()) if "jitter" in json.dumps(base)]
+    monkeypatch.setattr(graphs, "documents", lambda known, samples: bases[-1:])
     monkeypatch.setattr(graphs, "SIMPLEST", 10.0)
     found = [outcome for outcome in graphs.cases(job(tmp_path, 2)) if outcome.fault]
     assert found and found[0].ending == ending and words in found[0].fault and "seed 1, case" in found[0].fault
@@ -164,7 +165,7 @@ def parts(tmp_path, monkeypatch):
 
 def test_processes_that_die_are_counted_and_replaced(parts, tmp_path):
     """Every other case is tried all the same; the table, the page and the JSON tell of all of it."""
-    session = Session(4, None, tmp_path / "kept", lambda line: None)
+    session = Session(4, None, tmp_path / "kept", samples_folder(), lambda line: None)
     session.run(parts)
     row = session.rows["planted", "a row"]
     assert (row.cases, row.against, row.seconds, row.megabytes) == (9, 1, 0.25, 12.0) and session.against == 2
@@ -180,7 +181,7 @@ def test_processes_that_die_are_counted_and_replaced(parts, tmp_path):
 def test_a_long_run_ends_with_its_hours(parts, tmp_path, monkeypatch):
     """A part that has no end is cut at its share of the time, and that is told."""
     (tmp_path / "planted_part.py").write_text(CASES.replace("os._exit(7)", "import time; time.sleep(60)"))
-    session = Session(1, 1.5 / 3600.0, tmp_path / "kept", lambda line: None)
+    session = Session(1, 1.5 / 3600.0, tmp_path / "kept", samples_folder(), lambda line: None)
     begin = time.monotonic()
     session.run(parts)
     assert session.cut == ["planted"] and time.monotonic() - begin < 20.0
@@ -211,6 +212,12 @@ def test_every_part_is_there():
 
     for part in PARTS:
         assert callable(importlib.import_module(part.module).cases) and part.promise and 0 < part.short <= part.long
+
+
+def test_the_page_tells_of_every_part():
+    """docs/selftest.md has a row for each part of the command."""
+    page = (Path(__file__).parents[2] / "docs" / "selftest.md").read_text(encoding="utf-8")
+    assert all(f"\n| {part.name} | " in page for part in PARTS)
 
 
 def test_rows_keep_few_faults_and_count_all():
