@@ -196,6 +196,7 @@ ATTRIBUTES: dict[str, Field] = table(
     ),
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
+    Field("dilation", "J - 1", (), "", doc="Relative change of volume, of any law.", resampling=_MEAN, passing=True),
     Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
@@ -233,5 +234,12 @@ STAGGERED_FIELDS = table(
     Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
     *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
     *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
+    Field("dilation", "m (J - 1)", (), "kg", doc="Mass times relative change of volume.", packed=("cell", 0), shift=(1, 1, 1)),
+    Field("mass", "m_c", (), "kg", doc="Mass of a cell.", packed=("cell", 3), shift=(1, 1, 1)),
+    Field("pressure", "p", (), "Pa", doc="Pressure of a cell.", packed=("pressure", 0), shift=(1, 1, 1)),
+    *_of_faces("momentum", "m v", "kg m/s", "Momentum along their axis", "face", 0),
+    *_of_faces("mass", "m_f", "kg", "Mass", "face", 3),
+    *_of_faces("force", "f", "N", "Force along their axis", "force", 0),
+    *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
 )
 """Fields of the staggered grid by name."""

@@ -88,6 +88,8 @@ class ColliderSet(Store):
         self.fastest = max(
             max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._pace, self.walls.fastest
         )
+        free = [b for b, collider in enumerate(self.colliders) if not collider.clamp]
+        self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
         self._room = np.zeros(0, np.int64) if previous is None else previous._room
@@ -227,7 +229,7 @@ class ColliderSet(Store):
             self._room = np.where(counts > 0, counts + 8, 0)
 
     def collide_particles(self, particles: Any) -> None:
-        """Apply bodies and walls to the particles' paths; delete those beyond a deleting wall."""
+        """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""
         doomed = np.zeros(particles.count if self.walls.deletes else 0, np.uint8)
         collision_paths.collide_particle_paths(
             particles.offset,
@@ -243,15 +245,17 @@ class ColliderSet(Store):
             self.walls.box,
             self.walls.rules,
             doomed,
-            self._integer,
-            self._real,
+            *((self._integer, self._real) if self._free is None else (self._integer[self._free], self._real[self._free])),
             *self._lattices,
         )
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
     def report(self, particles: Any) -> list[tuple[str, int, float]]:
-        """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed."""
+        """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed.
+
+        What one holds that clamps does not count.
+        """
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
         found = collision_paths.penetration(
@@ -266,7 +270,8 @@ class ColliderSet(Store):
             self._real,
             *self._lattices,
         )
-        return [(collider.name, int(count), float(depth)) for collider, (count, depth) in zip(self.colliders, found, strict=True)]
+        told = zip(self.colliders, found, strict=True)
+        return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

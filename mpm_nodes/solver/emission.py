@@ -159,6 +159,10 @@ class Stream:
             self._lay_out(emitter.template)
         self.nozzle = _Nozzle(before, now, clock.begin, clock.end)
 
+    def lasts_beyond(self, time: float) -> bool:
+        """Whether something may come after simulated seconds."""
+        return self.end > time
+
     def state(self) -> np.ndarray | None:
         """Return what a checkpoint must hold: places and distances to the exit [m], shape (n, 4); None for a still nozzle."""
         return np.column_stack([self.nozzle.now, self.crossing]) if self.moved else None
@@ -226,6 +230,10 @@ class Drops:
         """Take the emitter as it is at the end of the coming frame."""
         if emitter is not self.emitter:
             self._take(emitter, material_index)
+
+    def lasts_beyond(self, time: float) -> bool:
+        """Whether some copy comes after simulated seconds."""
+        return any(due > time for due, _ in self._due)
 
     def state(self) -> None:
         """Return what a checkpoint must hold: nothing, copies follow from the emitter."""

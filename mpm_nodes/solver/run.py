@@ -27,7 +27,6 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
-from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
@@ -35,8 +34,9 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.initial import carried, completed, measure_gradients, origin_of
 from mpm_nodes.solver.memory import StageMemories
-from mpm_nodes.solver.phases import first_phase, with_melts
+from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
@@ -129,7 +129,7 @@ class SubstepSolver:
             cell_size=self.cell_size,
             dtype=self.dtype,
             materials=len(self.materials),
-            origin=_origin(particles, walls, emitters) if origin is None else origin,
+            origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
             apart="body" in needed,
         )
@@ -163,12 +163,13 @@ class SubstepSolver:
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
-        self._add(_completed(initial, particles, self.materials))
+        self._add(completed(initial, particles, self.materials, self.dtype))
         self._limiting = limiting(state_names)
         # the velocity gradient must be there when the limits of dt are measured anew
         deletes = walls is not None and WallRule.DELETE in walls.sides
         self._lasting = bool(emitters) or deletes or self._coefficients.keyed
         self._emit(-math.inf, 0.0)  # what is there at the initial state
+        self._gradients_known = "velocity_gradient" in columns
 
     @property
     def plan(self) -> SubstepPlan:
@@ -192,7 +193,7 @@ class SubstepSolver:
                 raise MpmNodesError(f"solve: {owner} describes particles.{field.name} otherwise than {first}; rename one")
         own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
         columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
-        return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
+        return {**own, **{name: carried(name, parts) for name in columns if name not in own}}
 
     def _make_stores(self) -> None:
         """Make the state of every further domain that some stage takes."""
@@ -290,6 +291,10 @@ class SubstepSolver:
         """
         step = self.step_context
         self._frame = frame
+        if not (self.substeps_done or self._gradients_known):
+            self._prepare()
+            measure_gradients(self.particles, self.grid)
+            self._gradients_known = True
         if dt is None and len(self.programs) > 1:
             self._choose_again(time_left, check_cancel)
         self.run_stages(dt, time_left, check_cancel, keep)
@@ -308,7 +313,7 @@ class SubstepSolver:
         for stream in self.streams:
             columns = stream.between(begin, end)
             if columns is not None:
-                self._add(_completed(columns, stream.emitter.template, self.materials))
+                self._add(completed(columns, stream.emitter.template, self.materials, self.dtype))
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].
@@ -410,60 +415,3 @@ class SubstepSolver:
     def materials_at(self, frame: float) -> tuple[Material, ...]:
         """Return the materials with their parameters as they are at a frame."""
         return tuple(sampled(material, frame) for material in self.materials)
-
-
-def _carried(name: str, parts: Sequence[Particles]) -> Field:
-    """Describe a column that is not in the table: as its source does, or as something that is carried along."""
-    known = next((part.field(name) for part in parts if part.field(name)), None)
-    if known is not None:
-        return known
-    column = next(part[name] for part in parts if name in part)
-    kind = "real" if column.dtype.kind == "f" else ("int64" if column.dtype.itemsize == 8 else "int32")
-    return Field(name, shape=tuple(column.shape[1:]), doc="Carried from the source.", kind=kind, houdini=name)
-
-
-VOLUME_MISMATCH = 1e-3
-"""Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""
-
-
-def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material]) -> dict[str, np.ndarray]:
-    """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density.
-
-    Laws that hold J themselves get it from a given total deformation.
-    """
-    columns, count = dict(columns), len(columns["position"])
-    first_phase(columns, materials)
-    _match_volumes(columns, materials)
-    columns.setdefault("volume", np.full(count, source.spacing**3))
-    density = np.array([material.density for material in materials])
-    columns.setdefault("mass", density[columns["material"]] * columns["volume"])
-    for name in ("mass", "volume"):
-        if count and not (np.isfinite(columns[name]).all() and columns[name].min() > 0):
-            raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {columns[name].min():g}")
-    return columns
-
-
-def _match_volumes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:
-    """Give laws that hold J in `volume_change` that of the total deformation, where that alone is given."""
-    if not len(columns["position"]) or "total_deformation" not in columns:
-        return
-    holds = np.array(["volume_change" in law_of(material)[0].state for material in materials])[columns["material"]]
-    change = np.linalg.det(np.asarray(columns["total_deformation"], float).reshape(-1, 3, 3)) - 1.0
-    if "volume_change" not in columns:
-        columns["volume_change"] = np.where(holds, change, 0.0)
-        return
-    wrong = holds & (np.abs(columns["volume_change"] - change) > VOLUME_MISMATCH * (1.0 + change))
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        raise MpmNodesError(
-            f"solve: volume_change of particle {first} is {columns['volume_change'][first]:g}, but the determinant of its "
-            f"total_deformation less 1 is {change[first]:g}; give equal ones, or leave volume_change out"
-        )
-
-
-def _origin(particles: Particles, walls: Walls | None, emitters: Sequence[Emitter]) -> np.ndarray:
-    """Put a grid node on the low corner of the walls, else of the matter: results move with the scene."""
-    if walls is not None:
-        return np.asarray(walls.low, float)
-    parts = [part for part in [particles, *(emitter.template for emitter in emitters)] if len(part)]
-    return np.min([part["position"].min(axis=0) for part in parts], axis=0)

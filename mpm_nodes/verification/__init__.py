@@ -40,6 +40,7 @@ _MODULES = (
     "resampling",
     "voids",
     "heat",
+    "projection",
 )
 
 

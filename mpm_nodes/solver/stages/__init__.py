@@ -17,4 +17,5 @@ MODULES = (
     "move_particles",
     "avoid_a_void",
     "heat",
+    "projection",
 )

@@ -1,0 +1,335 @@
+"""The generalised Chorin projection on the cells of the staggered grid (S14 sections 5.4 and 5.7).
+
+| symbol | meaning | unit |
+|---|---|---|
+| m_f, V_f, rho_f | mass of a face, its control volume, m_f / V_f | kg, m^3, kg/m^3 |
+| J | volume ratio of a cell, averaged by mass | - |
+| k | compressibility 1 / lam; 0 is incompressible | 1/Pa |
+| p | pressure | Pa |
+
+    k / (J dt) p_c + dt sum_f (1 / rho_f) (G^T G p)_f = -(J - 1) / (dt J) - div v*          on interior cells
+    v_f = v*_f - dt (1 / rho_f) (G p)_f                                                      on faces that no body holds
+
+A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
+neither that nor inside a body. The sign of the divergence is that of the derivation, not of the print (method, ERR-S7).
+
+V_f is the integral of the face's quadratic B-spline over the interior cells (method 9.2): without it faces at walls, whose mass is
+that of half a stencil, would look light and rise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.heat.conduction import before, behind
+from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, SLIDING
+
+__all__ = ["CLOSED", "EMPTY", "INTERIOR", "Fields", "assemble", "classify", "correct", "divergences", "extend", "spread_volumes"]
+
+EMPTY, INTERIOR, CLOSED = 0, 1, 2
+"""Kinds of cells; CLOSED ones lie inside a body."""
+
+
+class Fields(NamedTuple):
+    """What the projection works on; arrays of the grid have four values a point.
+
+    Attributes:
+        cells: (m J, 0, 0, m) of the cells.
+        mx, my, mz: (m v, 0, 0, m) of the faces.
+        vx, vy, vz: Velocities of the faces, in the first place.
+        around: Blocks before and behind along x, y and z.
+        sx, sy, sz: States of the faces.
+        ux, uy, uz: Velocities that bodies give to held faces [m/s].
+        wx, wy, wz: Control volumes [m^3].
+        kind: Kinds of the cells.
+        numbers: dt [s], h [m], compressibility [1/Pa], least mass [kg], whether control volumes count, share of the volume error.
+    """
+
+    cells: Any
+    mx: Any
+    my: Any
+    mz: Any
+    vx: Any
+    vy: Any
+    vz: Any
+    around: Any
+    sx: Any
+    sy: Any
+    sz: Any
+    ux: Any
+    uy: Any
+    uz: Any
+    wx: Any
+    wy: Any
+    wz: Any
+    kind: Any
+    numbers: Any
+
+
+@inline
+def _of(axis, x, y, z):
+    return x if axis == 0 else (y if axis == 1 else z)
+
+
+# ---------------------------------------------------------------- classification
+@part
+def _classify_at(g, f):
+    least = f.numbers[3]
+    for n in range(64):
+        c = 64 * g + n
+        massive, held = f.cells[4 * c + 3] > least, True
+        for axis in range(3):
+            state, mass = _of(axis, f.sx, f.sy, f.sz), _of(axis, f.mx, f.my, f.mz)
+            high = behind(f.around, g, n, axis)
+            massive = massive and mass[4 * c + 3] > least and high >= 0 and mass[4 * high + 3] > least
+            held = held and state[c] != FREE and (high < 0 or state[high] != FREE)
+        f.kind[c] = CLOSED if held else (INTERIOR if massive else EMPTY)
+        for axis in range(3):
+            velocity = _of(axis, f.vx, f.vy, f.vz)
+            if _of(axis, f.sx, f.sy, f.sz)[c] == HELD:
+                velocity[4 * c] = _of(axis, f.ux, f.uy, f.uz)[c]
+
+
+@compiled(fastmath=False)
+def classify(count, f):
+    """Write the kinds of the cells, and give held faces the velocity of their body."""
+    parallel_for(_classify_at, count, (lend(f),))
+
+
+# ---------------------------------------------------------------- control volumes
+@inline
+def _along(offset):
+    """Return the integral of a face's spline over the cell at an offset along its own axis; 0 is the cell behind it."""
+    return 23.0 / 48.0 if offset == -1 or offset == 0 else (1.0 / 48.0 if offset == -2 or offset == 1 else 0.0)
+
+
+@inline
+def _across(offset):
+    return 2.0 / 3.0 if offset == 0 else 1.0 / 6.0
+
+
+@part
+def _cell_at(around, g, i, j, k):
+    """Return the cell at places counted from the first of block g, at most a block away along each axis, or -1."""
+    block = np.int64(g)
+    if i < 0 or i > 3:
+        block = np.int64(around[block, 0 if i < 0 else 1])
+    if block >= 0 and (j < 0 or j > 3):
+        block = np.int64(around[block, 2 if j < 0 else 3])
+    if block >= 0 and (k < 0 or k > 3):
+        block = np.int64(around[block, 4 if k < 0 else 5])
+    return np.int64(64 * block + 16 * (i & 3) + 4 * (j & 3) + (k & 3)) if block >= 0 else np.int64(-1)
+
+
+@part
+def _volumes_at(g, f):
+    h = f.numbers[1]
+    for n in range(64):
+        i, j, k = n >> 4, (n >> 2) & 3, n & 3
+        for axis in range(3):
+            total = 0.0
+            if f.numbers[4] == 0.0:
+                total = 1.0
+            else:
+                for a in range(-2, 2):
+                    for b in range(-1, 2):
+                        for c in range(-1, 2):
+                            if axis == 0:
+                                other = _cell_at(f.around, g, i + a, j + b, k + c)
+                            elif axis == 1:
+                                other = _cell_at(f.around, g, i + b, j + a, k + c)
+                            else:
+                                other = _cell_at(f.around, g, i + b, j + c, k + a)
+                            if other >= 0 and f.kind[other] == INTERIOR:
+                                total += _along(a) * _across(b) * _across(c)
+            _of(axis, f.wx, f.wy, f.wz)[64 * g + n] = total * h**3
+
+
+@compiled(fastmath=False)
+def spread_volumes(count, f):
+    """Write the control volumes of all faces."""
+    parallel_for(_volumes_at, count, (lend(f),))
+
+
+# ---------------------------------------------------------------- the system
+@inline
+def _lightness(f, axis, face):
+    """Return dt / (rho h^2) of a face, 0 where a body holds it."""
+    if _of(axis, f.sx, f.sy, f.sz)[face] != FREE:
+        return 0.0
+    mass = np.float64(_of(axis, f.mx, f.my, f.mz)[4 * face + 3])
+    if mass <= f.numbers[3]:
+        return 0.0
+    return f.numbers[0] * _of(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
+
+
+@part
+def _divergence(f, g, n):
+    """Return div v of a cell [1/s]."""
+    c, total = 64 * g + n, 0.0
+    for axis in range(3):
+        velocity, high = _of(axis, f.vx, f.vy, f.vz), behind(f.around, g, n, axis)
+        total += np.float64(velocity[4 * high]) - np.float64(velocity[4 * c])
+    return total / f.numbers[1]
+
+
+@part
+def _assemble_at(g, f, system):
+    dt, compressibility = f.numbers[0], f.numbers[2]
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        system.x[c] = system.y[c] = system.z[c] = system.right[c] = 0.0
+        system.diagonal[c] = 1.0
+        if f.kind[c] != INTERIOR:
+            continue
+        ratio = 1.0 + np.float64(f.cells[4 * c]) / np.float64(f.cells[4 * c + 3])
+        total = compressibility / (ratio * dt)
+        for axis in range(3):
+            low, high = before(f.around, g, n, axis), behind(f.around, g, n, axis)
+            lower, upper = _lightness(f, axis, c), _lightness(f, axis, high)
+            total += lower + upper
+            if low >= 0 and f.kind[low] == INTERIOR:
+                _of(axis, system.x, system.y, system.z)[c] = lower
+        system.diagonal[c] = total if total > 0.0 else 1.0
+        system.right[c] = -f.numbers[5] * (ratio - 1.0) / (dt * ratio) - _divergence(f, g, n)
+
+
+@compiled(fastmath=False)
+def assemble(count, f, system):
+    """Write the system of the pressure: a `kernels.heat.conduction.System`."""
+    parallel_for(_assemble_at, count, (lend(f), lend(system)))
+
+
+@compiled(fastmath=False)
+def label_pockets(count, f, label, stack):
+    """Number the connected parts of the interior; return how many there are, and write 1 to `stack` where a part is open.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields.
+        label: Written, shape (64 count,), int32: number of each interior cell's part, -1 elsewhere.
+        stack: Scratch, shape (64 count,), int64; afterwards stack[part] is 1 where a face leads from the part into an empty cell.
+    """
+    label[: 64 * count] = -1
+    opened = np.zeros(64 * count, np.uint8)
+    parts = 0
+    for first in range(64 * count):
+        if f.kind[first] != INTERIOR or label[first] >= 0:
+            continue
+        size = 1
+        stack[0] = first
+        label[first] = parts
+        while size:
+            size -= 1
+            c = stack[size]
+            g, n = c >> 6, c & 63
+            for axis in range(3):
+                for side in range(2):
+                    other = behind(f.around, g, n, axis) if side else before(f.around, g, n, axis)
+                    face = other if side else c
+                    if face < 0 or _lightness(f, axis, face) == 0.0:
+                        continue
+                    if other < 0 or f.kind[other] != INTERIOR:
+                        opened[parts] = 1
+                    elif label[other] < 0:
+                        label[other] = parts
+                        stack[size] = other
+                        size += 1
+        parts += 1
+    for part_of in range(parts):
+        stack[part_of] = opened[part_of]
+    return parts
+
+
+# ---------------------------------------------------------------- what comes of it
+@part
+def _correct_at(g, f, pressure, done):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            low = before(f.around, g, n, axis)
+            state = _of(axis, f.sx, f.sy, f.sz)[c]
+            mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
+            touched = (mine or its) and state == FREE
+            done[3 * c + axis] = 1 if touched or state == HELD else 0
+            if touched:
+                p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
+                _of(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
+
+
+@compiled(fastmath=False)
+def correct(count, f, pressure, done):
+    """Take the pressure's push from the faces; `done`, shape (192 count,), uint8, becomes 1 where a velocity is final."""
+    parallel_for(_correct_at, count, (lend(f), pressure, done))
+
+
+@part
+def _extend_at(g, f, before_done, done, old):
+    least = f.numbers[3]
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            done[3 * c + axis] = before_done[3 * c + axis]
+            if before_done[3 * c + axis] or _of(axis, f.mx, f.my, f.mz)[4 * c + 3] <= least:
+                continue
+            state = _of(axis, f.sx, f.sy, f.sz)[c]
+            total, count = 0.0, 0
+            for along in range(3):
+                for side in range(2):
+                    if state >= SLIDING and state - SLIDING != 2 * along + side:
+                        continue
+                    other = behind(f.around, g, n, along) if side else before(f.around, g, n, along)
+                    if (
+                        other >= 0
+                        and before_done[3 * other + axis]
+                        and (state >= SLIDING or _of(axis, f.sx, f.sy, f.sz)[other] != HELD)
+                    ):
+                        total += old[3 * other + axis]
+                        count += 1
+            if count:
+                _of(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
+                done[3 * c + axis] = 1
+
+
+@part
+def _copy_at(g, f, old):
+    for c in range(64 * g, 64 * g + 64):
+        old[3 * c], old[3 * c + 1], old[3 * c + 2] = f.vx[4 * c], f.vy[4 * c], f.vz[4 * c]
+
+
+@compiled(fastmath=False)
+def extend(count, f, before_done, done, old):
+    """Carry final velocities one face further, to faces with mass beside them: what stencils reach beyond the interior."""
+    parallel_for(_copy_at, count, (lend(f), old))
+    parallel_for(_extend_at, count, (lend(f), before_done, done, old))
+
+
+@part
+def _divergences_at(g, f, result):
+    for n in range(64):
+        c = 64 * g + n
+        result[c] = _divergence(f, g, n) if f.kind[c] == INTERIOR else 0.0
+
+
+@compiled(fastmath=False)
+def divergences(count, f, result):
+    """Write div v of the interior cells [1/s], 0 elsewhere."""
+    parallel_for(_divergences_at, count, (lend(f), result))
+
+
+@part
+def _advance_at(g, momentum, force, velocity, dt, gravity, least):
+    for c in range(64 * g, 64 * g + 64):
+        mass = np.float64(momentum[4 * c + 3])
+        velocity[4 * c] = (np.float64(momentum[4 * c]) + dt * force[4 * c]) / mass + dt * gravity if mass > least else 0.0
+
+
+@compiled(fastmath=False)
+def advance_faces(count, momentum, force, velocity, dt, gravity, least):
+    """Write v* = (m v + dt f) / m + dt g of the faces of one axis, 0 where they are empty."""
+    parallel_for(_advance_at, count, (momentum, force, velocity, dt, gravity, least))

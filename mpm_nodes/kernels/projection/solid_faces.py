@@ -1,0 +1,109 @@
+"""Which faces of the staggered grid lie inside a body or wall, and how fast it moves there.
+
+A face collides where phi <= 1e-6 h at its centre (method 9.1, DEC-S11): a wall on a node plane holds the faces in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.posing import body_velocity
+from mpm_nodes.kernels.collisions.rules import OPEN, STICKY, sample, to_body, world_normal
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.level_sets.level_set import RULE, Bodies
+
+__all__ = ["FREE", "HELD", "SLIDING", "find_solid_faces"]
+
+FREE, HELD = 0, 1
+SLIDING = 2
+"""States of a face: SLIDING + 2 axis + side slides along a surface whose normal points that way (side 1: to high coordinates)."""
+TOUCHING = 1e-6
+HALF_DIAGONAL = 3.1
+
+
+@part
+def _take(c, axis, rule, n0, n1, n2, v, state, speed):
+    """Note that a face lies in a body: held where its rule is sticky or its own axis is nearest to the normal."""
+    a0, a1, a2 = abs(n0), abs(n1), abs(n2)
+    main = 0 if a0 >= a1 and a0 >= a2 else (1 if a1 >= a2 else 2)
+    if rule == STICKY or main == axis:
+        state[c], speed[c] = HELD, v
+        return
+    out = n0 if main == 0 else (n1 if main == 1 else n2)
+    state[c] = SLIDING + 2 * main + (1 if out > 0.0 else 0)
+
+
+@part
+def _faces_at(g, axis, coord, h, shift, dt, walls, wall_rules, bodies, state, speed):
+    b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
+    o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
+    for c in range(64 * g, 64 * g + 64):
+        state[c], speed[c] = FREE, 0.0
+    for b in range(bodies.real.shape[0]):
+        y0, y1, y2 = to_body(b, 1, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, bodies.real)
+        if sample(b, 1.0, y0, y1, y2, bodies)[0] > HALF_DIAGONAL * h:
+            continue
+        for n in range(64):
+            x0, x1, x2 = b0 + h * ((n >> 4) + o0), b1 + h * (((n >> 2) & 3) + o1), b2 + h * ((n & 3) + o2)
+            y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+            phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+            if phi > TOUCHING * h:
+                continue
+            n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+            v0, v1, v2 = body_velocity(b, dt, y0, y1, y2, bodies)
+            _take(
+                64 * g + n, axis, bodies.integer[b, RULE], n0, n1, n2, v0 if axis == 0 else (v1 if axis == 1 else v2), state, speed
+            )
+    for side in range(6):
+        rule = int(wall_rules[side])
+        if rule >= OPEN:
+            continue
+        along, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+        n0, n1, n2 = sign if along == 0 else 0.0, sign if along == 1 else 0.0, sign if along == 2 else 0.0
+        low = b0 if along == 0 else (b1 if along == 1 else b2)
+        offset = 0.0 if along == axis else 0.5
+        for n in range(64):
+            place = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
+            if sign * (low + h * (place + offset) - walls[side & 1, along]) <= TOUCHING * h:
+                _take(64 * g + n, axis, rule, n0, n1, n2, wall_rules[7 + side] if along == axis else 0.0, state, speed)
+
+
+@compiled(fastmath=False)
+def find_solid_faces(
+    axis,
+    coord,
+    h,
+    shift,
+    dt,
+    walls,
+    wall_rules,
+    integer,
+    real,
+    lattice_integer,
+    lattice_real,
+    table,
+    coarse,
+    values,
+    velocities,
+    coarse_velocities,
+    state,
+    speed,
+):
+    """Write the state of the faces of one axis, and the velocity along it that bodies and walls give to held ones.
+
+    Args:
+        axis: Axis of the faces.
+        coord: Grid blocks, shape (n, 3), int32.
+        h: Cell size [m].
+        shift: Grid origin in the frame of the bodies, shape (3,) [m].
+        dt: Substep [s].
+        walls: Box corners (2, 3) in the frame of the bodies [m].
+        wall_rules: Rules of the sides, one friction, and the sides' speeds [m/s].
+        integer ... coarse_velocities: The arrays of `Bodies`.
+        state: Written, shape (64 n,), int32.
+        speed: Written, shape (64 n,), float64 [m/s].
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    parallel_for(_faces_at, coord.shape[0], (np.int64(axis), coord, h, shift, dt, walls, wall_rules, bodies, state, speed))

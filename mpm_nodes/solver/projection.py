@@ -1,0 +1,142 @@
+"""The projection of face velocities: bodies in, a pressure solve, velocities without (or with the allowed) divergence out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.heat import conduction
+from mpm_nodes.kernels.projection import pressure, solid_faces
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
+
+__all__ = ["EXTENSIONS", "Projected", "Settings", "project"]
+
+EXTENSIONS = 2
+"""Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a projection is done.
+
+    Attributes:
+        compressibility: 1 / lam [1/Pa]; 0 is incompressible.
+        correction: Share of the volume error that a substep takes back.
+        control_volumes: Whether faces have the volume of matter around them; off only to show what that does.
+        tolerance: Residual at which the solve stops, over that of the right side.
+        most: Most iterations.
+    """
+
+    compressibility: float = 0.0
+    correction: float = 1.0
+    control_volumes: bool = True
+    tolerance: float = 1e-8
+    most: int = 2000
+
+
+@dataclass(frozen=True)
+class Projected:
+    """What a projection did.
+
+    Attributes:
+        solution: How the linear solve went.
+        pressure: Pressure of the cells [Pa], shape (64 count,).
+        kind: Kinds of the cells (`kernels.projection.pressure`), shape (64 count,).
+        divergence: Largest |div v| of interior cells afterwards [1/s].
+        pockets: Parts of the interior without a free surface.
+    """
+
+    solution: Solution
+    pressure: np.ndarray
+    kind: np.ndarray
+    divergence: float
+    pockets: int
+
+
+def project(
+    staggered: StaggeredStore,
+    colliders: ColliderSet,
+    dt: float,
+    settings: Settings,
+    check: Callable[[], None] = lambda: None,
+) -> Projected:
+    """Hold faces at bodies and project the velocities of the others.
+
+    Args:
+        staggered: Grid with masses, momenta, velocities and the dilation of the cells.
+        colliders: Bodies posed at the end of the substep.
+        dt: Substep [s].
+        settings: How.
+        check: Called now and then; raises to end the solve.
+    """
+    count = staggered.count
+    fields = _fields(staggered, colliders, dt, settings)
+    pressure.classify(count, fields)
+    pressure.spread_volumes(count, fields)
+    vectors = BlockVectors.of_size(64 * count)
+    system = conduction.System(*(np.zeros(vectors.new().size) for _ in conduction.System._fields))
+    system.diagonal[:] = 1.0
+    pressure.assemble(count, fields, system)
+    pockets = _make_compatible(count, fields, system) if settings.compressibility == 0.0 else 0
+    p = vectors.new()
+    solution = krylov(
+        lambda d, q: conduction.multiply(count, fields.around, system, d, q),
+        lambda r, z: conduction.precondition(count, system, r, z),
+        vectors.dot,
+        system.right.copy(),
+        p,
+        vectors,
+        tolerance=settings.tolerance,
+        most=settings.most,
+        check=check,
+    )
+    done = np.zeros(192 * count, np.uint8)
+    pressure.correct(count, fields, p, done)
+    found = np.empty(64 * count)
+    pressure.divergences(count, fields, found)
+    old, following = np.empty(192 * count), np.empty_like(done)
+    for _ in range(EXTENSIONS):
+        pressure.extend(count, fields, done, following, old)
+        done, following = following, done
+    return Projected(solution, p[: 64 * count], fields.kind, float(np.abs(found).max(initial=0.0)), pockets)
+
+
+def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: Settings) -> pressure.Fields:
+    """Return what the projection works on, with the faces that bodies hold."""
+    count = staggered.count
+    states = [np.zeros(64 * count, np.int32) for _ in AXES]
+    speeds = [np.zeros(64 * count) for _ in AXES]
+    if not colliders.idle:
+        shift = staggered.origin - colliders.origin
+        for axis, (state, speed) in enumerate(zip(states, speeds, strict=True)):
+            solid_faces.find_solid_faces(axis, staggered.blocks, staggered.h, shift, dt, *colliders.shapes(), state, speed)
+    least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
+    volumes, correction = float(settings.control_volumes), settings.correction
+    return pressure.Fields(
+        staggered.array("cell"),
+        *(staggered.array(f"face_{axis}") for axis in AXES),
+        *(staggered.array(f"velocity_{axis}") for axis in AXES),
+        neighbour_blocks(staggered.grid),
+        *states,
+        *speeds,
+        *(np.zeros(64 * count) for _ in AXES),
+        np.zeros(64 * count, np.int32),
+        np.array([dt, staggered.h, settings.compressibility, least, volumes, correction]),
+    )
+
+
+def _make_compatible(count: int, fields: pressure.Fields, system: conduction.System) -> int:
+    """Take the mean out of the right side of every part of the interior without a free surface; return how many there are."""
+    label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
+    parts = pressure.label_pockets(count, fields, label, stack)
+    closed = [part for part in range(parts) if not stack[part]]
+    for part in closed:
+        cells = np.flatnonzero(label == part)
+        system.right[cells] -= system.right[cells].mean()
+    return len(closed)

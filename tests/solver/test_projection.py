@@ -1,0 +1,91 @@
+"""The projection: what moves, what holds, what it keeps, and its bits."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from solver_scenes import LIQUID, cube
+
+from mpm_nodes.data import Particles, WallRule, Walls
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.projection import HydrostaticPool, PoolFromRest, Projection
+
+BOX = (0.0, 0.0, 0.0), (0.6, 1.2, 0.6)
+
+
+def liquid(cells: int = 4, **columns: object) -> Particles:
+    """Return a cube of liquid."""
+    return cube(LIQUID, cells=cells, **columns)
+
+
+def solver(start: Particles, *, sides: WallRule = WallRule.SLIP, high: object = BOX[1], **options: object) -> SubstepSolver:
+    """Return a solver of incompressible matter in a box."""
+    walls = Walls(BOX[0], high, (sides,) * 6)
+    return SubstepSolver(start, "incompressible", cell_size=0.1, walls=walls, **{"dtype": np.float64, "dt_max": 5e-3, **options})
+
+
+@pytest.mark.parametrize("problem", [PoolFromRest, HydrostaticPool, Projection])
+def test_the_problems_hold(problem):
+    """A pool stays at rest under its own weight, and a projection does what it says."""
+    records = list(problem().records())
+    assert records and all(record.passed for record in records), records
+
+
+def test_a_falling_cube_of_liquid_falls_freely_and_keeps_its_shape():
+    """Without walls near, the projection leaves free fall alone."""
+    run = solver(liquid(), high=(9.0, 9.0, 9.0), gravity=(0.0, -9.81, 0.0))
+    run.particles.pack("position", run.particles.unpack("position") + [4.0, 4.0, 4.0])
+    for _ in range(5):
+        run.step(1e-3)
+    assert np.allclose(run.particles.unpack("velocity"), [0.0, -9.81 * 5e-3, 0.0], atol=1e-9)
+
+
+def test_a_column_collapses_and_keeps_its_volume():
+    """A dam breaks: the front runs along the floor, nothing leaves the box, and volume ratios stay near one."""
+    run = solver(liquid(4), dtype=np.float32)
+    run.advance(0.3)
+    position = run.particles.unpack("position")
+    assert position[:, 0].max() > 0.55 and position[:, 1].mean() < 0.19
+    assert position.min() > -0.02 and position[:, [0, 2]].max() < 0.62
+    assert abs(float(run.particles.unpack("volume_change").mean())) < 0.05
+    assert run.step_context.report["projection"]["unsolved"] == 0
+
+
+def test_sticky_walls_hold_and_slipping_ones_do_not():
+    """A layer that slides over a slip floor keeps its speed; a sticky floor takes momentum from it."""
+    speeds = {}
+    for sides in (WallRule.SLIP, WallRule.STICKY):
+        start = liquid(4, velocity=np.array([0.1, 0.0, 0.0]))
+        run = solver(start, sides=sides, high=(6.0, 6.0, 6.0), gravity=(0.0, 0.0, 0.0))
+        run.particles.pack("position", run.particles.unpack("position") + [2.0, 0.0, 2.0])
+        for _ in range(5):
+            run.step(1e-3)
+        speeds[sides] = float(run.particles.unpack("velocity")[:, 0].mean())
+    assert speeds[WallRule.SLIP] == pytest.approx(0.1, rel=1e-6)
+    assert speeds[WallRule.STICKY] < 0.099
+
+
+def test_a_full_box_has_no_free_surface_and_a_solution():
+    """A pocket's right side is made compatible: the solve converges and nothing moves."""
+    run = solver(liquid(6), high=(0.6, 0.6, 0.6))
+    run.step(1e-3)
+    told = run.step_context.report["projection"]
+    assert told["pockets"] == 1 and told["unsolved"] == 0
+    assert np.abs(run.particles.unpack("velocity")).max() < 0.05 * 9.81e-3
+
+
+def test_bits_do_not_hang_on_threads_or_checked_mode():
+    """One thread, two, and checked mode give the same bits."""
+    most, ends = numba.config.NUMBA_NUM_THREADS, []
+    for threads, checked in ((most, False), (1, False), (most, True)):
+        numba.set_num_threads(threads)
+        try:
+            run = solver(liquid(3), dtype=np.float32, checked=checked)
+            for _ in range(4):
+                run.step()
+        finally:
+            numba.set_num_threads(most)
+        ends.append(run.snapshot().attributes)
+    for other in ends[1:]:
+        assert all(np.array_equal(ends[0][name], other[name]) for name in ends[0])
