@@ -17,6 +17,7 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
+from usd_io.estimate import refuse_far
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
 
@@ -61,6 +62,7 @@ def add_points(
     own_widths = particle_widths(particles)
     widths = own_widths * np.float32(width_scale)
     _finite(path, "position", position)
+    refuse_far(path, float(np.abs(position).max(initial=0.0)), float(particles.spacing))
     set_sample(prim, "points", Sdf.ValueTypeNames.Point3fArray, Vt.Vec3fArray.FromNumpy(position), frame)
     set_sample(prim, "widths", Sdf.ValueTypeNames.FloatArray, Vt.FloatArray.FromNumpy(widths), frame, "vertex")
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent_of(position, widths), frame)

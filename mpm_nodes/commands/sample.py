@@ -1,4 +1,4 @@
-"""Cook a packaged sample, make its contact sheet, and print the figures that it must show."""
+"""Cook a packaged sample, make its contact sheet, and print the figures that it must show; 1 when one is missed."""
 
 from __future__ import annotations
 

@@ -226,6 +226,7 @@ class Collider:
             ones.
         mesh: Mesh to draw for it at this frame, or None.
         dt_max: Longest substep while it is there [s].
+        clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
         temperature: Of its surface [K]; None: no heat passes through it.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
     """
@@ -236,6 +237,7 @@ class Collider:
     shape: Any
     mesh: Mesh | None = None
     dt_max: float = float("inf")
+    clamp: bool = False
     temperature: float | None = None
     conductance: float = float("inf")
 

@@ -49,8 +49,11 @@ class CacheFrame:
 # ---------------------------------------------------------------- writing
 def _estimate(told: PreflightContext) -> dict[str, Any]:
     """Return the disk space of a frame from what the wired nodes expect to make."""
-    from usd_io.estimate import frame_bytes
+    from usd_io.estimate import frame_bytes, refuse_far
 
+    bodies = told.every("particles", "bodies")
+    farthest = max((float(np.abs(body.place).max()) for body in bodies), default=0.0)
+    refuse_far("write_cache", farthest, 0.5 * told.settings.cell_size)
     meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")
     particles, voxels = told.total("particles", "particles"), told.total("volumes", "voxels")
     return {"disk": frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])}

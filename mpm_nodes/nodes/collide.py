@@ -15,6 +15,7 @@ from mpm_nodes.data import (
     FrameContext,
     GraphSettings,
     Metres,
+    MpmNodesError,
     Range,
     Unitless,
     Vec3,
@@ -28,6 +29,22 @@ _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Friction = Range(min=0.0, soft_max=1.0)
 
 
+def _solid(ctx: FrameContext, thickness: float) -> float:
+    """Return the thickness that a body collides with [m]: what is thinner than the steps of particle paths would be jumped over."""
+    from mpm_nodes.kernels.collisions.paths import STEP
+
+    return max(thickness, 2.0 * STEP * ctx.settings.cell_size)
+
+
+def _body(collider: Collider) -> Collider:
+    """Return a collider, if it can hold what it shall clamp."""
+    if collider.clamp and collider.rule is not CollisionRule.STICKY:
+        raise MpmNodesError(
+            f"collider '{collider.name}': clamp holds by the rule sticky, and the rule is {collider.rule.value}; set it"
+        )
+    return collider
+
+
 @node(category="Collide", label="Sphere Collider", version=1)
 def collide_sphere(
     ctx: FrameContext,
@@ -37,6 +54,7 @@ def collide_sphere(
     radius: A[float, Metres, _Length] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "sphere",
 ) -> Collider:
     """Collide with a ball; key its centre or rotation to move it.
@@ -47,12 +65,14 @@ def collide_sphere(
         radius: Radius; it stays the same within a frame.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
     from mpm_nodes.kernels.level_sets.level_set import SPHERE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
-    return Collider(name, rule, friction, motion.shape(SPHERE, (radius,)), motion.at_end(sphere_mesh(radius)))
+    shape = motion.shape(SPHERE, (0.5 * _solid(ctx, 2.0 * radius),))
+    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp))
 
 
 @node(category="Collide", label="Box Collider", version=1)
@@ -64,6 +84,7 @@ def collide_box(
     size: A[Vec3, Metres, _Length] = (1.0, 1.0, 1.0),
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "box",
 ) -> Collider:
     """Collide with a box of any thinness; key its centre or rotation to move it.
@@ -71,16 +92,17 @@ def collide_box(
     Args:
         centre: Centre of the box.
         rotation: Turns about x, then y, then z.
-        size: Edge lengths.
+        size: Edge lengths; what is thinner collides as if it were a 25th of a cell thick.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
     from mpm_nodes.kernels.level_sets.level_set import BOX
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
-    half = tuple(0.5 * edge for edge in size)
-    return Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)))
+    half = tuple(0.5 * _solid(ctx, edge) for edge in size)
+    return _body(Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)), clamp=clamp))
 
 
 @node(category="Collide", label="Capsule Collider", version=1)
@@ -93,6 +115,7 @@ def collide_capsule(
     length: A[float, Metres, Range(min=0.0, soft_max=10.0)] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "capsule",
 ) -> Collider:
     """Collide with a cylinder with round ends; key its centre or rotation to move it.
@@ -104,13 +127,14 @@ def collide_capsule(
         length: Length of the axis between the centres of the ends.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
     from mpm_nodes.kernels.level_sets.level_set import CAPSULE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
-    shape = motion.shape(CAPSULE, (radius, 0.5 * length))
-    return Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)))
+    shape = motion.shape(CAPSULE, (0.5 * _solid(ctx, 2.0 * radius), 0.5 * length))
+    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)), clamp=clamp))
 
 
 @node(category="Collide", label="Plane Collider", version=1)
@@ -122,6 +146,7 @@ def collide_plane(
     shown_size: A[float, Metres, _Length] = 4.0,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "plane",
 ) -> Collider:
     """Collide with the half space below a plane; key its centre or rotation to move it.
@@ -132,12 +157,13 @@ def collide_plane(
         shown_size: Edge of the square that shows it; it collides everywhere.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
     from mpm_nodes.kernels.level_sets.level_set import PLANE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
-    return Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)))
+    return _body(Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)), clamp=clamp))
 
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
@@ -161,6 +187,7 @@ def collide_vdb(
     resample: bool = False,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "",
 ) -> Collider:
     """Collide with the level set in a .vdb file, or with a numbered sequence of them.
@@ -177,10 +204,11 @@ def collide_vdb(
         resample: Rebuild the distances of a level set whose voxels are not cubes.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it; empty takes the file's name.
     """
     from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
-    from mpm_nodes.nodes.collider_files import VdbBody, vdb_body, vdb_sequence
+    from mpm_nodes.nodes.collider_volumes import VdbBody, vdb_body, vdb_sequence
 
     def body(one: Path) -> VdbBody:
         return vdb_body(kept, one, grid, velocity_grid, scale, resample)
@@ -188,7 +216,7 @@ def collide_vdb(
     bodies, times = vdb_sequence(ctx, path, body, frame_offset) if sequence else ((body(path),), np.zeros(1))
     motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation})
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
-    return Collider(name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh))
+    return _body(Collider(name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh), clamp=clamp))
 
 
 LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
@@ -225,6 +253,7 @@ def collide_usd(
     frame_offset: A[float, Unitless] = 0.0,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    clamp: bool = False,
     name: str = "",
 ) -> Collider:
     """Collide with the meshes of a USD stage: still, moved as a rigid body, or deforming.
@@ -240,10 +269,11 @@ def collide_usd(
         frame_offset: Added to the frame number before the stage is read.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it; empty takes the prim's or the file's name.
     """
     from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
-    from mpm_nodes.nodes.collider_files import MeshOptions, usd_body
+    from mpm_nodes.nodes.collider_meshes import MeshOptions, usd_body
 
     body = usd_body(ctx, kept, path, prim, MeshOptions(voxel_size, settings.cell_size, thickness), frame_offset)
     title = name or (prim.rsplit("/", 1)[-1] if prim else path.stem)
@@ -251,4 +281,4 @@ def collide_usd(
         ctx.report("warning", message=warning, where=title)
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
-    return Collider(title, rule, friction, shape, body.mesh)
+    return _body(Collider(title, rule, friction, shape, body.mesh, clamp=clamp))

@@ -33,6 +33,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import body_of
+from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
@@ -243,6 +244,9 @@ def merge_particles(sources: Many[Particles], *, bodies: bool = False) -> Partic
     """
     if not sources:
         raise MpmNodesError("merge_particles.sources: nothing is wired in; wire one or more emitters")
+    overlap = crowding(sources, 2.0 * min(source.spacing for source in sources))
+    if overlap:
+        warnings.warn(f"merge_particles: {overlap}", stacklevel=2)
     return concatenate(_numbered(sources) if bodies else sources)
 
 

@@ -49,10 +49,13 @@ def export_points(
     """
     if ctx.files is None:
         raise OutputError("export_points: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
+    from usd_io.estimate import refuse_far
+
     if (ctx.frame - ctx.settings.start) % every:
         return ExportedPoints("")
     name = numbered(str(path), ctx.files.number)
     name += "" if name.endswith(f".{format.value}") else f".{format.value}"
+    refuse_far("export_points", float(np.abs(particles["position"]).max(initial=0.0)), particles.spacing)
     content = obj_bytes(particles) if format is PointFormat.OBJ else ply_bytes(particles, attributes)
     target = ctx.files.path(name)
     try:

@@ -35,6 +35,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed
+from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.solver.checkpoint import SolverState
 
 
@@ -78,7 +79,8 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
             )
         streamed = 0.0
     particles = int(min(particles + streamed, 2.0**62))
-    return {"memory": int(particles * BYTES * scale) + BYTES_ALWAYS, "particles": particles, "warnings": warnings}
+    memory = int(particles * BYTES * scale) + BYTES_ALWAYS
+    return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
 
 
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected)
@@ -160,6 +162,11 @@ def solve(
         )
         if previous is not None:
             previous.revive(solver)
+        if previous is None:
+            templates = [emitter.template for emitter in emitters]
+            for text in (crowding(sources, settings.cell_size), crowding(templates, settings.cell_size, "emitters")):
+                if text:
+                    ctx.report("warning", where="sources", message=text)
     if ctx.frame == settings.start and clock.origin > settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {settings.end}: nothing moves"
         ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise settings.end")
@@ -202,7 +209,7 @@ def _advance_frame(
     solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
     step.frame, step.substep = ctx.frame, 0
-    before, began = dict(solver.stage_seconds), time.perf_counter()
+    before, began, held = dict(solver.stage_seconds), time.perf_counter(), solver.particles.count
     solver.gravity = lambda now: at("gravity", now)
     pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps)
     while end - solver.time > 1e-9 * length:
@@ -216,6 +223,9 @@ def _advance_frame(
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
     _report_facts(ctx, step.report)
+    if held and not solver.particles.count and not any(stream.lasts_beyond(end) for stream in solver.streams):
+        message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
+        ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
     for name, count, depth in solver.colliders.report(solver.particles):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)

@@ -53,7 +53,7 @@ class Flow:
         return np.asarray(self._at(self._clock.frame_at(simulated)) if self.keyed else self._velocity, float)
 
     def _at(self, frame: float) -> np.ndarray:
-        return np.asarray(self._velocity.at(frame), float)
+        return np.asarray(keys.at(self._velocity, frame), float)
 
     def length(self, simulated: float) -> float:
         """Return how much matter has come out [m]; negative before the start."""
@@ -123,7 +123,8 @@ class Stream:
         self.start = clock.simulated(clock.frame(emitter.start))
         self.end = clock.simulated(clock.frame(emitter.end))
         self.flow = Flow(emitter.velocity, clock, self.start)
-        fastest = max((key[1] for key in emitter.velocity.keys), key=np.linalg.norm) if self.flow.keyed else emitter.velocity
+        velocity = emitter.velocity
+        fastest = max((key[1] for key in velocity.keys), key=np.linalg.norm) if isinstance(velocity, keys.KeyedVector) else velocity
         speed = float(np.linalg.norm(fastest))
         if not len(emitter.template) or not speed > 0:
             raise MpmNodesError(
@@ -158,6 +159,10 @@ class Stream:
             before = now - now.mean(axis=0) + last.mean(axis=0)
             self._lay_out(emitter.template)
         self.nozzle = _Nozzle(before, now, clock.begin, clock.end)
+
+    def lasts_beyond(self, time: float) -> bool:
+        """Whether something may come after simulated seconds."""
+        return self.end > time
 
     def state(self) -> np.ndarray | None:
         """Return what a checkpoint must hold: places and distances to the exit [m], shape (n, 4); None for a still nozzle."""
@@ -226,6 +231,10 @@ class Drops:
         """Take the emitter as it is at the end of the coming frame."""
         if emitter is not self.emitter:
             self._take(emitter, material_index)
+
+    def lasts_beyond(self, time: float) -> bool:
+        """Whether some copy comes after simulated seconds."""
+        return any(due > time for due, _ in self._due)
 
     def state(self) -> None:
         """Return what a checkpoint must hold: nothing, copies follow from the emitter."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Thermal
-from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["change_phase", "checked_thermal", "first_phase", "partners_of", "with_melts"]
 

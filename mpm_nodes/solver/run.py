@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.data import (
     ATTRIBUTES,
     Collider,
     Emitter,
-    Field,
     Material,
     MpmNodesError,
     Particles,
@@ -27,7 +27,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
-from mpm_nodes.materials.contract import law_of
+from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
@@ -35,21 +35,18 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
-from mpm_nodes.solver.phases import first_phase, with_melts
+from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.staggered import StaggeredStore
-from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
-
-ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
-OPTIONAL = ("stiffness_scale", "freezing_shift")
-"""Allocated only when the sources bring it."""
 
 
 class SubstepSolver:
@@ -89,8 +86,8 @@ class SubstepSolver:
         gravity: Any = (0.0, -9.81, 0.0),
         dt_min: float = 0.0,
         dt_max: float = 0.01,
-        dtype: Any = np.float32,
-        origin: Any = None,
+        dtype: FloatType = np.float32,
+        origin: npt.ArrayLike | None = None,
         checked: bool = False,
         fuse: bool = True,
         registry: Registry | None = None,
@@ -108,14 +105,15 @@ class SubstepSolver:
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self._coefficients = KeyedMaterials(self.materials, self.dtype)
         laws = self._coefficients.at(self.clock.origin)
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
         self.programs = programs_of(substeps, state_names, fuse, registry)
         self.choice: Choice | None = None
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
-        own = self._own_fields(laws, [particles, *(emitter.template for emitter in emitters)])
+        plans = [program.unfused for program in self.programs]
+        own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
         names = [
             *ALWAYS,
@@ -129,7 +127,7 @@ class SubstepSolver:
             cell_size=self.cell_size,
             dtype=self.dtype,
             materials=len(self.materials),
-            origin=_origin(particles, walls, emitters) if origin is None else origin,
+            origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
             apart="body" in needed,
         )
@@ -152,23 +150,23 @@ class SubstepSolver:
         self.time, self.until, self.substeps_done, self._frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
-        self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
         self._make_stores()
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
-        self.set_colliders(colliders)
+        self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
-        self._add(_completed(initial, particles, self.materials))
+        self._add(completed(initial, particles, self.materials, self.dtype))
         self._limiting = limiting(state_names)
         # the velocity gradient must be there when the limits of dt are measured anew
         deletes = walls is not None and WallRule.DELETE in walls.sides
         self._lasting = bool(emitters) or deletes or self._coefficients.keyed
         self._emit(-math.inf, 0.0)  # what is there at the initial state
+        self._gradients_known = "velocity_gradient" in columns
 
     @property
     def plan(self) -> SubstepPlan:
@@ -179,20 +177,6 @@ class SubstepSolver:
     def next_id(self) -> int:
         """Identity of the next particle that comes."""
         return self.particles.next_id
-
-    def _own_fields(self, laws: Sequence[BoundLaw], parts: Sequence[Particles]) -> dict[str, Field]:
-        """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources."""
-        described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
-        plans = [program.unfused for program in self.programs]
-        described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
-        found: dict[str, tuple[str, Field]] = {}
-        for owner, field in described:
-            first, known = found.setdefault(field.name, (owner, ATTRIBUTES.get(field.name, field)))
-            if known != field:
-                raise MpmNodesError(f"solve: {owner} describes particles.{field.name} otherwise than {first}; rename one")
-        own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
-        columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
-        return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
 
     def _make_stores(self) -> None:
         """Make the state of every further domain that some stage takes."""
@@ -232,9 +216,12 @@ class SubstepSolver:
             colliders: The bodies; their keys are in seconds of the shot.
             clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
         """
+        self._place_colliders(colliders, clock, self.colliders)
+
+    def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, self.colliders, clock)
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
 
@@ -290,6 +277,10 @@ class SubstepSolver:
         """
         step = self.step_context
         self._frame = frame
+        if not (self.substeps_done or self._gradients_known):
+            self._prepare()
+            measure_gradients(self.particles, self.grid)
+            self._gradients_known = True
         if dt is None and len(self.programs) > 1:
             self._choose_again(time_left, check_cancel)
         self.run_stages(dt, time_left, check_cancel, keep)
@@ -308,7 +299,7 @@ class SubstepSolver:
         for stream in self.streams:
             columns = stream.between(begin, end)
             if columns is not None:
-                self._add(_completed(columns, stream.emitter.template, self.materials))
+                self._add(completed(columns, stream.emitter.template, self.materials, self.dtype))
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].
@@ -410,60 +401,3 @@ class SubstepSolver:
     def materials_at(self, frame: float) -> tuple[Material, ...]:
         """Return the materials with their parameters as they are at a frame."""
         return tuple(sampled(material, frame) for material in self.materials)
-
-
-def _carried(name: str, parts: Sequence[Particles]) -> Field:
-    """Describe a column that is not in the table: as its source does, or as something that is carried along."""
-    known = next((part.field(name) for part in parts if part.field(name)), None)
-    if known is not None:
-        return known
-    column = next(part[name] for part in parts if name in part)
-    kind = "real" if column.dtype.kind == "f" else ("int64" if column.dtype.itemsize == 8 else "int32")
-    return Field(name, shape=tuple(column.shape[1:]), doc="Carried from the source.", kind=kind, houdini=name)
-
-
-VOLUME_MISMATCH = 1e-3
-"""Share by which a given `volume_change` may differ from the determinant of a given `total_deformation`."""
-
-
-def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: Sequence[Material]) -> dict[str, np.ndarray]:
-    """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density.
-
-    Laws that hold J themselves get it from a given total deformation.
-    """
-    columns, count = dict(columns), len(columns["position"])
-    first_phase(columns, materials)
-    _match_volumes(columns, materials)
-    columns.setdefault("volume", np.full(count, source.spacing**3))
-    density = np.array([material.density for material in materials])
-    columns.setdefault("mass", density[columns["material"]] * columns["volume"])
-    for name in ("mass", "volume"):
-        if count and not (np.isfinite(columns[name]).all() and columns[name].min() > 0):
-            raise MpmNodesError(f"solve: particle {name} must be finite and > 0; the smallest is {columns[name].min():g}")
-    return columns
-
-
-def _match_volumes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:
-    """Give laws that hold J in `volume_change` that of the total deformation, where that alone is given."""
-    if not len(columns["position"]) or "total_deformation" not in columns:
-        return
-    holds = np.array(["volume_change" in law_of(material)[0].state for material in materials])[columns["material"]]
-    change = np.linalg.det(np.asarray(columns["total_deformation"], float).reshape(-1, 3, 3)) - 1.0
-    if "volume_change" not in columns:
-        columns["volume_change"] = np.where(holds, change, 0.0)
-        return
-    wrong = holds & (np.abs(columns["volume_change"] - change) > VOLUME_MISMATCH * (1.0 + change))
-    if wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
-        raise MpmNodesError(
-            f"solve: volume_change of particle {first} is {columns['volume_change'][first]:g}, but the determinant of its "
-            f"total_deformation less 1 is {change[first]:g}; give equal ones, or leave volume_change out"
-        )
-
-
-def _origin(particles: Particles, walls: Walls | None, emitters: Sequence[Emitter]) -> np.ndarray:
-    """Put a grid node on the low corner of the walls, else of the matter: results move with the scene."""
-    if walls is not None:
-        return np.asarray(walls.low, float)
-    parts = [part for part in [particles, *(emitter.template for emitter in emitters)] if len(part)]
-    return np.min([part["position"].min(axis=0) for part in parts], axis=0)

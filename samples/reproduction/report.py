@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,7 @@ def write_figures(folder: Path, sample: Any, args: argparse.Namespace, found: Se
     files.make("preview")
     record = {
         "sample": sample.name, "size": args.size, "source": sample.source, "overrides": list(args.overrides),
-        "figures": [asdict(figure) for figure in found],
+        "figures": [figure.to_json() for figure in found],
         "seconds_by_frame": progress.seconds, "substeps_by_frame": progress.substeps,
         "seconds_by_stage": progress.stage_seconds(),
     }  # fmt: skip

@@ -16,7 +16,7 @@ from mpm_nodes.preview.pictures import Picture, find_root
 from mpm_nodes.preview.scene import look
 from mpm_nodes_samples.reproduction.figures import common_figures
 from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
-from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot
+from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
 from mpm_nodes_samples.reproduction.sizes import graph_of
 
 PAPER_MINUTES = 19.0
@@ -24,7 +24,7 @@ PAPER_MINUTES = 19.0
 
 
 def run(sample: Any, args: argparse.Namespace) -> int:
-    """Cook one sample, render it, measure it, and say what to type next."""
+    """Cook one sample, render it, measure it, and say what to type next; 1 when a figure is not what it must be."""
     minutes = args.minutes or (PAPER_MINUTES if args.size == "paper" else math.inf)
     progress = Progress(60.0 * minutes)
     out = args.out or Path("out") / sample.name
@@ -42,7 +42,7 @@ def run(sample: Any, args: argparse.Namespace) -> int:
     print_frames(progress)
     print_stages(progress)
     cook.print_written(result, args, also=[path for path in (sheet, record) if path])
-    return 0
+    return int(any(figure.ok is False for figure in found))
 
 
 def cooked(graph: Any, args: argparse.Namespace, out: Path, resume: str, progress: Any) -> Any:
@@ -92,7 +92,9 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     paper = sample.paper
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured
-    found[nth] = Figure(found[nth].name, count, f"{paper.particles:,}", abs(count / paper.particles - 1.0) < 0.05)
+    found[nth] = Figure(
+        found[nth].name, count, Bar(round(0.95 * paper.particles), round(1.05 * paper.particles)), f"{paper.particles:,} within 5 %"
+    )
     speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
-    found[-1] = Figure("seconds for 1/30 s, solve", speed, f"{stated:g} s a frame on {paper.machine}", speed < stated)
+    found[-1] = Figure("seconds for 1/30 s, solve", speed, Bar(most=stated), f"a frame on {paper.machine}")
     return found

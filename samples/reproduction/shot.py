@@ -15,20 +15,59 @@ from mpm_nodes.graph.executor import CookResult
 
 
 @dataclass(frozen=True)
+class Bar:
+    """What a number must be: the one place that is printed, and enforced.
+
+    Attributes:
+        least: Smallest number that holds.
+        most: Largest number that holds.
+    """
+
+    least: float = -math.inf
+    most: float = math.inf
+
+    def holds(self, measured: float) -> bool:
+        """Whether a number holds; what is no number never does."""
+        return bool(self.least <= measured <= self.most)
+
+    def __str__(self) -> str:
+        """Return it in words, every digit of it."""
+        if self.least == self.most:
+            return f"exactly {self.most:.15g}"
+        if math.isinf(self.most):
+            return f"at least {self.least:.15g}"
+        return f"at most {self.most:.15g}" if math.isinf(self.least) else f"from {self.least:.15g} to {self.most:.15g}"
+
+
+@dataclass(frozen=True)
 class Figure:
     """One measured number of a sample.
 
     Attributes:
         name: What was measured, with its unit in brackets.
         measured: The number.
-        expected: What the source says, or what must hold.
-        ok: Whether it holds; None where nothing is claimed.
+        bar: What it must be; None where nothing is claimed.
+        says: What the source says, or why the bar is where it is.
     """
 
     name: str
     measured: float
-    expected: str = ""
-    ok: bool | None = None
+    bar: Bar | None = None
+    says: str = ""
+
+    @property
+    def expected(self) -> str:
+        """What is printed beside the number: words, and the bar that is enforced."""
+        return ": ".join(part for part in (self.says, "" if self.bar is None else str(self.bar)) if part)
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether it holds; None where nothing is claimed."""
+        return None if self.bar is None else self.bar.holds(self.measured)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as figures.json holds it."""
+        return {"name": self.name, "measured": self.measured, "expected": self.expected, "ok": self.ok}
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.shot import Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 
 # ---------------------------------------------------------------- measures
@@ -87,17 +87,17 @@ def twisted_sponge(shot: Shot) -> list[Figure]:
     start, cell = same_order(shot, shot.first), shot.cell_size
     low, high = start[:, 1] < start[:, 1].min() + 0.03, start[:, 1] > start[:, 1].max() - 0.03
     torn = next((frame for frame in shot.frames if parted(same_order(shot, frame), cell, low, high)), 0)
-    counts = np.bincount(pieces(same_order(shot, shot.last), cell))
+    counts = np.bincount(pieces(same_order(shot, torn or shot.last), cell))  # later its halves fall onto each other
     large = int((counts > 0.01 * len(start)).sum())
     strip = float((counts[counts <= 0.01 * len(start)]).sum()) / len(start)
     nearest = [nearest_strangers(same_order(shot, frame), start, 0.05, 2.0 * cell) for frame in shot.frames]
     touched = next((frame for frame, gap in zip(shot.frames, nearest, strict=True) if gap < 1.5 * cell), 0)
     return [
-        Figure("first frame in two", torn, "tears, after it was wound up", torn > shot.first + 10),
-        Figure("pieces of more than 1 % at the end", large, "at least 2", large >= 2),
-        Figure("in pieces smaller than that [%]", 100.0 * strip, "below 5 %: it tears, it does not crumble", strip < 0.05),
-        Figure("first frame in which it touches itself (0.05 m apart at first)", touched, "collides with itself", touched > 0),
-        Figure("least distance then and later, over the cell", min(nearest) / cell, "below 1.5", min(nearest) < 1.5 * cell),
+        Figure("first frame in two", torn, Bar(shot.first + 11), "tears, after it was wound up"),
+        Figure("pieces of more than 1 % when it tears", large, Bar(2), "tears"),
+        Figure("in pieces smaller than that [%]", 100.0 * strip, Bar(most=5.0), "tears, but does not crumble"),
+        Figure("first frame in which it touches itself (0.05 m apart at first)", touched, Bar(1), "collides with itself"),
+        Figure("least distance then and later, over the cell", min(nearest) / cell, Bar(most=1.5), "touches"),
     ]
 
 
@@ -111,11 +111,11 @@ def sponge_bullet(shot: Shot) -> list[Figure]:
     holes = {frame: 1e4 * hole_along_x(shot.positions(frame), 0.08, 0.06, cell) for frame in shot.frames}
     torn = 100.0 * torn_apart(start, same_order(shot, shot.last), 3.0 * cell)[1].mean()
     return [
-        Figure("largest hole that can be looked through [cm^2]", max(holes.values()), "a cavity", max(holes.values()) > 1.0),
-        Figure("the same at the end [cm^2]", holes[shot.last], "less than half", holes[shot.last] < 0.5 * max(holes.values())),
-        Figure("neighbours torn apart, of all [%]", torn, "0.1 to 20 %: fracture", 0.1 < torn < 20.0),
-        Figure("middle swings out by [mm]", 1e3 * swing[farthest], "significant deformation", swing[farthest] > 0.05),
-        Figure("and back to [mm]", 1e3 * back, "elastic recovery: through 0", back < 0.0),
+        Figure("largest hole that can be looked through [cm^2]", max(holes.values()), Bar(1.0), "a cavity"),
+        Figure("the same at the end [cm^2]", holes[shot.last], Bar(most=round(0.5 * max(holes.values()), 2)), "closes by half"),
+        Figure("neighbours torn apart, of all [%]", torn, Bar(0.1, 20.0), "fracture"),
+        Figure("middle swings out by [mm]", 1e3 * swing[farthest], Bar(50.0), "significant deformation"),
+        Figure("and back to [mm]", 1e3 * back, Bar(most=0.0), "elastic recovery"),
     ]
 
 
@@ -188,11 +188,11 @@ def foam_stream(shot: Shot) -> list[Figure]:
     merged = float(counts[0]) / counts.sum()
     mean = float(lengths.mean()) if len(lengths) else 0.0
     return [
-        Figure("turns to the other side", len(found), "S-shaped folds: 4 or more", len(found) >= 4),
+        Figure("turns to the other side", len(found), Bar(4), "S-shaped folds"),
         Figure("length from turn to turn, of the stream as it leaves the nozzle [mm]", 1e3 * mean),
         Figure("its standard deviation, over the mean", float(lengths.std() / mean) if mean else 0.0),
-        Figure("height of its older two thirds [mm]", 1e3 * height, "piles up: over its thickness of 3", height > 0.003),
-        Figure("share of the foam in one piece [%]", 100.0 * merged, "folds merge: over 90 %", merged > 0.9),
+        Figure("height of its older two thirds [mm]", 1e3 * height, Bar(3.0), "piles up, over its thickness"),
+        Figure("share of the foam in one piece [%]", 100.0 * merged, Bar(90.0), "folds merge"),
     ]
 
 
@@ -217,10 +217,10 @@ def toothpaste(shot: Shot) -> list[Figure]:
     counts = np.bincount(pieces(points, shot.cell_size))
     whole = 100.0 * float(counts[0]) / counts.sum()
     return [
-        Figure("turns of the strand around itself", coils, "coils: 1 or more", coils >= 1.0),
-        Figure("height of its older half above the bristles [mm]", 1e3 * height, "stands up: 3 or more", height >= 0.003),
-        Figure("share above the tips of the bristles [%]", above, "stays on the brush: over 60", above > 60.0),
-        Figure("share in one piece [%]", whole, "coils flow together: over 95", whole > 95.0),
+        Figure("turns of the strand around itself", coils, Bar(1.0), "coils"),
+        Figure("height of its older half above the bristles [mm]", 1e3 * height, Bar(3.0), "stands up"),
+        Figure("share above the tips of the bristles [%]", above, Bar(60.0), "stays on the brush"),
+        Figure("share in one piece [%]", whole, Bar(95.0), "coils flow together"),
     ]
 
 
@@ -251,12 +251,12 @@ def viennetta(shot: Shot) -> list[Figure]:
         mean, every = float(apart.mean()), float(period.mean())
         even, lean, along = float(period.std()) / every, float(apart.std()) / mean, mean / (BELT_SPEED * every)
     return [
-        Figure("folds that lie on the belt", len(fronts), "5 or more", len(fronts) >= 5),
+        Figure("folds that lie on the belt", len(fronts), Bar(5), "folds"),
         Figure("time from fold to fold [s]", every),
-        Figure("its standard deviation, over the mean", even, "even: below 0.2", even < 0.2),
+        Figure("its standard deviation, over the mean", even, Bar(most=0.2), "even"),
         Figure("distance of folds on the belt [mm]", 1e3 * mean),
-        Figure("its standard deviation, over the mean", lean),
-        Figure("distance over belt speed and time", along, "1: set by the belt's speed, within 0.15", abs(along - 1.0) < 0.15),
+        Figure("its standard deviation, over the mean", lean, Bar(most=0.3), "even"),
+        Figure("distance over belt speed and time", along, Bar(0.85, 1.15), "set by the belt's speed"),
     ]
 
 
@@ -285,13 +285,17 @@ def scored_pie(shot: Shot) -> list[Figure]:
     share, extent = 100.0 * float(scored[apart].mean()) if apart.any() else 0.0, 100.0 * float(scored.mean())
     drops = np.bincount(pieces(end[kinds == CREAM], shot.cell_size))
     split, elsewhere = int((drops > 0.001 * drops.sum()).sum()), 100.0 * float(apart[~scored].mean())
+    plates, before = (np.bincount(pieces(points[kinds == CRUST], shot.cell_size)) for points in (end, start))
+    whole, broken = (int((counts > 0.01 * counts.sum()).sum()) for counts in (before, plates))
     return [
-        Figure("neighbours in the crust torn two cells apart", float(apart.sum()), "some", bool(apart.any())),
-        Figure("of these, at a score [%]", share, "over 90", share > 90.0),
-        Figure("of all neighbours in the crust, at a score [%]", extent, "much less: under 50", extent < 50.0),
-        Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, "below 1: it breaks nowhere else", elsewhere < 1.0),
-        Figure("farthest that neighbours came apart [mm]", 1e3 * widest, "over 3: pieces fly off", widest > 3e-3),
-        Figure("pieces of cream of more than 0.1 %", split, "splits: 2 or more", split >= 2),
+        Figure("neighbours in the crust torn two cells apart", float(apart.sum()), Bar(1), "breaks"),
+        Figure("of these, at a score [%]", share, Bar(90.0), "breaks along its scores"),
+        Figure("of all neighbours in the crust, at a score [%]", extent, Bar(most=50.0), "much less"),
+        Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, Bar(most=1.0), "breaks nowhere else"),
+        Figure("farthest that neighbours came apart [mm]", 1e3 * widest, Bar(3.0), "pieces fly off"),
+        Figure("pieces of stiff crust of more than 1 %, at the start", whole),
+        Figure("and at the end", broken, Bar(whole + 1), "breaks"),
+        Figure("pieces of cream of more than 0.1 %", split, Bar(2), "splits"),
     ]
 
 

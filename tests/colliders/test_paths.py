@@ -200,3 +200,17 @@ def test_far_from_the_origin_is_the_same(flight):
         particles.fly(ColliderSet([body(shape, friction=0.2)], origin=(shift,) * 3), 0.1, 0.01)
         moved.append(particles.sorted("position") - shift)
     np.testing.assert_allclose(moved[0], moved[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3, 2.0])
+def test_friction_acts_on_paths(flight, friction):
+    """On a plane and on a wall, a path that comes down at 45 degrees loses mu times its normal speed, until it stands (Coulomb)."""
+    kept = max(0.0, 1.0 - friction)
+    plane = ColliderSet([body(PosedLevelSets(PLANE), friction=friction)])
+    floor = Walls(
+        (-5.0, 0.0, -5.0), (5.0, 5.0, 5.0), tuple(WallRule.SEPARATE if k == 2 else WallRule.OPEN for k in range(6)), friction
+    )
+    for colliders in (plane, ColliderSet([], floor)):
+        particles = flight(np.array([[0.0, 0.003, 0.0]]), np.array([1.0, -1.0, 0.0]))
+        particles.step(colliders, 0.0, 0.01)
+        assert np.abs(particles.sorted("velocity")[0] - [kept, 0.0, 0.0]).max() < 0.02

@@ -37,7 +37,12 @@ def cool(
     """Describe warmth otherwise than `heat`."""
 
 
-REGISTRY = registry(tap, add_force, cool)
+@stage(label="Stamp")
+def stamp(grid: A[Grid, Writes("force")]) -> Stage["grid"]:
+    """Write a force that nobody reads."""
+
+
+REGISTRY = registry(tap, add_force, cool, stamp)
 
 
 def plan(value, law_states=("deformation",)) -> SubstepPlan:
@@ -170,6 +175,20 @@ def test_a_hazard_names_the_stage_that_can_hand_the_array_on():
         "look.particles: is not ordered with gather: look reads particles.velocity, gather writes it; "
         'wire "particles": "gather.particles" into look'
     ) in refused(loose)
+
+
+def test_two_writers_need_an_order():
+    """Two stages that only write one array are refused side by side: what it holds in the end would be anybody's guess."""
+    document = substeps(
+        one={"type": "stamp", "inputs": {"grid": "scatter"}},
+        other={"type": "stamp", "inputs": {"grid": "scatter"}},
+        push={"type": "push", "inputs": {"grid": ["one", "other"]}},
+    )
+    (problem,) = refused(document)
+    assert "is not ordered with" in problem and problem.count("writes grid.force") == 1 and "writes it" in problem
+    document["nodes"]["other"]["inputs"]["grid"] = "one"
+    document["nodes"]["push"]["inputs"]["grid"] = "other"
+    assert plan(document)
 
 
 def test_two_readers_need_no_order():

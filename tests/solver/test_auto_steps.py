@@ -43,6 +43,18 @@ def test_the_cheaper_candidate_runs(monkeypatch):
         assert ("minimise_energy" in [planned.id for planned in solver.plan.stages]) == (name == "implicit_apic")
 
 
+@pytest.mark.parametrize("held", [None, 0, 1])
+def test_the_running_candidate_is_left_only_for_a_clearly_cheaper_one(monkeypatch, held):
+    """Costs within a quarter keep what runs, at first the first candidate; beyond that the cheaper one takes over."""
+    solver = auto_solver()
+    kept = held or 0
+    for other_cost, index in ((0.9, kept), (0.76, kept), (0.7, 1 - kept), (float("inf"), kept)):
+        solver.choice = None if held is None else Choice(held, 1e-3, (1.0, 1.0), solver.candidate_names)
+        given = iter((1.0, other_cost) if kept == 0 else (other_cost, 1.0))
+        monkeypatch.setattr(auto_steps, "_cost", lambda *_, given=given: (next(given), 1e-3))
+        assert measure(solver, 0.01, lambda: None).index == index
+
+
 def test_a_candidate_that_diverges_costs_infinitely_much(monkeypatch):
     """A candidate whose trial diverges is not chosen, and its trial leaves no trace."""
     solver = auto_solver()

@@ -280,3 +280,26 @@ def test_moving_matter_gets_no_void(flow):
                 resample(particles, settings())
         assert particles.unpack("mass").sum(dtype=float) == pytest.approx(mass, rel=1e-6)
     assert max(empty[True]) == 0 and max(empty[False]) > 20
+
+
+def test_voids_are_filled_up_to_the_insertion_depth():
+    """A stretched ball is filled by the stage as it is wired, from 2.2 r below its surface on (Y15): seen by its own shape.
+
+    The depth below the ellipsoid is at least (1 - rho) R, where rho is 1 on it; half an r is left for the skin of the spheres.
+    """
+    r, radius, stretch = 0.5 * H, 6.0 * H, np.array([1.8, 1.0, 1.0])
+    solver = SubstepSolver(ball(FOAM, 6.0, stretch), document(interval=1), gravity=(0.0, 0.0, 0.0))
+    before = solver.particles.unpack("position")
+    solver.step(1e-7)
+    after = solver.particles.unpack("position")
+    probes = np.random.default_rng(4).uniform(-1.0, 1.0, (40_000, 3)) * radius * stretch
+    depth = (1.0 - np.linalg.norm(probes / (radius * stretch), axis=1)) * radius / r
+    probes = probes[(depth > 2.7) & (depth < 3.4)]
+    holes = [int((nearest(probes, points) > (COVERAGE + 0.06) * r).sum()) for points in (before, after)]
+    assert holes[0] > 100 and holes[1] == 0
+
+
+def nearest(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the distance of each point to the nearest of the others."""
+    chunks = np.array_split(points, 1 + len(points) // 300)
+    return np.concatenate([np.sqrt(((chunk[:, None] - others[None]) ** 2).sum(axis=2).min(axis=1)) for chunk in chunks])

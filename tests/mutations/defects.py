@@ -1,0 +1,249 @@
+"""Planted defects: a small change of the source that some test must notice.
+
+Each was possible without any test failing once, or is of the same kind. `test_mutations.py` applies them one by one to a copy of
+the package and runs the named test against it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Defect(NamedTuple):
+    """One change of the source.
+
+    Attributes:
+        name: What goes wrong.
+        file: File, from the root of the repository.
+        old: Text that stands there exactly once.
+        new: Text in its place.
+        test: Id of the test that must fail.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+_PROBLEM = "tests/verification/test_problems.py::test_problem_holds"
+_SHOT_TIME = "tests/solver/test_shot_time.py"
+_BEFORE = "tests/emit/test_before_the_cook.py"
+_FAR = "tests/emit/test_far_off.py"
+_INITIAL = "tests/solver/test_initial_state.py"
+
+DEFECTS = (
+    # ---------------------------------------------------------------- found uncaught once
+    Defect(
+        "paths without friction",
+        "mpm_nodes/kernels/collisions/paths.py",
+        "respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION],",
+        "respond(bodies.integer[hit, RULE], 0.0 * bodies.real[hit, FRICTION],",
+        "tests/colliders/test_paths.py::test_friction_acts_on_paths",
+    ),
+    Defect(
+        "colliders' own motion at the wrong pace",
+        "mpm_nodes/solver/colliders.py",
+        "pace = np.float32(1.0 / self._pace)",
+        "pace = np.float32(1.0)",
+        f"{_SHOT_TIME}::test_velocity_grids_are_scaled_as_their_lengths",
+    ),
+    Defect(
+        "velocity grids not scaled with their lengths",
+        "mpm_nodes/nodes/collider_files.py",
+        "speeds = scale * speeds.reshape(-1, 512, 3)",
+        "speeds = speeds.reshape(-1, 512, 3)",
+        f"{_SHOT_TIME}::test_velocity_grids_are_scaled_as_their_lengths",
+    ),
+    Defect(
+        "a stage's codes per second taken for frames",
+        "mpm_nodes/graph/clock.py",
+        "return frame * codes_per_second / self.fps",
+        "return frame",
+        f"{_SHOT_TIME}::test_a_stage_of_any_codes_per_second_moves_in_its_own_seconds",
+    ),
+    Defect(
+        "new particles 1.6 times too deep",
+        "mpm_nodes/solver/stages/avoid_a_void.py",
+        "conserve_momentum, coverage, depth, merge_distance",
+        "conserve_momentum, coverage, 1.6 * depth, merge_distance",
+        "tests/solver/test_avoid_a_void.py::test_voids_are_filled_up_to_the_insertion_depth",
+    ),
+    Defect(
+        "viscous_energy does nothing",
+        "mpm_nodes/solver/stages/implicit.py",
+        'energy.add("viscous_energy", ViscousEnergy(particles, energy.grid, STENCIL[kernel.value]))',
+        "ViscousEnergy(particles, energy.grid, STENCIL[kernel.value])",
+        "tests/solver/test_energy_terms.py::test_the_stage_of_viscosity_adds_its_term",
+    ),
+    Defect(
+        "particle speed left out of the elastic limit",
+        "mpm_nodes/solver/stages/choose_time_step.py",
+        "elastic_cfl * h / (wave + speed)",
+        "elastic_cfl * h / wave",
+        "tests/solver/test_time_step.py::test_the_elastic_limit_counts_the_speed_of_the_matter",
+    ),
+    Defect(
+        "deep penetration never said",
+        "mpm_nodes/nodes/solve.py",
+        "if depth > 0.5 * solver.cell_size:",
+        "if depth > 500.0 * solver.cell_size:",
+        "tests/solver/test_time_step.py::test_matter_deep_inside_a_collider_is_warned_of",
+    ),
+    Defect(
+        "two writers need no order",
+        "mpm_nodes/graph/hazards.py",
+        "shared = (writes & (other_reads | other_writes)) | (reads & other_writes)",
+        "shared = (writes & other_reads) | (reads & other_writes)",
+        "tests/graph/test_plan_substeps.py::test_two_writers_need_an_order",
+    ),
+    Defect(
+        "a wrong Lame parameter",
+        "mpm_nodes/materials/parameters.py",
+        "/ ((1.0 + poisson_ratio) * (1.0 - 2.0 * poisson_ratio))",
+        "/ ((1.0 + poisson_ratio) * (1.0 - poisson_ratio))",
+        f"{_PROBLEM}[elastic_bar_period]",
+    ),
+    # ---------------------------------------------------------------- of the same kinds
+    Defect(
+        "a material loses its viscosity on the way",
+        "mpm_nodes/data/values.py",
+        'return {**members, "params": dict(self.params), "thermal": thermal}',
+        'return {**members, "params": dict(self.params), "thermal": thermal, "viscosity": 0.0}',
+        "tests/usd_io/test_usd_cache.py::test_whole_materials_come_back",
+    ),
+    Defect(
+        "own weight hardly counts",
+        "mpm_nodes/nodes/own_weight.py",
+        "weight = body.material.density * strength * height",
+        "weight = 0.01 * body.material.density * strength * height",
+        f"{_BEFORE}::test_what_its_weight_would_change_is_said",
+    ),
+    Defect(
+        "a stream's estimate forgets its length of time",
+        "mpm_nodes/nodes/bodies.py",
+        "return flow.rate * (end - begin) if math.isfinite(end) else math.inf",
+        "return flow.rate",
+        f"{_BEFORE}::test_the_estimate_of_a_stream_is_what_comes",
+    ),
+    Defect(
+        "small voxels are free",
+        "mpm_nodes/nodes/surface.py",
+        'return {"memory": int(SURFACE_BYTES * along**3),',
+        'return {"memory": int(SURFACE_BYTES * along),',
+        f"{_BEFORE}::test_small_voxels_are_in_the_estimate",
+    ),
+    Defect(
+        "a mouth is asked for where one is wired",
+        "mpm_nodes/nodes/solve.py",
+        'if not told.total("colliders", "carries"):',
+        "if True:",
+        f"{_BEFORE}::test_a_stream_that_gravity_pulls_apart_says_what_to_wire",
+    ),
+    Defect(
+        "crowds pass",
+        "mpm_nodes/nodes/crowding.py",
+        "FULL = 1.7",
+        "FULL = 17.0",
+        f"{_FAR}::test_overlap_is_told_by_how_much_matter_lies_double",
+    ),
+    Defect(
+        "far positions are written",
+        "usd_io/estimate.py",
+        "COARSEST = 0.25",
+        "COARSEST = 250.0",
+        f"{_FAR}::test_a_cache_refuses_positions_that_its_numbers_cannot_hold",
+    ),
+    Defect(
+        "masses overflow",
+        "mpm_nodes/solver/initial.py",
+        "if not least < low <= high < most:",
+        "if not low <= high:",
+        f"{_FAR}::test_densities_that_the_solve_s_numbers_do_not_hold_are_refused",
+    ),
+    Defect(
+        "an empty shot says nothing",
+        "mpm_nodes/nodes/solve.py",
+        "if held and not solver.particles.count and",
+        "if not held and not solver.particles.count and",
+        f"{_FAR}::test_a_solve_that_loses_all_its_matter_says_so",
+    ),
+    Defect(
+        "thin bodies are as thin as they are drawn",
+        "mpm_nodes/nodes/collide.py",
+        "return max(thickness, 2.0 * STEP * ctx.settings.cell_size)",
+        "return thickness",
+        f"{_FAR}::test_no_thin_box_lets_matter_through",
+    ),
+    Defect(
+        "J is not taken from the total deformation",
+        "mpm_nodes/solver/initial.py",
+        'columns["volume_change"] = np.where(holds, change, 0.0)',
+        'columns["volume_change"] = np.where(holds, 0.0, change)',
+        f"{_INITIAL}::test_a_given_total_deformation_gives_the_foam_its_volume",
+    ),
+    Defect(
+        "no viscosity in the first substep",
+        "mpm_nodes/solver/run.py",
+        "measure_gradients(self.particles, self.grid)",
+        "_ = measure_gradients",
+        f"{_INITIAL}::test_viscosity_acts_in_the_first_substep",
+    ),
+    Defect(
+        "a clamp pushes out",
+        "mpm_nodes/solver/colliders.py",
+        "if not collider.clamp]",
+        "if not (collider.clamp and False)]",
+        f"{_INITIAL}::test_an_end_is_clamped_by_embedding_it_where_that_is_asked",
+    ),
+    Defect(
+        "bars a tenth lower than printed",
+        "samples/reproduction/shot.py",
+        "return bool(self.least <= measured <= self.most)",
+        "return bool(0.9 * self.least <= measured <= self.most)",
+        "tests/samples/test_figures.py::test_what_is_printed_is_what_is_enforced",
+    ),
+    Defect(
+        "a sample that misses its bars ends well",
+        "samples/reproduction/run.py",
+        "return int(any(figure.ok is False for figure in found))",
+        "return 0",
+        "tests/samples/test_foam_samples.py::test_it_cooks_draws_and_measures",
+    ),
+    Defect(
+        "written velocities per simulated second",
+        "mpm_nodes/graph/clock.py",
+        "if pace == 1.0:\n        return columns",
+        "if pace:\n        return columns",
+        f"{_SHOT_TIME}::test_written_rates_are_those_of_the_written_positions",
+    ),
+    Defect(
+        "seeded volume a percent too large",
+        "mpm_nodes/nodes/seeding.py",
+        '"volume": np.full(count, region.volume / count),',
+        '"volume": np.full(count, 1.01 * region.volume / count),',
+        "tests/emit/test_emit_nodes.py::test_total_mass_is_density_times_volume",
+    ),
+    Defect(
+        "sticky walls slip",
+        "mpm_nodes/solver/walls.py",
+        "WallRule.STICKY: collision.STICKY,",
+        "WallRule.STICKY: collision.SLIP,",
+        "tests/solver/test_solve_node.py::test_sticky_walls_hold_and_separating_ones_let_go",
+    ),
+    Defect(
+        "moved walls stand still for what they touch",
+        "mpm_nodes/solver/walls.py",
+        "self.rules[SPEED:] = (",
+        "self.rules[SPEED:] = 0.0 * (",
+        "tests/solver/test_keyed_solve.py",
+    ),
+    Defect(
+        "drops before the initial state come too",
+        "mpm_nodes/solver/emission.py",
+        "if f >= self._clock.origin]",
+        "if f >= self._clock.origin - 1e9]",
+        "tests/solver/test_emission.py",
+    ),
+)

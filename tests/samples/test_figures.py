@@ -1,0 +1,99 @@
+"""Figures of the packaged samples: what is printed is what is enforced, and samples/README.md says what a cook says."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+from sample_numbers import SAMPLES as FOLDER
+
+from mpm_nodes import cli
+from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.reproduction.report import number, verdict
+from mpm_nodes_samples.reproduction.shot import Bar, Figure
+
+NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
+UNSTABLE = ("seconds a frame, solve",)
+"""Figures of the machine, not of the shot."""
+
+
+def bar_in(text: str) -> Bar | None:
+    """Return the bar that a printed text ends with, None where it claims nothing."""
+    for form, names in (
+        (f"from {NUMBER} to {NUMBER}", ("least", "most")),
+        (f"at least {NUMBER}", ("least",)),
+        (f"at most {NUMBER}", ("most",)),
+        (f"exactly {NUMBER}", ("least", "most")),
+    ):
+        match = re.search(f"(?:^|: ){form}$", text)
+        if match:
+            values = [float(each) for each in match.groups()]
+            return Bar(**dict(zip(names, values * (len(names) // len(values)), strict=True)))
+    return None
+
+
+def tables() -> dict[str, list[tuple[str, str, str, str]]]:
+    """Return the rows (figure, measured, must show, holds) of each sample's table."""
+    found: dict[str, list[tuple[str, str, str, str]]] = {}
+    sample, inside = "", False
+    for line in (FOLDER / "README.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("## "):
+            sample, inside = line[3:], False
+        elif cells == ["figure", "measured", "must show", "holds"]:
+            inside = True
+        elif not line.startswith("|"):
+            inside = False
+        elif inside and len(cells) == 4 and not set(cells[0]) <= {"-"}:
+            found.setdefault(sample, []).append((cells[0], cells[1], cells[2], cells[3]))
+    return found
+
+
+TABLES = tables()
+
+
+# ---------------------------------------------------------------- bars
+@pytest.mark.parametrize(
+    "bar", [Bar(95.7), Bar(most=0.89), Bar(0.85, 1.15), Bar(0, 0), Bar(1_101_240, 1_217_160), Bar(-2.5), Bar(most=1e-12)]
+)
+def test_what_is_printed_is_what_is_enforced(bar):
+    """The number in words is the bar to its last digit, so that a value just beyond it does not hold."""
+    figure = Figure("length [m]", 1.0, bar, "the source's 95.7")
+    assert bar_in(figure.expected) == bar
+    for edge, beyond in ((bar.least, -math.inf), (bar.most, math.inf)):
+        if math.isfinite(edge):
+            assert bar.holds(edge) and not bar.holds(math.nextafter(edge, beyond))
+    assert not bar.holds(math.nan)
+    assert Figure("length [m]", 1.0, says="a word").ok is None
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_verdicts_of_the_readme_follow_from_its_numbers(name):
+    """Every row: ok or NOT is what measured number and bar make of it, and a row that claims nothing says nothing."""
+    assert TABLES[name]
+    for figure, measured, expected, holds in TABLES[name]:
+        found = Figure(figure, float(measured.replace(",", "")), bar_in(expected))
+        assert verdict(found) == holds, (figure, measured, expected, holds)
+
+
+# ---------------------------------------------------------------- cooks
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_cook_says_what_the_readme_says(name, tmp_path):
+    """Every sample in its quick size: figures, bars and verdicts of the table; numbers to a tenth; exit code 1 exactly on NOT."""
+    code = cli.main(["sample", name, "--out", str(tmp_path), "--events", "none"])
+    (file,) = tmp_path.glob("r*/preview/figures.json")
+    found = [each for each in json.loads(file.read_text())["figures"] if each["name"] not in UNSTABLE]
+    told = [row for row in TABLES[name] if row[0] not in UNSTABLE]
+    assert [each["name"] for each in found] == [row[0] for row in told]
+    words = {True: "ok", False: "NOT", None: ""}
+    wrong = []
+    for each, (figure, measured, expected, holds) in zip(found, told, strict=True):
+        near = math.isclose(each["measured"], float(measured.replace(",", "")), rel_tol=0.1, abs_tol=0.02)
+        bars_agree = str(bar_in(each["expected"])) == str(bar_in(expected))
+        if not near or words[each["ok"]] != holds or not bars_agree:
+            wrong.append(f"{figure}: {number(each['measured'])} ({each['expected']}), the table {measured} ({expected}) {holds}")
+    assert not wrong, "; ".join(wrong)
+    assert code == int("NOT" in {row[3] for row in told})

@@ -1,0 +1,34 @@
+"""What limits the time step, seen from outside: dt of a first substep against the formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from solver_scenes import JELLY, cube, shot
+
+from mpm_nodes import SubstepSolver
+from mpm_nodes.graph.executor import execute
+
+H, WAVE = 0.1, math.sqrt(5e3 * 0.7 / (1.3 * 0.4) / 1000.0)
+"""Cell size of the cube [m], and wave speed of the jelly at rest, nu = 0.3 [m/s]."""
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.5, 2.0])
+def test_the_elastic_limit_counts_the_speed_of_the_matter(speed):
+    """Waves run on matter that moves: dt = elastic_cfl h / (c + |v|), where nothing else is shorter."""
+    start = cube(JELLY, velocity=(0.6 * speed, -0.8 * speed, 0.0))
+    settings = {"preset": "explicit_apic", "set": {"choose_time_step.cfl": 0.9, "choose_time_step.elastic_cfl": 0.2}}
+    solver = SubstepSolver(start, settings, gravity=(0.0, 0.0, 0.0), dt_max=10.0, dtype=np.float64)
+    assert solver.step() == pytest.approx(0.2 * H / (WAVE + speed), rel=1e-6)
+    assert solver.step_context.limit.name == "elastic wave"
+
+
+def test_matter_deep_inside_a_collider_is_warned_of():
+    """A ball of two cells' radius around the middle of a block, one substep a frame: half a cell a step does not bring it out."""
+    graph = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 1.0, 0.0), "radius": 0.2, "name": "core"})])
+    (text,) = [text for text in execute(graph).warnings if "inside collider" in text]
+    assert text.startswith("core: ") and "m deep; lower choose_time_step.cfl" in text
+    away = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 3.0, 0.0), "radius": 0.2})])
+    assert not any("inside collider" in text for text in execute(away).warnings)
