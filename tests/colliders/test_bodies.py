@@ -228,7 +228,7 @@ def test_without_the_stage_bodies_share_the_grid():
     assert np.array_equal(*(each.particles.unpack("position") for each in runs))
 
 
-@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+@pytest.mark.parametrize("kernel", ["quadratic", pytest.param("cubic", marks=pytest.mark.slow)])
 def test_fused_threads_and_restored_solves_agree(kernel):
     """The same bits fused in turn, on one thread and after a save and restore in the middle of a contact."""
     import numba

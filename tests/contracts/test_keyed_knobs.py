@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpm_nodes.data import domain_names
 from mpm_nodes.graph import keys
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import NodeDeclaration, StageDeclaration
@@ -111,7 +112,7 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
         given["path"] = str(files[PATHS[declaration.id]])
-    given |= {"sequence": True, "interval": 1.0, "voxel_size": 0.01}
+    given |= {"sequence": True, "interval": 1.0, "voxel_size": 0.01, "attribute": "mass"}
     for port in declaration.ports:
         if port.name == "material":
             given[port.name] = matter
@@ -119,6 +120,8 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
             given[port.name] = block
         elif port.name == "sources":
             given[port.name] = [block]
+        elif port.name == "collider":
+            given[port.name] = graph.add("collide_plane", "ground")
     if declaration.id == "solve":
         given |= {"substeps": {"preset": "explicit_apic"}, "dt_max": 4e-3, "wall_low": (-9.0, 0.9, -9.0)}
         given |= {"wall_high": (9.0, 1.1, 9.0), "wall_y_low": "separate", "wall_y_high": "slip"}
@@ -228,7 +231,7 @@ def test_keys_of_a_stage_reach_its_call(declaration: StageDeclaration, knob: Kno
     for preset, stage in presets:
         plan = plan_substeps({"preset": preset, "set": {f"{stage}.{knob.name}": key_list(knob)}}, ("deformation",))
         plan = fused(plan, shared_loop) if fuse else plan
-        dispatch = plan.bind(dict.fromkeys(("particles", "grid", "colliders", "energy")), None)
+        dispatch = plan.bind(dict.fromkeys(domain_names()), None)
         seen = []
         for frame in (1.0, 2.0, 3.0):
             dispatch.sample(frame)
