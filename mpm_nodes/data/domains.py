@@ -91,7 +91,13 @@ def domain_named(name: str) -> Domain:
 
 
 def domain_of(port: Any) -> Domain | None:
-    """Return the domain whose ports have this type, or None. `LiveParticles` is what a running solve has of `Particles`."""
+    """Return the domain of ports of this type, or None.
+
+    `LiveParticles` is what a running solve has of `Particles`; the class of a store names its domain itself, as `domain`.
+    """
+    own = getattr(port, "domain", None)
+    if isinstance(own, Domain):
+        return domain_named(own.name)
     port = Particles if port is LiveParticles else port
     return next((each for each in _DOMAINS.values() if each.port is port), None)
 

@@ -124,7 +124,7 @@ class FrameClock:
         """Mean simulated seconds per second of the shot over the interval; 0 while simulated time stands still."""
         return (self.end - self.begin) * self.clock.fps if keys.carries_keys(self.clock.pace) else self.clock.pace_at(self.frame)
 
-    def simulated(self, seconds: Sequence[float]) -> np.ndarray:
+    def simulated(self, seconds: Sequence[float] | np.ndarray) -> np.ndarray:
         """Return simulated seconds at seconds of the shot; before the initial state they go on backwards at the pace of now.
 
         Keys of bodies may lie before the interval, where simulated time stands still or has gone at another pace.

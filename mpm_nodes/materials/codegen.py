@@ -17,6 +17,7 @@ from mpm_nodes.kernels.composition.source import LOCAL_ROWS, column_name
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.implicit_loops import IMPLICIT_LOOPS, implicit_source
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT, RATES, STRESS
+from mpm_nodes.materials.values import FloatType
 
 __all__ = ["LawLoops", "law_loops"]
 
@@ -54,7 +55,7 @@ class LawLoops:
     store_local_hessians: Callable[..., None]
 
 
-def law_loops(law_id: str, dtype: Any = np.float32) -> LawLoops:
+def law_loops(law_id: str, dtype: FloatType = np.float32) -> LawLoops:
     """Return the loops of a law for arrays of float32 or float64; compiled at the first call of each.
 
     Raises:
@@ -84,7 +85,7 @@ class Loop:
     @property
     def stats(self) -> Any:
         """What numba counts of its compilations."""
-        return self.composed.run.stats
+        return getattr(self.composed.run, "stats", None)
 
 
 @functools.cache
@@ -120,6 +121,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.transfers.scatter import scatter_run
 from mpm_nodes.kernels.transfers.tiles import SCRATCH, add_tile, load_tile
 from mpm_nodes.materials import newtonian_viscosity
+from mpm_nodes.materials.values import FloatType
 
 law = sys.modules["{module}"]
 lane_index = lane_constant(range(16))
@@ -144,7 +146,7 @@ def _source(found: Law) -> str:
     scaled = [f"s * {value}" if index in found.stiffness else value for index, value in enumerate(coeffs)]
     pieces = {
         "id": found.id,
-        "rows": LOCAL_ROWS,
+        "rows": str(LOCAL_ROWS),
         "module": found.module.__name__,
         "state_names": ", ".join(name for name, _ in state),
         "load_state": _lines([f"state = {_tuple(loads)}", f"x = {first}"]),
@@ -154,7 +156,7 @@ def _source(found: Law) -> str:
             ["s = const(x, 1.0)", "if scale.size > 0:", "    s = to_double(load(scale, i))", f"c = {_tuple(scaled)}"]
         ),
         "volume_ratio": _volume_ratio(found),
-        "viscosity": len(found.names),
+        "viscosity": str(len(found.names)),
     }
     return _HEAD.format(**pieces) + implicit_source(pieces)
 

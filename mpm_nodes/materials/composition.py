@@ -36,6 +36,18 @@ from mpm_nodes.kernels.algebra import mat3, rotations
 from mpm_nodes.kernels.algebra.eigen import eigen
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
+from mpm_nodes.materials.values import (
+    Coefficients,
+    ElasticModule,
+    Mask,
+    Matrix,
+    PrincipalStress,
+    ReturnMapModule,
+    State,
+    Symmetric,
+    Value,
+    Vector,
+)
 
 __all__ = ["ARGUMENTS", "STRAINS", "compose", "compose_module", "faults"]
 
@@ -79,7 +91,7 @@ def faults(elastic: Any, flow: Any) -> str:
     return ""
 
 
-def compose(elastic: Any, flow: Any) -> dict[str, Any]:
+def compose(elastic: ElasticModule, flow: ReturnMapModule) -> dict[str, Any]:
     """Return what a law module defines, by name, for a law of an elastic part and a return map without `faults`."""
     k, n = len(elastic.STATE), len(elastic.COEFFICIENTS)
     moduli = _moduli(elastic, flow, k, n)
@@ -101,39 +113,39 @@ def compose(elastic: Any, flow: Any) -> dict[str, Any]:
     yield_of = flow.yield_function
 
     @inline
-    def yield_function(state, coeffs):
+    def yield_function(state: State, coeffs: Coefficients) -> Value:
         return yield_of(stretches(state), state[k:], stress_of, moduli(state, coeffs), coeffs[n:])
 
     return made | {"yield_function": yield_function, "project": _project(elastic, flow, stress_of, k, n, moduli)}
 
 
 # ---------------------------------------------------------------- the elastic functions, of a part of state and coefficients
-def _elastic_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Callable]:
+def _elastic_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dict[str, Callable]:
     energy_of, stress_of, differential_of = elastic.energy, elastic.stress, elastic.stress_differential
     advance_of, feasible_of, speed_of = elastic.advance, elastic.feasible, elastic.wave_speed
 
     @inline
-    def energy(state, A, coeffs, dt):
+    def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
         return energy_of(state[:k], A, moduli(state, coeffs), dt)
 
     @inline
-    def stress(state, A, coeffs, dt):
+    def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
         return stress_of(state[:k], A, moduli(state, coeffs), dt)
 
     @inline
-    def stress_differential(state, A, dA, coeffs, dt):
+    def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
         return differential_of(state[:k], A, dA, moduli(state, coeffs), dt)
 
     @inline
-    def advance(state, A, coeffs, dt):
+    def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
         return advance_of(state[:k], A, moduli(state, coeffs), dt) + state[k:]
 
     @inline
-    def feasible(state, A, coeffs, dt):
+    def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
         return feasible_of(state[:k], A, moduli(state, coeffs), dt)
 
     @inline
-    def wave_speed(state, coeffs):
+    def wave_speed(state: State, coeffs: Coefficients) -> Value:
         return speed_of(state[:k], moduli(state, coeffs))
 
     return {
@@ -146,14 +158,14 @@ def _elastic_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Call
     }
 
 
-def _optional_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Callable]:
+def _optional_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dict[str, Callable]:
     """Return the functions that the law has where its elastic part has them."""
     made: dict[str, Callable] = {}
     if hasattr(elastic, "kirchhoff"):
         kirchhoff_of = elastic.kirchhoff
 
         @inline
-        def kirchhoff(state, coeffs):
+        def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
             return kirchhoff_of(state[:k], moduli(state, coeffs))
 
         made["kirchhoff"] = kirchhoff
@@ -161,7 +173,7 @@ def _optional_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Cal
         viscous_of = elastic.viscous_stress
 
         @inline
-        def viscous_stress(state, L, coeffs):
+        def viscous_stress(state: State, L: Matrix, coeffs: Coefficients) -> Matrix:
             return viscous_of(state[:k], L, moduli(state, coeffs))
 
         made["viscous_stress"] = viscous_stress
@@ -169,25 +181,25 @@ def _optional_functions(elastic: Any, k: int, moduli: Callable) -> dict[str, Cal
         strain_of = elastic.left_strain
 
         @inline
-        def left_strain(state):
+        def left_strain(state: State) -> tuple[Value, Matrix]:
             return strain_of(state[:k])
 
         made["left_strain"] = left_strain
     return made
 
 
-def _volume_ratio(elastic: Any, flow: Any, k: int) -> Callable:
+def _volume_ratio(elastic: ElasticModule, flow: ReturnMapModule, k: int) -> Callable:
     """Return J of the elastic strain times what flow adds to it."""
     if elastic.STRAIN == "deformation":
 
         @inline
-        def elastic_volume(state):
+        def elastic_volume(state: State) -> Value:
             return mat3.det(state[0])
 
     else:
 
         @inline
-        def elastic_volume(state):
+        def elastic_volume(state: State) -> Value:
             return const(state[0], 1.0) + state[0]
 
     if not hasattr(flow, "plastic_volume"):
@@ -195,18 +207,18 @@ def _volume_ratio(elastic: Any, flow: Any, k: int) -> Callable:
     plastic_of = flow.plastic_volume
 
     @inline
-    def volume_ratio(state):
+    def volume_ratio(state: State) -> Value:
         return elastic_volume(state) * plastic_of(state[k:])
 
     return volume_ratio
 
 
-def _moduli(elastic: Any, flow: Any, k: int, n: int) -> Callable:
+def _moduli(elastic: ElasticModule, flow: ReturnMapModule, k: int, n: int) -> Callable:
     """Return the coefficients of the elastic part as the return map has stiffened them."""
     if not hasattr(flow, "stiffening"):
 
         @inline
-        def plain(state, coeffs):
+        def plain(state: State, coeffs: Coefficients) -> Coefficients:
             return coeffs[:n]
 
         return plain
@@ -215,14 +227,14 @@ def _moduli(elastic: Any, flow: Any, k: int, n: int) -> Callable:
         scaled = _with_number(index, elastic.COEFFICIENTS[index] in elastic.STIFFNESS, scaled)
 
     @inline
-    def stiffened(state, coeffs):
+    def stiffened(state: State, coeffs: Coefficients) -> Coefficients:
         return scaled(coeffs, factor_of(state[k:], coeffs[n:]))
 
     return stiffened
 
 
 @inline
-def _nothing(coeffs, factor):
+def _nothing(coeffs: Coefficients, factor: Value) -> Coefficients:
     return ()
 
 
@@ -230,42 +242,42 @@ def _with_number(index: int, stiff: bool, rest: Callable) -> Callable:
     """Return a function that puts one coefficient, times the factor where it is a stiffness, before the rest."""
 
     @inline
-    def scaled(coeffs, factor):
+    def scaled(coeffs: Coefficients, factor: Value) -> Coefficients:
         return (coeffs[index] * factor, *rest(coeffs, factor))
 
     @inline
-    def kept(coeffs, factor):
+    def kept(coeffs: Coefficients, factor: Value) -> Coefficients:
         return (coeffs[index], *rest(coeffs, factor))
 
     return scaled if stiff else kept
 
 
 # ---------------------------------------------------------------- principal stretches of each kind of strain
-def _of_deformation(elastic: Any) -> tuple[Callable, Callable]:
+def _of_deformation(elastic: ElasticModule) -> tuple[Callable, Callable]:
     kirchhoff_of = _kirchhoff(elastic)
 
     @inline
-    def stretches(state):
+    def stretches(state: State) -> Vector:
         _U, s, _V = rotations.svd(state[0])
         return s
 
     @inline
-    def stress_of(s, moduli):
+    def stress_of(s: Vector, moduli: Coefficients) -> Vector:
         T = kirchhoff_of((mat3.diagonal(s[0], s[1], s[2]),), moduli)
         return T[0], T[4], T[8]
 
     return stretches, stress_of
 
 
-def _of_unimodular(elastic: Any) -> tuple[Callable, Callable]:
+def _of_unimodular(elastic: ElasticModule) -> tuple[Callable, Callable]:
     kirchhoff_of = _kirchhoff(elastic)
 
     @inline
-    def stretches(state):
+    def stretches(state: State) -> Vector:
         return _turned(state[0], state[1])[1]
 
     @inline
-    def stress_of(s, moduli):
+    def stress_of(s: Vector, moduli: Coefficients) -> Vector:
         e, p = _strain_of(s)
         o = const(e, 0.0)
         T = kirchhoff_of((e, (p[0], o, o, p[1], o, p[2])), moduli)
@@ -277,14 +289,14 @@ def _of_unimodular(elastic: Any) -> tuple[Callable, Callable]:
 _PRINCIPAL = {"deformation": _of_deformation, "unimodular": _of_unimodular}
 
 
-def _kirchhoff(elastic: Any) -> Callable:
+def _kirchhoff(elastic: ElasticModule) -> Callable:
     """Return the elastic law's T at A = 0."""
     if hasattr(elastic, "kirchhoff"):
         return elastic.kirchhoff
     general = elastic.stress
 
     @inline
-    def kirchhoff(state, moduli):
+    def kirchhoff(state: State, moduli: Coefficients) -> Matrix:
         x = moduli[0]
         return general(state, mat3.zero(x), moduli, const(x, 1.0))
 
@@ -292,7 +304,7 @@ def _kirchhoff(elastic: Any) -> Callable:
 
 
 @inline
-def _turned(e, E):
+def _turned(e: Value, E: Symmetric) -> tuple[Matrix, Vector]:
     """Return the axes and the principal stretches of J - 1 = e and b - I = E."""
     U, p = eigen(mat3.unpack(E))
     one = const(e, 1.0)
@@ -303,7 +315,7 @@ def _turned(e, E):
 
 
 @inline
-def _strain_of(s):
+def _strain_of(s: Vector) -> tuple[Value, Vector]:
     """Return J - 1 and the principal values of b - I of three stretches."""
     one = const(s[0], 1.0)
     J = s[0] * s[1] * s[2]
@@ -313,12 +325,14 @@ def _strain_of(s):
 
 
 # ---------------------------------------------------------------- the return map
-def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, moduli: Callable) -> Callable:
+def _project(
+    elastic: ElasticModule, flow: ReturnMapModule, stress_of: PrincipalStress, k: int, n: int, moduli: Callable
+) -> Callable:
     own_form = getattr(flow, f"project_{elastic.STRAIN}", None)
     if own_form is not None:  # a factor that it does not use would be computed all the same
 
         @inline
-        def moduli(state, coeffs):
+        def moduli(state: State, coeffs: Coefficients) -> Coefficients:
             return coeffs[:n]
 
     change = flow.project_stretches
@@ -326,7 +340,7 @@ def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, modul
         if own_form is None:
 
             @inline
-            def own_form(F, own, c, coeffs, dt):
+            def own_form(F: Matrix, own: State, c: Coefficients, coeffs: Coefficients, dt: Value) -> tuple[Matrix, State]:
                 U, s, V = rotations.svd(F)
                 t, own = change(s, own, stress_of, c, coeffs, dt)
                 # only the change is added: stretches that stay keep their bits
@@ -335,7 +349,7 @@ def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, modul
                 return mat3.add(F, mat3.matmul_nt(W, V)), own
 
         @inline
-        def project(state, coeffs, dt):
+        def project(state: State, coeffs: Coefficients, dt: Value) -> State:
             F, own = own_form(state[0], state[k:], moduli(state, coeffs), coeffs[n:], dt)
             return (F, *own)
 
@@ -343,7 +357,9 @@ def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, modul
     if own_form is None:
 
         @inline
-        def own_form(e, E, own, c, coeffs, dt):
+        def own_form(
+            e: Value, E: Symmetric, own: State, c: Coefficients, coeffs: Coefficients, dt: Value
+        ) -> tuple[Value, Symmetric, State]:
             U, s = _turned(e, E)
             t, own = change(s, own, stress_of, c, coeffs, dt)
             e_new, p = _strain_of(t)
@@ -352,7 +368,7 @@ def _project(elastic: Any, flow: Any, stress_of: Callable, k: int, n: int, modul
             return e + (e_new - (s[0] * s[1] * s[2] - const(e, 1.0))), mat3.pack(mat3.add(mat3.unpack(E), moved)), own
 
     @inline
-    def project_pair(state, coeffs, dt):
+    def project_pair(state: State, coeffs: Coefficients, dt: Value) -> State:
         e, E, own = own_form(state[0], state[1], state[k:], moduli(state, coeffs), coeffs[n:], dt)
         return (e, E, *own)
 

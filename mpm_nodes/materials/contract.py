@@ -50,15 +50,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError, Range
 from mpm_nodes.materials.composition import compose_module, faults
 from mpm_nodes.materials.parameters import BUILT_IN
+from mpm_nodes.materials.values import FloatType
 
-__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "law", "law_ids", "law_in", "law_of", "register_law"]
+__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "LawParams", "law", "law_ids", "law_in", "law_of", "register_law"]
 
 REQUIRED: dict[str, tuple[str, ...]] = {
     "energy": ("state", "A", "coeffs", "dt"),
@@ -86,6 +87,25 @@ class LawError(MpmNodesError):
     """A law module breaks the contract, is unknown, or gets parameters that it does not allow."""
 
 
+class LawParams(Protocol):
+    """What the knobs of a law have in common: they are a frozen dataclass with numbers, each with a default.
+
+    Attributes:
+        law: Id of the law.
+        label: Name that artists see.
+        source: Paper and equations.
+        density: Undeformed density by default [kg/m^3].
+    """
+
+    law: ClassVar[str]
+    label: ClassVar[str]
+    source: ClassVar[str]
+    density: ClassVar[float]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    def __init__(self, **values: Any) -> None: ...
+
+
 @dataclass(frozen=True)
 class Law:
     """A checked law.
@@ -106,7 +126,7 @@ class Law:
     id: str
     label: str
     source: str
-    params: type
+    params: type[LawParams]
     state: tuple[str, ...]
     fields: Mapping[str, Field] = dataclasses.field(compare=False)
     names: tuple[str, ...]
@@ -142,7 +162,7 @@ class Law:
                 raise LawError(f"law {self.id}: {name} = {value:g} is out of range; give a value {wrong}")
         return np.array(self.module.coefficients(params, density), np.float64)
 
-    def rest_state(self, count: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
+    def rest_state(self, count: int, dtype: FloatType = np.float64) -> dict[str, np.ndarray]:
         """Return the state of `count` untouched particles by attribute name, shapes (count, *attribute shape)."""
         return {name: self.fields[name].rest_values(count, dtype) for name in self.state}
 
@@ -177,8 +197,11 @@ def law(name: str) -> Law:
 
 def law_in(path: Path) -> Law | None:
     """Return the registered law that a Python file defines, or None: of several, the last."""
-    files = {found: Path(found.module.__file__) for found in _LAWS.values() if getattr(found.module, "__file__", None)}
-    return next((found for found, file in reversed(files.items()) if file.resolve() == path.resolve()), None)
+    for found in reversed(_LAWS.values()):
+        file = getattr(found.module, "__file__", None)
+        if file is not None and Path(file).resolve() == path.resolve():
+            return found
+    return None
 
 
 def law_of(material: Material) -> tuple[Law, np.ndarray]:
@@ -211,48 +234,29 @@ def register_law(module: ModuleType) -> Law:
 
 # ---------------------------------------------------------------- the check
 def _check(module: ModuleType) -> Law:
-    where = f"law module {module.__name__}"
+    def fail(sentence: str) -> NoReturn:
+        raise LawError(f"law module {module.__name__}: {sentence}")
 
-    def need(holds: Any, sentence: str) -> None:
-        if not holds:
-            raise LawError(f"{where}: {sentence}")
-
-    params = getattr(module, "Params", None)
-    need(dataclasses.is_dataclass(params), "has no Params; write a frozen dataclass of its knobs")
-    need(params.__dataclass_params__.frozen, "Params can change; write @dataclass(frozen=True)")
-    for fact in ("law", "label", "source", "density"):
-        need(getattr(params, fact, None), f"Params has no {fact}; add the class variable {fact}")
-    need(re.fullmatch("[a-z][a-z0-9_]*", params.law), f"Params.law is {params.law!r}; use lower case, digits and underscores")
-    need(math.isfinite(params.density) and params.density > 0, f"Params.density is {params.density}; give a value > 0")
-    for field in dataclasses.fields(params):
-        need(
-            re.search(rf"^\s+{field.name}: \S", params.__doc__ or "", re.M),
-            f"Params.{field.name} has no help; add the line '{field.name}: ...' under Attributes: in its docstring",
-        )
-        need(field.default is not dataclasses.MISSING, f"Params.{field.name} has no default; give one")
+    params = _checked_params(module, fail)
     if hasattr(module, "ELASTIC") or hasattr(module, "RETURN_MAP"):
         for part in ("ELASTIC", "RETURN_MAP"):
-            need(hasattr(module, part), f"has no {part}; a composed law defines both ELASTIC and RETURN_MAP")
+            if not hasattr(module, part):
+                fail(f"has no {part}; a composed law defines both ELASTIC and RETURN_MAP")
         wrong = faults(module.ELASTIC, module.RETURN_MAP)
-        need(not wrong, wrong)
+        if wrong:
+            fail(wrong)
         compose_module(module)
     for fact in ("STATE", "COEFFICIENTS", "STIFFNESS", "VISCOSITY"):
-        need(hasattr(module, fact), f"has no {fact}; define it (see the contract)")
-    names, fields = tuple(module.COEFFICIENTS), _state_fields(module, need)
-    need("density" in names, "COEFFICIENTS has no 'density'; wave speeds need it")
+        if not hasattr(module, fact):
+            fail(f"has no {fact}; define it (see the contract)")
+    names, fields = tuple(module.COEFFICIENTS), _state_fields(module, fail)
+    if "density" not in names:
+        fail("COEFFICIENTS has no 'density'; wave speeds need it")
     for name in (*module.STIFFNESS, *([module.VISCOSITY] if module.VISCOSITY else [])):
-        need(name in names, f"STIFFNESS or VISCOSITY names {name!r}, which is not in COEFFICIENTS")
-    _check_functions(module, need)
-    try:
-        _ranges(params)
-        given = np.atleast_1d(module.coefficients(params(), params.density)).astype(float)
-    except Exception as error:
-        raise LawError(
-            f"{where}: the defaults of Params give no coefficients: {type(error).__name__}: {error}; mend the file"
-        ) from error
-    need(len(given) == len(names), f"coefficients() returns {len(given)} numbers for {len(names)} COEFFICIENTS")
-    wrong = [name for name, value in zip(names, given, strict=True) if not math.isfinite(value)]
-    need(not wrong, f"coefficients() of the defaults returns no finite {', '.join(wrong)}; mend it or the defaults")
+        if name not in names:
+            fail(f"STIFFNESS or VISCOSITY names {name!r}, which is not in COEFFICIENTS")
+    _check_functions(module, fail)
+    _check_defaults(module, params, names, fail)
     return Law(
         params.law,
         params.label,
@@ -267,20 +271,61 @@ def _check(module: ModuleType) -> Law:
     )
 
 
-def _state_fields(module: ModuleType, need: Callable[[Any, str], None]) -> dict[str, Field]:
+def _checked_params(module: ModuleType, fail: Callable[[str], NoReturn]) -> type[LawParams]:
+    """Return the class of the law's knobs."""
+    params = getattr(module, "Params", None)
+    if not isinstance(params, type) or not dataclasses.is_dataclass(params):
+        fail("has no Params; write a frozen dataclass of its knobs")
+    if not getattr(params, "__dataclass_params__").frozen:  # noqa: B009
+        fail("Params can change; write @dataclass(frozen=True)")
+    for fact in ("law", "label", "source", "density"):
+        if not getattr(params, fact, None):
+            fail(f"Params has no {fact}; add the class variable {fact}")
+    checked = typing.cast(type[LawParams], params)
+    if not re.fullmatch("[a-z][a-z0-9_]*", checked.law):
+        fail(f"Params.law is {checked.law!r}; use lower case, digits and underscores")
+    if not (math.isfinite(checked.density) and checked.density > 0):
+        fail(f"Params.density is {checked.density}; give a value > 0")
+    for field in dataclasses.fields(checked):
+        if not re.search(rf"^\s+{field.name}: \S", checked.__doc__ or "", re.M):
+            fail(f"Params.{field.name} has no help; add the line '{field.name}: ...' under Attributes: in its docstring")
+        if field.default is dataclasses.MISSING:
+            fail(f"Params.{field.name} has no default; give one")
+    return checked
+
+
+def _check_defaults(module: ModuleType, params: type[LawParams], names: tuple[str, ...], fail: Callable[[str], NoReturn]) -> None:
+    """Refuse knobs whose defaults give no coefficients."""
+    try:
+        _ranges(params)
+        given = np.atleast_1d(module.coefficients(params(), params.density)).astype(float)
+    except Exception as error:
+        told = f"the defaults of Params give no coefficients: {type(error).__name__}: {error}; mend the file"
+        raise LawError(f"law module {module.__name__}: {told}") from error
+    if len(given) != len(names):
+        fail(f"coefficients() returns {len(given)} numbers for {len(names)} COEFFICIENTS")
+    wrong = [name for name, value in zip(names, given, strict=True) if not math.isfinite(value)]
+    if wrong:
+        fail(f"coefficients() of the defaults returns no finite {', '.join(wrong)}; mend it or the defaults")
+
+
+def _state_fields(module: ModuleType, fail: Callable[[str], NoReturn]) -> dict[str, Field]:
     """Return the fields of STATE by name."""
-    fields = {}
+    fields: dict[str, Field] = {}
     for item in module.STATE:
         name = getattr(item, "name", item)
         known = item if isinstance(item, Field) else ATTRIBUTES.get(name)
-        need(known is not None, f"STATE names {name!r}, which is no field of particles; describe it: Field({name!r}, ...)")
-        need(ATTRIBUTES.get(name, known) == known, f"STATE describes {name} otherwise than data.ATTRIBUTES; rename it")
-        need(known.kind == "real", f"STATE holds {name} of kind {known.kind}; a law's state is of real numbers")
+        if known is None:
+            fail(f"STATE names {name!r}, which is no field of particles; describe it: Field({name!r}, ...)")
+        if ATTRIBUTES.get(name, known) != known:
+            fail(f"STATE describes {name} otherwise than data.ATTRIBUTES; rename it")
+        if known.kind != "real":
+            fail(f"STATE holds {name} of kind {known.kind}; a law's state is of real numbers")
         fields[name] = known
     return fields
 
 
-def _check_functions(module: ModuleType, need: Callable[[Any, str], None]) -> None:
+def _check_functions(module: ModuleType, fail: Callable[[str], NoReturn]) -> None:
     expected = {
         **REQUIRED,
         **{name: args for name, args in OPTIONAL.items() if hasattr(module, name)},
@@ -288,16 +333,16 @@ def _check_functions(module: ModuleType, need: Callable[[Any, str], None]) -> No
     }
     for name, args in expected.items():
         function = getattr(module, name, None)
-        need(callable(function), f"has no function {name}; write def {name}({', '.join(args)})")
+        if not callable(function):
+            fail(f"has no function {name}; write def {name}({', '.join(args)})")
         given = tuple(inspect.signature(function).parameters)
-        need(given == args, f"{name} takes ({', '.join(given)}); write def {name}({', '.join(args)})")
-    need(
-        not module.VISCOSITY or hasattr(module, "viscous_stress"),
-        "has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)",
-    )
+        if given != args:
+            fail(f"{name} takes ({', '.join(given)}); write def {name}({', '.join(args)})")
+    if module.VISCOSITY and not hasattr(module, "viscous_stress"):
+        fail("has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)")
 
 
-def _ranges(params: type) -> dict[str, Range]:
+def _ranges(params: type[LawParams]) -> dict[str, Range]:
     """Return the Range of each numeric field (an unlimited one where none is written)."""
     hints = typing.get_type_hints(params, include_extras=True)
     metadata = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in dataclasses.fields(params)}

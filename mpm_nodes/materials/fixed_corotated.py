@@ -19,6 +19,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
 from mpm_nodes.materials.parameters import FixedCorotated as Params
 from mpm_nodes.materials.parameters import lame
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value
 
 STRAIN = "deformation"
 STATE = ("deformation",)
@@ -33,7 +34,7 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 
 
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]."""
     mu, lam = coeffs[0], coeffs[1]
     E = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
@@ -43,7 +44,7 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]."""
     mu, lam = coeffs[0], coeffs[1]
     F = state[0]
@@ -57,7 +58,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 [Pa]."""
     mu, lam = coeffs[0], coeffs[1]
     F = state[0]
@@ -67,7 +68,7 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
     mu, lam = coeffs[0], coeffs[1]
     F = state[0]
@@ -83,19 +84,19 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
     return (mat3.advance_deformation(state[0], A),)
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the step keeps its orientation: det(I + A) > 0, as `advance` takes I + A only there."""
     return mat3.det(mat3.add_diagonal(A, const(A[0], 1.0))) > const(A[0], 0.0)
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return a bound of the fastest wave [m/s] in current space: sqrt((lam + 2 mu) / rho_0) at rest.
 
     A stretch s along the wave gives 2 mu s^2 + lam J (2J - 1), from dT at A = 0.
@@ -109,6 +110,6 @@ def wave_speed(state, coeffs):
 
 
 @inline
-def left_strain(state):
+def left_strain(state: State) -> tuple[Value, Matrix]:
     """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
     return mat3.left_strain(state[0])

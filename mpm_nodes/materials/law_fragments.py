@@ -9,41 +9,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import VISCOSITY, Lanes
 from mpm_nodes.materials import newtonian_viscosity
+from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Symmetric, Value
 
 __all__ = ["ADVANCE", "PROJECT", "RATES", "STRESS"]
 
 
 @inline
-def stress_at_rest(law, state, coefficients):
+def stress_at_rest(law: LawModule, state: State, coefficients: Coefficients) -> Symmetric:
     """Return T at A = 0."""
     return mat3.pack(law.kirchhoff(state, coefficients))
 
 
 @inline
-def stress_of_step(law, state, coefficients, dt):
+def stress_of_step(law: LawModule, state: State, coefficients: Coefficients, dt: Value) -> Symmetric:
     """Return T at A = 0, for laws that have one form of it only."""
     return mat3.pack(law.stress(state, mat3.zero(dt), coefficients, dt))
 
 
 @inline
-def stress_at_rest_and_flow(law, state, coefficients, velocity_gradient):
+def stress_at_rest_and_flow(law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> Symmetric:
     """Return T at A = 0 with the law's own viscous part."""
     return mat3.pack(mat3.add(law.kirchhoff(state, coefficients), law.viscous_stress(state, velocity_gradient, coefficients)))
 
 
 @inline
-def stress_of_step_and_flow(law, state, coefficients, dt, velocity_gradient):
+def stress_of_step_and_flow(
+    law: LawModule, state: State, coefficients: Coefficients, dt: Value, velocity_gradient: Matrix
+) -> Symmetric:
     """Return T at A = 0 with the law's own viscous part."""
     T = law.stress(state, mat3.zero(dt), coefficients, dt)
     return mat3.pack(mat3.add(T, law.viscous_stress(state, velocity_gradient, coefficients)))
 
 
 @inline
-def _with_viscosity(stress, J, L, viscosity):
+def _with_viscosity(stress: Symmetric, J: Value, L: Matrix, viscosity: Value) -> Symmetric:
     p = mat3.pack(newtonian_viscosity.stress_of_flow(J, L, viscosity))
     return (
         stress[0] + p[0],
@@ -56,36 +61,40 @@ def _with_viscosity(stress, J, L, viscosity):
 
 
 @inline
-def add_viscosity(law, state, velocity_gradient, stress, material_viscosity):
+def add_viscosity(
+    law: LawModule, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value
+) -> Symmetric:
     """Add the material's own viscosity to the stress, over the law's volume ratio."""
     return _with_viscosity(stress, law.volume_ratio(state), velocity_gradient, material_viscosity)
 
 
 @inline
-def add_viscosity_of_strain(law, state, velocity_gradient, stress, material_viscosity):
+def add_viscosity_of_strain(
+    law: LawModule, state: State, velocity_gradient: Matrix, stress: Symmetric, material_viscosity: Value
+) -> Symmetric:
     """Add the material's own viscosity to the stress, over the volume ratio of the left strain."""
     return _with_viscosity(stress, law.left_strain(state)[0], velocity_gradient, material_viscosity)
 
 
 @inline
-def advance(law, state, bare_coefficients, velocity_gradient, dt):
+def advance(law: LawModule, state: State, bare_coefficients: Coefficients, velocity_gradient: Matrix, dt: Value) -> State:
     """Return the trial state for A = dt L."""
     return law.advance(state, mat3.scale(velocity_gradient, dt), bare_coefficients, dt)
 
 
 @inline
-def project(law, state, coefficients, dt):
+def project(law: LawModule, state: State, coefficients: Coefficients, dt: Value) -> State:
     """Return the state on its yield surface."""
     return law.project(state, coefficients, dt)
 
 
 @inline
-def limits(law, state, coefficients, velocity_gradient):
+def limits(law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix) -> tuple[Value, Value]:
     """Return |L|^2 and the speed of the fastest wave [m/s]."""
     return mat3.double_dot(velocity_gradient, velocity_gradient), law.wave_speed(state, coefficients)
 
 
-def _flows(material, name):
+def _flows(material: Any, name: str) -> bool:
     """Without a viscosity the velocity gradient is multiplied by zero."""
     return name != "velocity_gradient" or material.viscosity > 0.0
 

@@ -20,6 +20,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, const, maximum, select, sqrt
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.parameters import Liquid as Params
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value
 
 STATE = ("volume_change",)
 COEFFICIENTS = ("bulk", "density", "viscosity")
@@ -33,7 +34,7 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 
 
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]."""
     e = state[0]
     J_n = const(e, 1.0) + e
@@ -42,7 +43,7 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]; the viscous part takes its strain rate from A / dt."""
     e = state[0]
     J_n = const(e, 1.0) + e
@@ -50,7 +51,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 [Pa]: the pressure part alone."""
     e = state[0]
     p = coeffs[0] * e * (const(e, 1.0) + e)
@@ -58,14 +59,14 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def viscous_stress(state, L, coeffs):
+def viscous_stress(state: State, L: Matrix, coeffs: Coefficients) -> Matrix:
     """Return the viscous Kirchhoff stress [Pa] of the velocity gradient L [1/s]: for explicit steps, where A = 0."""
     e = state[0]
     return newtonian_viscosity.stress_of_flow(const(e, 1.0) + e, L, coeffs[2])
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
     e = state[0]
     J_n = const(e, 1.0) + e
@@ -74,13 +75,13 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 
 @inline
-def _smallest_growth(e):
+def _smallest_growth(e: Value) -> Value:
     """Below this 1 + tr A the linear volume update is left for the guarded step."""
     return const(e, 0.1)
 
 
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step: e + (1 + e) tr A, or J det R(A) - 1 where 1 + tr A <= 0.1."""
     e = state[0]
     one = const(e, 1.0)
@@ -96,13 +97,13 @@ def advance(state, A, coeffs, dt):
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the linear volume update is taken: 1 + tr A > 0.1."""
     return const(A[0], 1.0) + mat3.trace(A) > _smallest_growth(A[0])
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return the speed of sound [m/s] in current space: sqrt(bulk / rho_0) at rest, J times that when expanded."""
     e = state[0]
     one = const(e, 1.0)
@@ -110,6 +111,6 @@ def wave_speed(state, coeffs):
 
 
 @inline
-def volume_ratio(state):
+def volume_ratio(state: State) -> Value:
     """Return J."""
     return const(state[0], 1.0) + state[0]

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, LawError, law
+from mpm_nodes.materials.values import FloatType
 
 __all__ = ["call_law"]
 
@@ -34,7 +36,7 @@ def call_law(
     density: float | None = None,
     dt: float = 1.0,
     stiffness_scale: Any = None,
-    dtype: Any = np.float64,
+    dtype: FloatType = np.float64,
 ) -> Any:
     """Evaluate one function of a law for n material points.
 
@@ -128,7 +130,7 @@ def _check_result(found: Law, function: str, result: Any, count: int) -> None:
             fail("numbers", "a mask: a comparison, or several joined by both, either and negate")
 
 
-def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale: Any, dtype: Any) -> dict[str, Any]:
+def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale: Any, dtype: FloatType) -> dict[str, Any]:
     """Return all arguments as columns of one length."""
     unknown = sorted(set(state) - set(found.state))
     if unknown:
@@ -156,12 +158,12 @@ def _columns(found: Law, state: dict[str, Any], matrices: dict[str, Any], scale:
     return columns
 
 
-def _coefficients(found: Law, numbers: np.ndarray, scale: np.ndarray, dtype: Any) -> tuple[Any, ...]:
+def _coefficients(found: Law, numbers: np.ndarray, scale: np.ndarray, dtype: FloatType) -> tuple[Any, ...]:
     numbers = numbers.astype(dtype)
     return tuple(number * scale if index in found.stiffness else number for index, number in enumerate(numbers))
 
 
-def _rows(value: Any, count: int, dtype: Any) -> np.ndarray:
+def _rows(value: Any, count: int, dtype: npt.DTypeLike) -> np.ndarray:
     """Return a value or a tuple of nine as an array with one row a point."""
     if not isinstance(value, tuple):
         return np.broadcast_to(np.asarray(value, dtype), (count,)).copy()

@@ -21,6 +21,7 @@ from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
 from mpm_nodes.kernels.lanes.exponentials import log
 from mpm_nodes.materials.parameters import NeoHookean as Params
 from mpm_nodes.materials.parameters import lame
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value
 
 STRAIN = "deformation"
 STATE = ("deformation",)
@@ -35,7 +36,7 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 
 
 @inline
-def _parts(state, A):
+def _parts(state: State, A: Matrix) -> tuple[Matrix, Matrix, Matrix, Value, Value]:
     """Return G, b, cof G, det G and det F."""
     F = state[0]
     G = mat3.add_diagonal(A, const(A[0], 1.0))
@@ -43,7 +44,7 @@ def _parts(state, A):
 
 
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]; the logarithm sees J >= 1e-30."""
     mu, lam = coeffs[0], coeffs[1]
     F = mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0])
@@ -57,7 +58,7 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]."""
     mu, lam = coeffs[0], coeffs[1]
     G, b, C, d, J_n = _parts(state, A)
@@ -67,7 +68,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 [Pa]: mu (b - I) + lam (J - 1) J I."""
     mu, lam = coeffs[0], coeffs[1]
     J = mat3.det(state[0])
@@ -75,7 +76,7 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
     mu, lam = coeffs[0], coeffs[1]
     G, b, C, d, J_n = _parts(state, A)
@@ -91,25 +92,25 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 
 @inline
-def _positive(d):
+def _positive(d: Value) -> Value:
     """Keep the determinant of an infeasible A away from zero; feasible ones pass unchanged, and so does a NaN in this order."""
     return maximum(const(d, 1e-12), d)
 
 
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
     return (mat3.advance_deformation(state[0], A),)
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the energy is defined: det(I + A) > 0."""
     return mat3.det(mat3.add_diagonal(A, const(A[0], 1.0))) > const(A[0], 0.0)
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return a bound of the fastest wave [m/s] in current space: sqrt((lam + 2 mu) / rho_0) at rest.
 
     A stretch s along the wave gives mu (s^2 + 1) + lam J (2J - 1), from dT at A = 0.
@@ -123,6 +124,6 @@ def wave_speed(state, coeffs):
 
 
 @inline
-def left_strain(state):
+def left_strain(state: State) -> tuple[Value, Matrix]:
     """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
     return mat3.left_strain(state[0])

@@ -34,6 +34,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, both, const, maximum, negate, select, sqrt
 from mpm_nodes.kernels.transfers.differences import cube_root_of_one_plus, exp_less_one, log_of_one_plus
 from mpm_nodes.materials.parameters import OldroydB as Params
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value, Vector
 
 STATE = ("volume_change", "elastic_strain")
 COEFFICIENTS = ("mu", "lam", "density", "t_r", "x")
@@ -48,14 +49,14 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 
 # ---------------------------------------------------------------- the strain after the step
 @inline
-def _relaxed(coeffs, dt):
+def _relaxed(coeffs: Coefficients, dt: Value) -> Value:
     """Return theta."""
     o = const(dt, 0.0)
     return o - exp_less_one(o - dt / coeffs[3])
 
 
 @inline
-def _strain_after(E, A, theta, x):
+def _strain_after(E: Matrix, A: Matrix, theta: Value, x: Value) -> tuple[Matrix, Matrix]:
     """Return X and N."""
     U = mat3.add(A, mat3.matmul(A, E))
     one = const(theta, 1.0)
@@ -70,14 +71,14 @@ def _strain_after(E, A, theta, x):
 
 
 @inline
-def _volume_after(e, A):
+def _volume_after(e: Value, A: Matrix) -> Value:
     """Return J - 1 after the step."""
     d = mat3.det_excess(A)
     return e + d + e * d
 
 
 @inline
-def _pivots(X, floor):
+def _pivots(X: Matrix, floor: Value) -> Vector:
     """Return the pivots of L D L^T = (1 - floor) I + X: all are positive where that is positive definite."""
     one, tiny = const(floor, 1.0) - floor, const(floor, 1e-12)
     a = one + X[0]
@@ -88,7 +89,7 @@ def _pivots(X, floor):
 
 
 @inline
-def _is_definite(X, floor):
+def _is_definite(X: Matrix, floor: Value) -> Mask:
     """Return where (1 - floor) I + X is positive definite."""
     a, b, c = _pivots(X, floor)
     o = const(floor, 0.0)
@@ -96,7 +97,7 @@ def _is_definite(X, floor):
 
 
 @inline
-def _det_excess(X):
+def _det_excess(X: Matrix) -> Value:
     """Return det(I + X) - 1, by the pivots where that is definite and X is not small."""
     d, o = mat3.det_excess(X), const(X[0], 0.0)
     far = mat3.row_sum_bound(X) > const(d, 0.1)
@@ -108,7 +109,7 @@ def _det_excess(X):
 
 
 @inline
-def _scale_excess(e, X):
+def _scale_excess(e: Value, X: Matrix) -> Value:
     """Return m - 1 for J = 1 + e and S = I + X."""
     one, d = const(e, 1.0), _det_excess(X)
     c, s = cube_root_of_one_plus(e), cube_root_of_one_plus(d)
@@ -116,14 +117,14 @@ def _scale_excess(e, X):
 
 
 @inline
-def _inverse_transposed(X, d):
+def _inverse_transposed(X: Matrix, d: Value) -> Matrix:
     """Return (I + X)^-T for det(I + X) = 1 + d, which is kept away from zero where X is infeasible."""
     one = const(d, 1.0)
     return mat3.scale(mat3.cofactor(mat3.add_diagonal(X, one)), one / maximum(const(d, 1e-12), one + d))
 
 
 @inline
-def _shape_excess(E):
+def _shape_excess(E: Matrix) -> Matrix:
     """Return det(B)^(-1/3) B - I."""
     d = _det_excess(E)
     c, one = cube_root_of_one_plus(d), const(d, 1.0)
@@ -132,7 +133,7 @@ def _shape_excess(E):
 
 # ---------------------------------------------------------------- the energy and its derivatives
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]."""
     X, _ = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
     e = _volume_after(state[0], A)
@@ -143,7 +144,9 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def _parts(state, A, coeffs, dt):
+def _parts(
+    state: State, A: Matrix, coeffs: Coefficients, dt: Value
+) -> tuple[Value, Value, Value, Matrix, Matrix, Matrix, Matrix, Matrix, Matrix]:
     """Return e, m - 1, tr S / 3, H, N, K, Y, W and K H - Y."""
     one = const(A[0], 1.0)
     X, N = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
@@ -157,7 +160,7 @@ def _parts(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]."""
     e, m, third, H, N, _, Y, W, V = _parts(state, A, coeffs, dt)
     mu, one = coeffs[0], const(e, 1.0)
@@ -166,7 +169,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 and dt = 0 [Pa]: mu (b - I) + lam (J - 1) J I."""
     e, E = state[0], mat3.unpack(state[1])
     one = const(e, 1.0)
@@ -177,7 +180,7 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
     e, m, third, H, _, K, Y, _, V = _parts(state, A, coeffs, dt)
     mu, lam, one, o = coeffs[0], coeffs[1], const(e, 1.0), const(e, 0.0)
@@ -198,7 +201,7 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 # ---------------------------------------------------------------- the step
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step: J det G - 1 and S - I where that is feasible.
 
     A step that would turn matter inside out is the guarded one of `mat3.safe_step`; where the linear S is not positive definite, it
@@ -222,7 +225,7 @@ def advance(state, A, coeffs, dt):
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the energy is defined: det G > 0 and S positive definite, so that det S > 0 and tr S > 0."""
     one = const(A[0], 1.0)
     X, _ = _strain_after(mat3.unpack(state[1]), A, _relaxed(coeffs, dt), coeffs[4])
@@ -230,7 +233,7 @@ def feasible(state, A, coeffs, dt):
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return a bound of the fastest wave [m/s] in current space: sqrt((lam + 2 mu) / rho_0) at rest.
 
     A wave along n changes the Kirchhoff stress of the advanced state, less T L^T, by mu (n b n + 1) + lam J (2J - 1).
@@ -244,7 +247,7 @@ def wave_speed(state, coeffs):
 
 
 @inline
-def left_strain(state):
+def left_strain(state: State) -> tuple[Value, Matrix]:
     """Return J and the unimodular det(B)^(-1/3) B."""
     one = const(state[0], 1.0)
     return one + state[0], mat3.add_diagonal(_shape_excess(mat3.unpack(state[1])), one)

@@ -208,7 +208,7 @@ def collide_vdb(
         name: What messages call it; empty takes the file's name.
     """
     from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
-    from mpm_nodes.nodes.collider_files import VdbBody, vdb_body, vdb_sequence
+    from mpm_nodes.nodes.collider_volumes import VdbBody, vdb_body, vdb_sequence
 
     def body(one: Path) -> VdbBody:
         return vdb_body(kept, one, grid, velocity_grid, scale, resample)
@@ -273,7 +273,7 @@ def collide_usd(
         name: What messages call it; empty takes the prim's or the file's name.
     """
     from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
-    from mpm_nodes.nodes.collider_files import MeshOptions, usd_body
+    from mpm_nodes.nodes.collider_meshes import MeshOptions, usd_body
 
     body = usd_body(ctx, kept, path, prim, MeshOptions(voxel_size, settings.cell_size, thickness), frame_offset)
     title = name or (prim.rsplit("/", 1)[-1] if prim else path.stem)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from mpm_nodes.data import Fact, Facts, Reduction
+from mpm_nodes.data import Fact, Facts, Reduction, StepContext
 from mpm_nodes.solver.divergence import SimulationDiverged
+from mpm_nodes.solver.stores import Store
 
 __all__ = ["CHOICE", "Choice", "measure"]
 
@@ -65,11 +66,50 @@ class Choice:
         return not self.dt / LOOK_AGAIN < dt < self.dt * LOOK_AGAIN
 
 
-def measure(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> Choice:
+class SeveralPrograms(Protocol):
+    """What measuring asks of a solver.
+
+    Attributes:
+        time: Simulated seconds.
+        step_context: What its stages are told.
+        stage_seconds: Seconds of work by stage.
+        choice: The candidate that runs now and why, None where none was chosen yet.
+    """
+
+    time: float
+    step_context: StepContext
+    stage_seconds: dict[str, float]
+    choice: Choice | None
+
+    @property
+    def programs(self) -> Sequence[object]:
+        """The candidates."""
+        ...
+
+    @property
+    def candidate_names(self) -> tuple[str, ...]:
+        """Their presets."""
+        ...
+
+    @property
+    def lasting_stores(self) -> Mapping[str, Store]:
+        """What holds something from one substep to the next."""
+        ...
+
+    def choose(self, index: int) -> None:
+        """Run this candidate from now on."""
+        ...
+
+    def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], /) -> float:
+        """Run one substep without advancing the time; return its length [s]."""
+        ...
+
+
+def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], None]) -> Choice:
     """Run every candidate of a solver for a moment, put the state back, and choose.
 
     Args:
-        solver: A `SubstepSolver` with several programs.
+        solver: The solver.
         time_left: Longest substep allowed [s].
         check_cancel: Raises when the user asked to stop.
     """
@@ -86,7 +126,7 @@ def measure(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> 
     return Choice(index, steps[index], tuple(costs), solver.candidate_names)
 
 
-def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
+def _cost(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
     """Return seconds of work for a simulated second, and the length of the last substep [s]."""
     rates: list[float] = []
     spent, left, dt = 0.0, time_left, time_left
@@ -110,7 +150,7 @@ def _cost(solver: Any, time_left: float, check_cancel: Callable[[], None]) -> tu
 
 
 @contextmanager
-def _put_back(solver: Any) -> Iterator[None]:
+def _put_back(solver: SeveralPrograms) -> Iterator[None]:
     """Restore the state of all domains, time and facts of a solver on leaving."""
     saved = {place: store.save() for place, store in solver.lasting_stores.items()}
     step = solver.step_context

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError, Report, domain_named
+from mpm_nodes.graph.fusion import FusedStage
+from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.solver.stores import Saved, Store
 
 Array = tuple[str, str]
@@ -22,7 +24,7 @@ class LyingDeclaration(MpmNodesError):
     """A stage reads or writes an array that it does not declare."""
 
 
-def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
+def run_checked(planned: PlannedStage | FusedStage, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
     """Run one planned stage twice and compare; afterwards state and report are those of one plain run.
 
     A stage that declares to write a domain's identity may add elements: what they have of undeclared fields they copied, and is
@@ -44,12 +46,12 @@ def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Sto
         after = _Moment(stores)
         same = after.elements_of(before)  # a stage may remove elements, and give them new places in memory
         for place, (old, _) in same.items():
-            identity = place, domain_named(place).identity
-            if not old.all() and identity not in writes:
-                raise _writes_secretly(planned, identity)
+            name = _identity(place)
+            if not old.all() and (place, name) not in writes:
+                raise _writes_secretly(planned, (place, name))
         for key, filled in garbage.items():
-            old, rows = same.get(key[0], (EVERY, EVERY))
-            if key not in writes and not _same(filled[..., rows], after.arrays[key][..., old]):
+            stayed, stood = same.get(key[0], (EVERY, EVERY))
+            if key not in writes and not _same(filled[..., stood], after.arrays[key][..., stayed]):
                 raise _writes_secretly(planned, key)
         outputs.append(_outputs(after, same, reads, writes))
     for key, first in outputs[0].items():
@@ -65,7 +67,7 @@ def run_checked(planned: Any, call: Callable[[], None], stores: Mapping[str, Sto
     call()
 
 
-def _check_facts(planned: Any, report: Report) -> None:
+def _check_facts(planned: PlannedStage | FusedStage, report: Report) -> None:
     """Refuse what the stage told without declaring it."""
     declared = {group.event for part in planned.parts for group in part.declaration.facts}
     for event in sorted(report.told - declared):
@@ -76,7 +78,7 @@ def _outputs(
     after: _Moment, same: Mapping[str, tuple[np.ndarray, np.ndarray]], reads: frozenset[Array], writes: frozenset[Array]
 ) -> dict[Any, np.ndarray]:
     """Return what has to come out equal twice: identities, what is written, and what new elements have of fields that are read."""
-    identities = {(place, domain_named(place).identity) for place in same}
+    identities = {(place, _identity(place)) for place in same}
     new = {
         (*key, f"of new {key[0]}"): values[..., ~same[key[0]][0]]
         for key, values in after.arrays.items()
@@ -87,9 +89,14 @@ def _outputs(
     return {**chosen, **{key: values for key, values in after.arrays.items() if key in writes}, **new}
 
 
-def _writes_secretly(planned: Any, key: Array) -> LyingDeclaration:
+def _writes_secretly(planned: PlannedStage | FusedStage, key: Array) -> LyingDeclaration:
     place, name = key
     return LyingDeclaration(f"stage {planned.id}: writes {place}.{name} without declaring it; add Writes({name!r}) to the stage")
+
+
+def _identity(place: str) -> str:
+    """Return the field that tells a domain's elements apart, "" where none does."""
+    return domain_named(place).identity or ""
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> bool:
@@ -108,7 +115,7 @@ class _Moment:
         """Return per domain that tells its elements apart which of them were in `before`, as a mask, and where those stood."""
         found = {}
         for place in {place for place, _ in self.arrays}:
-            key = place, domain_named(place).identity
+            key = place, _identity(place)
             if key in self.arrays and key in before.arrays:
                 found[place] = _places(self.arrays[key][0], before.arrays[key][0])
         return found
@@ -121,7 +128,7 @@ class _Moment:
     def fill(self, seed: int, keep: frozenset[Array]) -> dict[Array, np.ndarray]:
         """Fill every array outside `keep` with garbage; return what each array now holds."""
         rng = np.random.default_rng(seed)
-        now = {}
+        now: dict[Array, np.ndarray] = {}
         for place, store in self.stores.items():
             if not store.names:
                 continue

@@ -8,12 +8,16 @@ a sort, so a resumed solve continues with the same bits as one that was never in
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.stores import Saved
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.run import SubstepSolver
 
 
 class SolverState:
@@ -31,9 +35,11 @@ class SolverState:
     STATE_FORMAT: ClassVar[int] = 2
 
     def __init__(
-        self, solver: Any = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
+        self, solver: SubstepSolver | None = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
     ) -> None:
-        self.solver, self._facts, self._arrays = solver, facts, arrays
+        self.solver = solver
+        self._facts: dict[str, Any] = {} if facts is None else facts
+        self._arrays: dict[str, np.ndarray] = {} if arrays is None else arrays
 
     @property
     def nbytes(self) -> int:
@@ -47,14 +53,14 @@ class SolverState:
         if self.solver is None:
             return self._facts, self._arrays
         solver = self.solver
-        facts = {
+        facts: dict[str, Any] = {
             "time": solver.time,
             "substeps": solver.substeps_done,
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
             "kind": _kind(solver),
             "domains": {},
         }
-        arrays = {}
+        arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
             saved = store.save(solver.unsaved(place), copy=False)
             facts["domains"][place], own = saved.to_arrays()
@@ -68,7 +74,7 @@ class SolverState:
         """Return a state that `revive` turns into a live one."""
         return cls(None, facts, arrays)
 
-    def revive(self, solver: Any) -> None:
+    def revive(self, solver: SubstepSolver) -> None:
         """Put a restored state into a solver that was built from the same graph.
 
         Raises:
@@ -84,12 +90,12 @@ class SolverState:
             store.restore(Saved.from_arrays(facts["domains"][place], own))
         solver.time, solver.substeps_done = facts["time"], facts["substeps"]
         for n, stream in enumerate(solver.streams):
-            if f"nozzle {n}" in self._arrays:
+            if isinstance(stream, Stream) and f"nozzle {n}" in self._arrays:
                 stream.restore(self._arrays[f"nozzle {n}"])
         solver.resume_choice(facts["choice"])
 
 
-def _kind(solver: Any) -> dict[str, Any]:
+def _kind(solver: SubstepSolver) -> dict[str, Any]:
     """Return what must be the same in a resumed solve, by what it is called."""
     from mpm_nodes.solver.coefficients import sampled
 

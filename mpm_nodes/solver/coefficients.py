@@ -13,7 +13,8 @@ from mpm_nodes.data import Material
 from mpm_nodes.graph import keys
 from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_of
-from mpm_nodes.solver.state import BoundLaw
+from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.bound_law import BoundLaw
 
 __all__ = ["KeyedMaterials", "sampled"]
 
@@ -32,7 +33,7 @@ class KeyedMaterials:
         LawError: A material's parameters are not allowed, at one of its keys.
     """
 
-    def __init__(self, materials: Sequence[Material], dtype: Any) -> None:
+    def __init__(self, materials: Sequence[Material], dtype: FloatType) -> None:
         self._materials = tuple(materials)
         self._laws = [_bound(index, sampled(material, -math.inf), np.dtype(dtype)) for index, material in enumerate(materials)]
         self._frames = {index: _key_frames(material) for index, material in enumerate(materials) if _key_frames(material)}

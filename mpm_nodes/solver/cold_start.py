@@ -24,21 +24,80 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import numpy as np
 
 from mpm_nodes import children
+from mpm_nodes.data import Material, Walls
+from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.kernels.compile import jit, sources
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.state import ParticleStore
 
 NOTICE = "compiling kernels for this machine, once (some 15 seconds)"
 SWITCH = "MPM_NODES_COMPILE_HELPER"
 HELPER = "mpm_nodes.solver.compile_helper:main"
 
 
-def compiled_in_two(step: Callable[..., float]) -> Callable[..., float]:
+class ColdSolver(Protocol):
+    """What a solver says of the kernels that it will compile."""
+
+    @property
+    def substeps_done(self) -> int:
+        """Substeps that it has run."""
+        ...
+
+    @property
+    def plan(self) -> SubstepPlan:
+        """The plan that it runs."""
+        ...
+
+    @property
+    def recipe(self) -> Any:
+        """What that was planned from."""
+        ...
+
+    @property
+    def fuse(self) -> bool:
+        """Whether stages are fused."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """Its float type."""
+        ...
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        """Its materials."""
+        ...
+
+    @property
+    def walls(self) -> Walls | None:
+        """Its walls."""
+        ...
+
+    @property
+    def particles(self) -> ParticleStore:
+        """Its particles."""
+        ...
+
+    @property
+    def colliders(self) -> ColliderSet:
+        """Its colliders."""
+        ...
+
+
+P = ParamSpec("P")
+S = TypeVar("S", bound=ColdSolver)
+
+
+def compiled_in_two(step: Callable[Concatenate[S, P], float]) -> Callable[Concatenate[S, P], float]:
     """Make a solver's `step` start a helper for its first substep if that has to compile."""
 
     @functools.wraps(step)
-    def first_or_later(solver: Any, *arguments: Any, **named: Any) -> float:
+    def first_or_later(solver: S, *arguments: P.args, **named: P.kwargs) -> float:
         if solver.substeps_done or not is_cold(solver):
             return step(solver, *arguments, **named)
         with _compiling(solver):
@@ -47,12 +106,12 @@ def compiled_in_two(step: Callable[..., float]) -> Callable[..., float]:
     return first_or_later
 
 
-def is_cold(solver: Any) -> bool:
+def is_cold(solver: ColdSolver) -> bool:
     """Return whether no solve of this kind has got through a substep with this cache folder."""
     return not solver.substeps_done and not _marker(solver).exists()
 
 
-def _marker(solver: Any) -> Path:
+def _marker(solver: ColdSolver) -> Path:
     """Return the marker file of the solver's kind: what decides which kernels, for which types and which processor."""
     from numba.core.registry import cpu_target
 
@@ -78,7 +137,7 @@ def _choices(knobs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _compiling(solver: Any) -> Iterator[None]:
+def _compiling(solver: ColdSolver) -> Iterator[None]:
     """Have a helper while the first substep runs; it may outlive a good one, since reports at the frame's end are compiled too."""
     helper = _start(solver)
     collects = gc.isenabled()
@@ -102,7 +161,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start(solver: Any) -> subprocess.Popen | None:
+def _start(solver: ColdSolver) -> subprocess.Popen | None:
     """Start a helper, or return None where it could not help."""
     if os.environ.get(SWITCH) == "0" or _cores() < 2 or not sys.executable:
         return None
@@ -125,15 +184,16 @@ def _start(solver: Any) -> subprocess.Popen | None:
             env=environment,
             start_new_session=True,
         )
-        child.stdin.write(task)
-        child.stdin.flush()
+        if child.stdin is not None:
+            child.stdin.write(task)
+            child.stdin.flush()
     except OSError:
         return None
     threading.Thread(target=child.wait, name="compile helper", daemon=True).start()  # no zombie is left behind
     return child
 
 
-def _task(solver: Any) -> dict[str, Any]:
+def _task(solver: ColdSolver) -> dict[str, Any]:
     """Return what a helper needs to build a tiny solver of the same kind."""
     materials = tuple(dataclasses.replace(material, params=dict(material.params)) for material in solver.materials)
     return {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from mpm_nodes.data import Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
 from mpm_nodes.graph.clock import FrameClock
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
@@ -30,6 +30,9 @@ from mpm_nodes.kernels.level_sets.level_set import (
     PosedLevelSets,
     pack_level_sets,
 )
+from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.walls import WallSet
 
@@ -60,12 +63,16 @@ class ColliderSet(Store):
         MpmNodesError: A collider without a usable shape.
     """
 
+    domain = COLLIDERS
+    _lattices: tuple[np.ndarray, ...]
+    _centres: np.ndarray
+
     def __init__(
         self,
         colliders: Sequence[Collider],
         walls: Walls | WallSet | None = None,
-        dtype: Any = np.float32,
-        origin: Any = (0.0, 0.0, 0.0),
+        dtype: FloatType = np.float32,
+        origin: npt.ArrayLike = (0.0, 0.0, 0.0),
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
     ) -> None:
@@ -92,8 +99,8 @@ class ColliderSet(Store):
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
-        self._room = np.zeros(0, np.int64) if previous is None else previous._room
-        self._rows = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
+        self._room: np.ndarray = np.zeros(0, np.int64) if previous is None else previous._room
+        self._rows: np.ndarray = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
@@ -114,10 +121,10 @@ class ColliderSet(Store):
         place = {key: k for k, key in enumerate(unique)}
         self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
         self._level_sets = tuple(unique.values())  # held, so that no id is used twice
-        same_pace = previous is not None and previous._pace == self._pace
-        if same_pace and [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
-            self._lattices, self._centres = previous._lattices, previous._centres
-            return
+        if previous is not None and previous._pace == self._pace:
+            if [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
+                self._lattices, self._centres = previous._lattices, previous._centres
+                return
         *lattices, velocities, coarse_velocities = pack_level_sets(self._level_sets)
         # per second of the shot -> per simulated second
         pace = np.float32(1.0 / self._pace)
@@ -172,7 +179,7 @@ class ColliderSet(Store):
                 self._real,
             )
 
-    def collide_grid(self, grid: Any) -> None:
+    def collide_grid(self, grid: GridStore) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
         start, counts, rows = self._listed(grid)
         total = int(counts.sum())
@@ -184,7 +191,7 @@ class ColliderSet(Store):
         response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
 
-    def grid_contacts(self, grid: Any) -> np.ndarray:
+    def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, collision_grid.COLUMNS))
@@ -193,7 +200,7 @@ class ColliderSet(Store):
             [rows[first : first + count] for first, count in zip(start, counts, strict=False) if count] or [rows[:0]]
         )
 
-    def _listed(self, grid: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _listed(self, grid: GridStore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """List the contacts of the grid's nodes; returns the first row of each block, its contacts, and the rows.
 
         A block has a little more room than it had contacts in the substep before; where that is too little, all are listed again.
@@ -228,7 +235,7 @@ class ColliderSet(Store):
                 return start, counts, self._rows
             self._room = np.where(counts > 0, counts + 8, 0)
 
-    def collide_particles(self, particles: Any) -> None:
+    def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""
         doomed = np.zeros(particles.count if self.walls.deletes else 0, np.uint8)
         collision_paths.collide_particle_paths(
@@ -251,7 +258,7 @@ class ColliderSet(Store):
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
-    def report(self, particles: Any) -> list[tuple[str, int, float]]:
+    def report(self, particles: ParticleStore) -> list[tuple[str, int, float]]:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed.
 
         What one holds that clamps does not count.

@@ -69,7 +69,7 @@ def help_compile(task: dict[str, Any]) -> list[Exception]:
     return failed
 
 
-def _late_first(solver: Any) -> list[Callable[[], Any]]:
+def _late_first(solver: SubstepSolver) -> list[Callable[[], Any]]:
     """Return the calls of a solver's stages: the first, then the others from the last one on.
 
     What minimises energies comes behind the stages of their terms, which compile nothing themselves, and finds mass on the grid.
@@ -77,14 +77,14 @@ def _late_first(solver: Any) -> list[Callable[[], Any]]:
     first, *rest = zip(solver._dispatch.stages, solver._dispatch.calls, strict=True)
     terms = [call for planned, call in rest if _ENERGY in planned.writes]
     late = [(planned, call) for planned, call in reversed(rest) if _ENERGY not in planned.writes]
-    calls = [first[1]]
+    calls: list[Callable[[], Any]] = [first[1]]
     for planned, call in late:
         before = [*terms, functools.partial(_touch_terms, solver)] if _ENERGY in planned.reads else []
         calls += [*before, call]
     return calls
 
 
-def _touch_terms(solver: Any) -> None:
+def _touch_terms(solver: SubstepSolver) -> None:
     """Call the large kernels of energy terms, the late ones first, and leave masses and momenta on the grid."""
     energy, grid = solver.energy, solver.grid
     for term in energy.terms.values():
@@ -95,7 +95,7 @@ def _touch_terms(solver: Any) -> None:
     grid.array("momentum")[:values] = 1.0 + np.arange(values) % 7  # nodes that differ: a residual is left to solve for
 
 
-def _tiny_solver(task: dict[str, Any]) -> Any:
+def _tiny_solver(task: dict[str, Any]) -> SubstepSolver:
     materials = task["materials"]
     corners = np.stack(np.meshgrid(*([0.1, 0.2],) * 3, indexing="ij"), -1).reshape(-1, 3)
     columns = {

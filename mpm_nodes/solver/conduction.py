@@ -107,16 +107,19 @@ def conduct(
 
 def _system(
     staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings
-) -> tuple[conduction.Given, conduction.System]:
+) -> tuple[conduction.HeatFields, conduction.System]:
     """Return what the system is made of, and room for it."""
     count = staggered.count
     near = _near_bodies(staggered, colliders)
     capacity = staggered.array("heat")[3 : 256 * count : 4]
     least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
     numbers = (dt, staggered.h, surroundings.air, surroundings.to_air, surroundings.source, least)
-    given = conduction.Given(
+    x, y, z = (staggered.array(f"conduction_{axis}") for axis in "xyz")
+    given = conduction.HeatFields(
         staggered.array("heat"),
-        *(staggered.array(f"conduction_{axis}") for axis in "xyz"),
+        x,
+        y,
+        z,
         neighbour_blocks(staggered.grid),
         *near,
         _exchange(colliders, surroundings),
@@ -128,7 +131,7 @@ def _system(
     return given, system
 
 
-def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, ...]:
+def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
     cells = 64 * staggered.count
     found = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32), np.ones(cells)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError, StepContext
+from mpm_nodes.solver.state import ParticleStore
 
 
 class SimulationDiverged(MpmNodesError):
@@ -15,14 +16,15 @@ class SimulationDiverged(MpmNodesError):
     exit_code = 4
 
 
-def diverged(particles: Any, step: StepContext) -> SimulationDiverged:
+def diverged(particles: ParticleStore, step: StepContext) -> SimulationDiverged:
     """Describe the fastest particle of a solve that left the stable range."""
     velocity = particles.unpack("velocity").astype(float)
     speed = np.sqrt((velocity * velocity).sum(axis=1))
     broken = ~np.isfinite(speed)
     worst = int(np.flatnonzero(broken)[0]) if broken.any() else int(np.argmax(speed))
     law = particles.laws[int(particles.unpack("material")[worst])]
-    limit, figures = step.limit, {}
+    limit = step.limit
+    figures: dict[str, Any] = {}
     for facts in step.report.values():
         figures |= facts
     if broken.any():

@@ -53,7 +53,7 @@ class Flow:
         return np.asarray(self._at(self._clock.frame_at(simulated)) if self.keyed else self._velocity, float)
 
     def _at(self, frame: float) -> np.ndarray:
-        return np.asarray(self._velocity.at(frame), float)
+        return np.asarray(keys.at(self._velocity, frame), float)
 
     def length(self, simulated: float) -> float:
         """Return how much matter has come out [m]; negative before the start."""
@@ -123,7 +123,8 @@ class Stream:
         self.start = clock.simulated(clock.frame(emitter.start))
         self.end = clock.simulated(clock.frame(emitter.end))
         self.flow = Flow(emitter.velocity, clock, self.start)
-        fastest = max((key[1] for key in emitter.velocity.keys), key=np.linalg.norm) if self.flow.keyed else emitter.velocity
+        velocity = emitter.velocity
+        fastest = max((key[1] for key in velocity.keys), key=np.linalg.norm) if isinstance(velocity, keys.KeyedVector) else velocity
         speed = float(np.linalg.norm(fastest))
         if not len(emitter.template) or not speed > 0:
             raise MpmNodesError(

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import GRID_FIELDS, MpmNodesError
+from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
-from mpm_nodes.solver.state import PAD, ParticleStore, aligned
+from mpm_nodes.solver.rows import PAD, aligned
+from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "GridField", "GridStore"]
 
@@ -59,6 +60,8 @@ class GridStore(GridArrays):
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
     """
+
+    domain = GRID
 
     def __init__(self, particles: ParticleStore) -> None:
         super().__init__(particles.h, particles.origin, particles.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels.transfers import tiles
-from mpm_nodes.solver.state import PAD, aligned
+from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
 __all__ = ["CORNERS", "FACES", "NODES", "GridArrays", "GridField"]

@@ -6,17 +6,43 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
+from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
+from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
+from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
-__all__ = ["carried", "completed", "measure_gradients", "origin_of"]
+__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields"]
+
+ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
+"""Allocated in every solve."""
+
+OPTIONAL = ("stiffness_scale", "freezing_shift")
+"""Allocated only when the sources bring it."""
 
 
-def carried(name: str, parts: Sequence[Particles]) -> Field:
+def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Sequence[Particles]) -> dict[str, Field]:
+    """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources.
+
+    Raises:
+        MpmNodesError: Two of them describe a field of one name differently.
+    """
+    described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
+    described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
+    found: dict[str, tuple[str, Field]] = {}
+    for owner, field in described:
+        first, known = found.setdefault(field.name, (owner, ATTRIBUTES.get(field.name, field)))
+        if known != field:
+            raise MpmNodesError(f"solve: {owner} describes particles.{field.name} otherwise than {first}; rename one")
+    own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
+    columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
+    return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
+
+
+def _carried(name: str, parts: Sequence[Particles]) -> Field:
     """Describe a column that is not in the table: as its source does, or as something that is carried along."""
     known = next((part.field(name) for part in parts if part.field(name)), None)
     if known is not None:

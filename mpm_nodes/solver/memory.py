@@ -38,7 +38,7 @@ class StageMemories(Store):
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`; arrays stand among the tables."""
         facts: dict[str, Any] = {}
-        tables = {}
+        tables: dict[str, np.ndarray] = {}
         for key, memory in self.memories.items():
             values = {each.name: getattr(memory, each.name) for each in dataclasses.fields(memory)}
             arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

@@ -24,14 +24,11 @@ from mpm_nodes.data import Krylov, Preconditioner
 from mpm_nodes.kernels.algebra import potential, vectors
 from mpm_nodes.kernels.algebra.krylov import Method, Stop, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
-from mpm_nodes.kernels.collisions import contacts
 from mpm_nodes.kernels.transfers import node_blocks, tiles
+from mpm_nodes.solver.active_contacts import ActiveContacts
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
 __all__ = ["Minimisation", "MinimisationOutcome", "MinimisationSettings"]
-
-MOST_RELEASES = 3
-"""A contact that let go so often in one substep stays: the active set must settle."""
 
 FALL = 1e-4
 """Share of the decrease predicted by the slope that a step must reach (Armijo)."""
@@ -117,7 +114,7 @@ class Minimisation:
         settings: MinimisationSettings,
         check_cancel: Callable[[], None] = lambda: None,
     ) -> None:
-        self.energy, self.grid, self.rows, self.dt = energy, energy.grid, rows, dt
+        self.energy, self.grid, self.dt = energy, energy.grid, dt
         self.settings = settings.reachable(energy.grid.dtype)
         self.check_cancel = check_cancel
         # semi-implicit steps take the terms over a part of dt
@@ -130,34 +127,8 @@ class Minimisation:
         self.vectors = BlockVectors(self.count)
         self._sums, self._pairs = np.empty(max(self.count, 1)), np.empty(2 * max(self.count, 1))
         potential.predict(self.momentum, self.predicted, self.count, *(dt * g for g in gravity), grid.least_mass)
-        self._meet_contacts()
-
-    # ---------------------------------------------------------------- contacts
-    def _meet_contacts(self) -> None:
-        rows = self.rows
-        self.slot = self.energy.slots()
-        self.slot[: 64 * self.count] = -1
-        self.of_row = np.empty(len(rows), np.int64)
-        nodes = contacts.number_nodes(rows, self.slot, self.of_row) if len(rows) else 0
-        self.free, self.drag_slope, self.drag = np.empty(6 * nodes), np.zeros(3 * nodes), np.zeros(6 * nodes)
-        self.whole = np.tile((1.0, 0.0, 0.0, 1.0, 0.0, 1.0), nodes)
-        self.held = np.zeros(6 * len(rows))
-        self.linked = bool(len(rows)) and bool((rows[:, contacts.RATIO] != 0.0).any())
-        self.active, self.releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
-        self.impulse = np.zeros(len(rows))
         # slip below a ten-thousandth of a cell a substep counts as none
-        self.slip = 1e-4 * self.grid.h / self.dt
-        self.rubs = bool(len(rows)) and bool((rows[:, contacts.FRICTION] > 0).any())
-
-    def _choose_contacts(self) -> None:
-        """Choose which contacts hold at `velocity`, and constrain it; solves without any do not compile this."""
-        if len(self.rows):
-            contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, self.held, True)
-
-    def _friction(self, velocity: np.ndarray) -> float:
-        if not self.rubs:
-            return 0.0
-        return contacts.drag_of(self.rows, self.of_row, self.active, self.impulse, velocity, self.slip, self.drag_slope)
+        self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt)
 
     # ---------------------------------------------------------------- the potential
     def value(self, velocity: np.ndarray) -> tuple[float, int]:
@@ -166,7 +137,7 @@ class Minimisation:
         rounded = grid.array("velocity")
         vectors.copy(velocity, rounded, self.count)
         stored, broken = self.energy.evaluate(self.term_dt, rounded)
-        self.friction = self._friction(velocity)
+        self.friction = self.contacts.friction(velocity)
         return self._slope(velocity) + stored + self.friction, broken
 
     def _slope(self, velocity: np.ndarray) -> float:
@@ -176,8 +147,8 @@ class Minimisation:
             velocity,
             self.predicted,
             self.grid.array("force"),
-            self.drag_slope,
-            self.slot,
+            self.contacts.drag_slope,
+            self.contacts.slot,
             self.dt,
             self.grid.least_mass,
             self.gradient,
@@ -198,27 +169,21 @@ class Minimisation:
         tiles.clear_grid(product, self.count)
         for term in self.energy.terms.values():
             term.apply(self.term_dt, direction, product)
-        free = self.whole if self.linked else self.free
+        met = self.contacts
         potential.finish_product(
-            self.momentum, product, self.scale, p, self.drag, free, self.slot, grid.least_mass, q, self.count, self._sums
+            self.momentum, product, self.scale, p, met.drag, met.moving, met.slot, grid.least_mass, q, self.count, self._sums
         )
-        if not self.linked:
+        if not met.linked:
             return float(self._sums[: self.count].sum())
-        self._reduce(q)
+        met.reduce(q)
         return self.vectors.dot(p, q)
-
-    def _reduce(self, gradient: np.ndarray) -> None:
-        """Hand what held components would take to the fellows that they follow, and remove it (B^T, then P)."""
-        if self.linked:
-            contacts.hand_over(self.rows, self.active, self.held, gradient)
-        potential.remove_constrained(self.free, self.slot, gradient, self.count)
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
         """Begin from the first feasible of v~, half of it, and rest; return E and how many points are infeasible."""
         for share in (1.0, 0.5, 0.0):
             vectors.scale(share, self.predicted, self.velocity, self.count)
-            self._choose_contacts()
+            self.contacts.choose(self.velocity)
             value, broken = self.value(self.velocity)
             if not broken or not self.settings.guards:
                 break
@@ -235,33 +200,33 @@ class Minimisation:
         for iteration in range(settings.newton_iterations):
             self.check_cancel()
             value = self._settle_contacts(value)
-            self._reduce(self.gradient)
+            self.contacts.reduce(self.gradient)
             found.residual = self._largest(self.gradient, True)
             found.residuals.append(found.residual)
             if found.residual == 0.0:
                 found.converged = True
                 break
             self.energy.linearise(self.term_dt)
-            if iteration % REBUILD == 0 or self.rubs:
+            if iteration % REBUILD == 0 or self.contacts.rubs:
                 self._build_preconditioner()
             forcing = min(settings.krylov_tolerance, math.sqrt(found.residual / found.residuals[0]) * settings.krylov_tolerance)
             found.krylov += self._solve(forcing)
             found.newton += 1
             found.last_step = self._largest(self.change, False) * self.dt / self.grid.h
-            before = value
-            value, halvings = self._search(value)
+            lower, halvings = self._search(value)
             found.halvings += halvings
-            if value is None and self.clamped:
-                value = self._hold_clamped(before)
+            if lower is None and self.contacts.clamped:
+                value = self._hold_clamped(value)
                 continue
-            if value is None:
+            if lower is None:
                 # nothing along the step is lower: at rounding level if the step is short, else a defect of the term
                 found.converged = found.last_step <= 10.0 * settings.tolerance
                 found.reason = "" if found.converged else "no step along Newton's direction lowers the energy"
                 value = self.value(self.velocity)[0]
                 break
+            value = lower
             # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
-            if found.last_step <= settings.tolerance and not self.clamped:
+            if found.last_step <= settings.tolerance and not self.contacts.clamped:
                 found.converged = True
                 break
         else:
@@ -287,13 +252,12 @@ class Minimisation:
         force = grid.array("force")
         potential.kick(self.momentum, self.predicted, force, self.dt, grid.least_mass, self.velocity, self.count)
         vectors.copy(self.velocity, rest, self.count)
-        self._choose_contacts()
-        if len(self.rows):
-            contacts.rub(self.rows, self.of_row, self.active, self.momentum, rest, self.drag_slope)
+        self.contacts.choose(self.velocity)
+        self.contacts.rub(self.momentum, rest)
         self.product(self.velocity, self.gradient)
         potential.add_forces(force, self.energy.rounded("product"), -self.scale / self.dt, self.count)
         self._slope(self.velocity)
-        self._reduce(self.gradient)
+        self.contacts.reduce(self.gradient)
         self._build_preconditioner()
         self.vectors.clear(self.change)
         found.residual = self._largest(self.gradient, True)
@@ -308,19 +272,15 @@ class Minimisation:
 
     def _settle_contacts(self, value: float) -> float:
         """Lag the normal impulses, free contacts that would pull, and return E with the new friction."""
-        if not len(self.rows):
+        if not len(self.contacts.rows):
             return value
-        freed = contacts.let_go(self.rows, self.active, self.gradient, self.impulse, self.releases, MOST_RELEASES)
-        if freed or self.rubs:
-            contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, self.held, False)
-        if not self.rubs:
+        self.contacts.let_go(self.velocity, self.gradient)
+        if not self.contacts.rubs:
             return value
         before = self.friction
-        self.friction = self._friction(self.velocity)
+        self.friction = self.contacts.friction(self.velocity)
         self._slope(self.velocity)
-        contacts.drag_curvature(
-            self.rows, self.of_row, self.active, self.impulse, self.momentum, self.velocity, self.gradient, self.slip, self.drag
-        )
+        self.contacts.bend(self.momentum, self.velocity, self.gradient)
         return value - before + self.friction
 
     def _build_preconditioner(self) -> None:
@@ -331,8 +291,7 @@ class Minimisation:
         if blocks:
             for term in self.energy.terms.values():
                 term.add_blocks(self.term_dt, self.inverse)
-        if self.rubs and blocks:
-            contacts.add_drag(self.rows, self.of_row, self.drag, 1.0 / self.scale, self.inverse)
+            self.contacts.add_drag(1.0 / self.scale, self.inverse)
         node_blocks.invert_blocks(
             self.momentum, self.inverse, self.scale, self.count, self.grid.least_mass, kind is Preconditioner.JACOBI
         )
@@ -346,17 +305,15 @@ class Minimisation:
         # the force is known to the rounding of the solve's float type, and with it how far E can be told
         noise = 1e-12 * abs(value) + 8.0 * float(np.finfo(self.grid.dtype).eps) * abs(slope)
         share, halvings = 1.0, 0
-        held = self.active.copy()
+        held = self.contacts.active.copy()
         while share >= SHORTEST:
             vectors.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
-            self.active[:] = held  # a longer step may have met contacts that this one does not
-            self.clamped = contacts.clamp(self.rows, self.of_row, self.active, self.free, self.trial) if len(self.rows) else 0
+            self.contacts.clamp(self.trial, held)
             there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):
                 self.velocity, self.trial = self.trial, self.velocity
-                if self.clamped:
-                    contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, self.held, False)
+                self.contacts.keep_clamped(self.velocity)
                 return there, halvings
             share *= 0.5
             halvings += 1
@@ -367,8 +324,7 @@ class Minimisation:
 
         They were let go, yet Newton's step drives them back: what is left of it when they stop it need not lead downhill.
         """
-        self.releases[self.active == 1] = MOST_RELEASES
-        contacts.constrain(self.rows, self.of_row, self.active, self.velocity, self.free, self.held, False)
+        self.contacts.hold_clamped(self.velocity)
         there, broken = self.value(self.velocity)
         return value if broken else there
 
@@ -401,8 +357,7 @@ class Minimisation:
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         """Write z = B P inverse r; return r.z and sum |r|^2 / m, which says when to stop whatever the preconditioner is."""
-        potential.precondition(self.momentum, self.inverse, self.free, self.slot, r, z, self.count, self._pairs)
-        if self.linked:
-            contacts.follow(self.rows, self.active, self.held, z)
+        potential.precondition(self.momentum, self.inverse, self.contacts.free, self.contacts.slot, r, z, self.count, self._pairs)
+        self.contacts.follow(z)
         both = self._pairs[: 2 * self.count].reshape(-1, 2).sum(axis=0)
         return float(both[0]), float(both[1])

@@ -15,14 +15,14 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["EXTENSIONS", "Projected", "Settings", "project"]
+__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project"]
 
 EXTENSIONS = 2
 """Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class ProjectionSettings:
     """How a projection is done.
 
     Attributes:
@@ -63,7 +63,7 @@ def project(
     staggered: StaggeredStore,
     colliders: ColliderSet,
     dt: float,
-    settings: Settings,
+    settings: ProjectionSettings,
     check: Callable[[], None] = lambda: None,
 ) -> Projected:
     """Hold faces at bodies and project the velocities of the others.
@@ -107,7 +107,7 @@ def project(
     return Projected(solution, p[: 64 * count], fields.kind, float(np.abs(found).max(initial=0.0)), pockets)
 
 
-def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: Settings) -> pressure.Fields:
+def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: ProjectionSettings) -> pressure.Fields:
     """Return what the projection works on, with the faces that bodies hold."""
     count = staggered.count
     states = [np.zeros(64 * count, np.int32) for _ in AXES]
@@ -118,16 +118,18 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
             solid_faces.find_solid_faces(axis, staggered.blocks, staggered.h, shift, dt, *colliders.shapes(), state, speed)
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction
-    return pressure.Fields(
-        staggered.array("cell"),
-        *(staggered.array(f"face_{axis}") for axis in AXES),
-        *(staggered.array(f"velocity_{axis}") for axis in AXES),
-        neighbour_blocks(staggered.grid),
-        *states,
-        *speeds,
-        *(np.zeros(64 * count) for _ in AXES),
-        np.zeros(64 * count, np.int32),
-        np.array([dt, staggered.h, settings.compressibility, least, volumes, correction]),
+    return pressure.Fields._make(
+        (
+            staggered.array("cell"),
+            *(staggered.array(f"face_{axis}") for axis in AXES),
+            *(staggered.array(f"velocity_{axis}") for axis in AXES),
+            neighbour_blocks(staggered.grid),
+            *states,
+            *speeds,
+            *(np.zeros(64 * count) for _ in AXES),
+            np.zeros(64 * count, np.int32),
+            np.array([dt, staggered.h, settings.compressibility, least, volumes, correction]),
+        )
     )
 
 

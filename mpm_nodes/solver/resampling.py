@@ -20,7 +20,9 @@ from mpm_nodes.kernels.resampling.distance import interior_distance
 from mpm_nodes.kernels.resampling.donation import Gifts, Matter, donate, nearest_particles
 from mpm_nodes.kernels.resampling.merging import close_pairs
 from mpm_nodes.kernels.transfers.weights import STENCIL
-from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore
+from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.rows import PAD
+from mpm_nodes.solver.state import ParticleStore
 
 INERTIA = {Kernel.QUADRATIC: 0.25, Kernel.CUBIC: 1.0 / 3.0}
 """D / h^2 of the B-splines (Jiang 2015)."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.data import (
     ATTRIBUTES,
     Collider,
     Emitter,
-    Field,
     Material,
     MpmNodesError,
     Particles,
@@ -27,6 +27,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
+from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
@@ -34,22 +35,18 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.initial import carried, completed, measure_gradients, origin_of
+from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.staggered import StaggeredStore
-from mpm_nodes.solver.state import BoundLaw, ParticleStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
-
-ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
-OPTIONAL = ("stiffness_scale", "freezing_shift")
-"""Allocated only when the sources bring it."""
 
 
 class SubstepSolver:
@@ -89,8 +86,8 @@ class SubstepSolver:
         gravity: Any = (0.0, -9.81, 0.0),
         dt_min: float = 0.0,
         dt_max: float = 0.01,
-        dtype: Any = np.float32,
-        origin: Any = None,
+        dtype: FloatType = np.float32,
+        origin: npt.ArrayLike | None = None,
         checked: bool = False,
         fuse: bool = True,
         registry: Registry | None = None,
@@ -108,14 +105,15 @@ class SubstepSolver:
         self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self._coefficients = KeyedMaterials(self.materials, self.dtype)
         laws = self._coefficients.at(self.clock.origin)
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
         self.programs = programs_of(substeps, state_names, fuse, registry)
         self.choice: Choice | None = None
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
-        own = self._own_fields(laws, [particles, *(emitter.template for emitter in emitters)])
+        plans = [program.unfused for program in self.programs]
+        own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
         names = [
             *ALWAYS,
@@ -152,13 +150,12 @@ class SubstepSolver:
         self.time, self.until, self.substeps_done, self._frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
-        self.colliders: ColliderSet | None = None
         self.program = self.programs[0]
         self._make_stores()
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
-        self.set_colliders(colliders)
+        self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
         initial = dict(particles.attributes)
@@ -180,20 +177,6 @@ class SubstepSolver:
     def next_id(self) -> int:
         """Identity of the next particle that comes."""
         return self.particles.next_id
-
-    def _own_fields(self, laws: Sequence[BoundLaw], parts: Sequence[Particles]) -> dict[str, Field]:
-        """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources."""
-        described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
-        plans = [program.unfused for program in self.programs]
-        described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
-        found: dict[str, tuple[str, Field]] = {}
-        for owner, field in described:
-            first, known = found.setdefault(field.name, (owner, ATTRIBUTES.get(field.name, field)))
-            if known != field:
-                raise MpmNodesError(f"solve: {owner} describes particles.{field.name} otherwise than {first}; rename one")
-        own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
-        columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
-        return {**own, **{name: carried(name, parts) for name in columns if name not in own}}
 
     def _make_stores(self) -> None:
         """Make the state of every further domain that some stage takes."""
@@ -233,9 +216,12 @@ class SubstepSolver:
             colliders: The bodies; their keys are in seconds of the shot.
             clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
         """
+        self._place_colliders(colliders, clock, self.colliders)
+
+    def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, self.colliders, clock)
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
 

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.data import StepContext
 from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
+from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Part, Section, bind
+from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["SharedLoop", "alone", "shared_loop"]
 
@@ -159,7 +162,13 @@ class SharedLoop:
 
     def run(self, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> None:
         """Run the stages on domains by name, with the knobs of each by its id; a mapping of knobs never changes."""
-        _Substep(self, given, knobs).run()
+        course, grid, particles = self.course(given, knobs), given.get("grid"), given.get("particles")
+        for array in course.clears:
+            given["grid"].clear(array)
+        if particles is not None and particles.count:
+            _Substep(self, course, given, knobs).run()
+        for update in course.updates:
+            update.update(grid, given.get("step"))
 
     def fragments(self, member: PlannedStage, knobs: Mapping[str, Any]) -> tuple[Fragment, ...]:
         """Return the fragments of a stage; equal knobs give the same objects."""
@@ -227,24 +236,18 @@ class _Brought:
 
 
 class _Substep:
-    """A shared loop in one substep."""
+    """What a shared loop does to particles in one substep."""
 
-    def __init__(self, loop: SharedLoop, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> None:
-        self.loop, self.given, self.knobs = loop, given, knobs
-        self.particles, self.grid, self.step = given.get("particles"), given.get("grid"), given.get("step")
-        self.course = loop.course(given, knobs)
+    def __init__(self, loop: SharedLoop, course: Course, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> None:
+        self.loop, self.course, self.given, self.knobs = loop, course, given, knobs
+        self.particles: ParticleStore = given["particles"]
+        self.grid: GridStore | None = given.get("grid")
+        self.step: StepContext | None = given.get("step")
+        self.keep = self.step is None or self.step.keep
         self.marks: dict[int, np.ndarray] = {}
         self.found: list[dict[str, float]] = []
 
     def run(self) -> None:
-        for array in self.course.clears:
-            self.grid.clear(array)
-        if self.particles is not None and self.particles.count:
-            self._with_particles()
-        for update in self.course.updates:
-            update.update(self.grid, self.step)
-
-    def _with_particles(self) -> None:
         particles, step, count = self.particles, self.step, self.particles.count
         for member, fragment in self.course.removals:
             self.marks[id(fragment)] = fragment.mark(particles, step, **self.knobs[member.id])
@@ -276,7 +279,7 @@ class _Substep:
         """Return what stays in the scratch, and note what is stale."""
         particles, grid, stale = self.particles, self.grid, self.particles.stale
         marked = bool(self.marks) and any(mark.any() for mark in self.marks.values())
-        key = (self.course, marked, self.step is None or self.step.keep, grid, None if grid is None else grid.version)
+        key = (self.course, marked, self.keep, grid, None if grid is None else grid.version)
         kept = particles.bound.get(key)
         if kept is None or kept.laws is not particles.laws:
             kept = particles.bound[key] = self._keeps(marked)
@@ -285,7 +288,9 @@ class _Substep:
         return kept
 
     def _keeps(self, marked: bool) -> _Kept:
-        particles, rows, inner, local = self.particles, 0, [], []
+        particles, rows = self.particles, 0
+        inner: list[str] = []
+        local: list[str] = []
         fits = self.grid is not None and self.grid.generation == particles.generation
         for name, readers in self.loop.readers.items():
             rows += particles.table[name].rows
@@ -293,7 +298,7 @@ class _Substep:
                 break
             inner.append(name)
             together = sum(name in section.touched for section in self.course.sections) == 1
-            if together and not self.step.keep and not any(self._needs(reader, name, marked) for reader in readers):
+            if together and not self.keep and not any(self._needs(reader, name, marked) for reader in readers):
                 local.append(name)
         return _Kept(tuple(inner), frozenset(local), particles.laws)
 

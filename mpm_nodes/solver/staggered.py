@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Domain, Field
+from mpm_nodes.data import STAGGERED, Domain, Field
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import GridArrays, GridField
@@ -30,6 +30,8 @@ class StaggeredStore(GridArrays):
         fields: Fields to allocate, by name.
         stores: Stores of the domains before it: "grid" and "particles".
     """
+
+    domain = STAGGERED
 
     def __init__(self, domain: Domain, fields: Mapping[str, Field], stores: Mapping[str, Any]) -> None:
         self.grid: GridStore = stores["grid"]

@@ -9,48 +9,23 @@ precision does not depend on the distance from the origin and slow creep is not 
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
+from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.blocks import grouped
+from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.stores import Saved, Store
 
-PAD = 64
-"""Elements behind every array that a sixteen-lane access may touch."""
-
-ROW_SPREAD, ROW_OFFSET = 1024, 208
-"""Strides of large solves are 1024 n + 208: 13 lines past a page in float32, so that 64 rows share none."""
-
-FEW = 256
-"""Deleted particles up to this number are closed up one by one."""
-
-LINE, PAGE = 64, 4096
 _layouts = itertools.count(1)
-_first_lines = itertools.cycle(range(0, PAGE // LINE, 5))
-
-
-def aligned(count: int, dtype: Any) -> np.ndarray:
-    """Return a zeroed 1-D array whose data starts on a cache line.
-
-    Large arrays start at different lines of a page, since a kernel reads dozens of rows side by side: those with equal
-    addresses modulo a page would drive each other out of the first-level cache.
-    """
-    dtype = np.dtype(dtype)
-    size = count * dtype.itemsize
-    # not np.zeros: NumPy asks for huge pages for np.empty only, and they speed up the sort's scattered reads
-    raw = np.empty(size + PAGE + LINE, np.uint8)
-    raw.fill(0)
-    start = -raw.ctypes.data % LINE + (next(_first_lines) * LINE if size >= 16 * PAGE else 0)
-    return raw[start : start + size].view(dtype)
-
 
 LIMITING = ("velocity", "velocity_gradient", "stiffness_scale", "material")
 """What the limits of dt hang on, beside the state of the laws."""
@@ -59,67 +34,15 @@ _FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits")
 """What a store of particles saves beside arrays and stale names."""
 
 
-@dataclass(frozen=True)
-class BoundLaw:
-    """A material of this solve, ready for kernels.
-
-    Attributes:
-        index: Its place among the materials.
-        label: What messages call the material.
-        loops: Compiled loops of its law.
-        coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
-        density: [kg/m^3].
-        viscosity: The law's and the material's own together [Pa s].
-        names: State attributes, in the law's order.
-        tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
-        recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
-        material: The material, for what does not change over time.
-    """
-
-    index: int
-    label: str
-    loops: Any
-    coefficients: np.ndarray
-    density: float
-    viscosity: float
-    names: tuple[str, ...]
-    tear_threshold: float = math.inf
-    recovery_time: float = math.inf
-    material: Material | None = None
-
-    def state(self, particles: ParticleStore) -> list[np.ndarray]:
-        """Return the law's state arrays."""
-        return [particles.array(name) for name in self.names]
-
-    @functools.cached_property
-    def _longest_step(self) -> Callable[..., Any] | None:
-        return self.loops.law.function("longest_step")
-
-    def longest_step(self, particles: ParticleStore, segments: np.ndarray) -> float:
-        """Return the longest substep [s] that the law itself allows its particles, infinity where it says nothing."""
-        function = self._longest_step
-        if function is None:
-            return math.inf
-        rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
-        values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
-        state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
-        scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
-        stiff = self.loops.law.stiffness
-        coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
-        return float(np.min(function(state, coefficients, particles.h)))
-
-
 class ParticleStore(Store):
     """Particles of one solve.
 
     Attributes:
         dtype: float32 or float64.
         count: Number of particles.
-        stride: Distance of rows in every attribute array.
         h: Cell size [m].
         origin: World position of grid node (0, 0, 0) [m], float64, shape (3,).
         shift: Fixed-point bits of `offset`.
-        offset: Fixed-point offsets, three rows.
         block_coord: Shape (blocks, 3), int32.
         block_body: Body of each block's particles, shape (blocks,), int32: 0 everywhere unless `apart`.
         apart: Whether bodies are kept apart: particles with different values of `body` share no block, nor a node of the grid.
@@ -134,18 +57,20 @@ class ParticleStore(Store):
         next_id: Identity of the next particle that comes.
     """
 
+    domain = PARTICLES
+
     def __init__(
         self,
         names: Iterable[str],
         *,
         cell_size: float,
-        origin: Any = (0, 0, 0),
-        dtype: Any = np.float32,
+        origin: npt.ArrayLike = (0, 0, 0),
+        dtype: FloatType = np.float32,
         materials: int = 1,
         own_fields: Iterable[Field] = (),
         apart: bool = False,
     ) -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
         self.h = float(cell_size)
         self.origin = np.asarray(origin, float).copy()
@@ -154,13 +79,11 @@ class ParticleStore(Store):
         self.shift = weights.SHIFT32 if single else weights.SHIFT64
         self._int = np.dtype(np.int32 if single else np.int64)
         self.count = 0
-        self.stride = 0
         self.names = tuple(
             dict.fromkeys(["velocity", "mass", "volume", "id", "material", *(name for name in names if name != "position")])
         )
-        self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
-        self.offset = aligned(PAD, self._int)
-        self._spare: dict[str, np.ndarray] = {}
+        rows = {name: (self.table[name].rows, self.table[name].dtype(self.dtype)) for name in self.names}
+        self._memory = RowMemory(rows, self._int)
         self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
         self.block_start = np.zeros(1, np.int64)
         self.apart = "body" in self.names and apart
@@ -178,10 +101,20 @@ class ParticleStore(Store):
         self.next_id = 0
 
     # ---------------------------------------------------------------- what kernels see
+    @property
+    def stride(self) -> int:
+        """Distance of rows in every attribute array."""
+        return self._memory.stride
+
+    @property
+    def offset(self) -> np.ndarray:
+        """Fixed-point offsets, three rows."""
+        return self._memory.offset
+
     def array(self, name: str) -> np.ndarray:
         """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
         try:
-            return self._arrays[name]
+            return self._memory.arrays[name]
         except KeyError:
             raise MpmNodesError(
                 f"attribute '{name}' is not allocated in this solve (it has {', '.join(self.names)}); "
@@ -195,7 +128,7 @@ class ParticleStore(Store):
 
     def optional(self, name: str) -> np.ndarray:
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
-        return self._arrays.get(name, np.empty(0, self.dtype))
+        return self._memory.arrays.get(name, np.empty(0, self.dtype))
 
     def geometry(self) -> tuple[np.ndarray, int, int, float]:
         """Return what every transfer kernel takes first: offsets, their stride, fixed-point bits and unit."""
@@ -250,11 +183,7 @@ class ParticleStore(Store):
     @property
     def nbytes(self) -> int:
         """Bytes allocated for particles."""
-        arrays = [*self._arrays.values(), *self._spare.values(), self.offset]
-        return sum(array.nbytes for array in arrays)
-
-    def _dtype_of(self, name: str) -> np.dtype:
-        return self.table[name].dtype(self.dtype)
+        return self._memory.nbytes
 
     # ---------------------------------------------------------------- save and restore
     def kind(self) -> dict[str, Any]:
@@ -361,7 +290,7 @@ class ParticleStore(Store):
                 f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
                 f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
             )
-        order, (coord, body), start, offset = self._grouped(np.asarray(columns["position"], float), bodies)
+        order, (coord, body), start, offset = grouped(self, np.asarray(columns["position"], float), bodies)
         old = self.count
         self.reserve(old + added)
         self.count = old + added
@@ -384,15 +313,7 @@ class ParticleStore(Store):
         for name in ("position", *self.names):
             if name in self.stale:
                 continue
-            rows = self.rows(name)
-            if len(gone) > FEW:
-                rows[:, : keep.sum()] = rows[:, keep]
-                continue
-            # a few are closed up in place, at a quarter of the time
-            ends = [*gone[1:], self.count]
-            for row in rows:
-                for n, (first, end) in enumerate(zip(gone, ends, strict=True)):
-                    row[first - n : end - n - 1] = row[first + 1 : end]
+            close_up(self.rows(name), keep, gone)
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
         # a run may become empty but keeps its row: the grid's tables name it
@@ -404,48 +325,8 @@ class ParticleStore(Store):
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
-        if count + PAD <= self.stride:
-            return
-        stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16
-        if stride >= 16 * ROW_SPREAD:  # rows at different lines of a page, for the reason given in `aligned`
-            stride += -(stride - ROW_OFFSET) % ROW_SPREAD
-        self._arrays = {name: self._resized(name, stride) for name in self.names}
-        offset = aligned(3 * stride + PAD, self._int)
-        for axis in range(3):
-            offset[axis * stride : axis * stride + self.count] = self.offset[axis * self.stride : axis * self.stride + self.count]
-        self.offset, self.stride = offset, stride
-        self._spare = {}
-        self.bound.clear()
-
-    def _resized(self, name: str, stride: int) -> np.ndarray:
-        rows, old = self.table[name].rows, self._arrays[name]
-        new = aligned(rows * stride + PAD, old.dtype)
-        for r in range(rows):
-            new[r * stride : r * stride + self.count] = old[r * self.stride : r * self.stride + self.count]
-        return new
-
-    def _grouped(
-        self, position: np.ndarray, bodies: np.ndarray | None
-    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
-        """Group positions by block: order, coordinates and bodies of the blocks, starts, fixed-point offsets in that order."""
-        if not np.isfinite(position).all():
-            bad = int(np.flatnonzero(~np.isfinite(position).all(axis=1))[0])
-            raise MpmNodesError(f"position of particle {bad} is {position[bad]}; positions must be finite numbers [m]")
-        cells = (position - self.origin) / self.h - 1.5
-        block = np.floor(cells / 4.0)
-        if len(block) and np.abs(block).max() >= binning.FARTHEST - 1:
-            raise MpmNodesError(
-                f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
-                f"{4 * binning.FARTHEST * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
-            )
-        offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
-        packed = binning.pack_coord(*block.astype(np.int64).T, 0 if bodies is None else bodies)
-        unique, start_of = np.unique(packed, return_inverse=True)
-        order = np.argsort(start_of, kind="stable")
-        coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)
-        binning.unpack_coord(unique, coord, body)
-        start = np.concatenate([[0], np.cumsum(np.bincount(start_of, minlength=len(unique)))]).astype(np.int64)
-        return order, (coord, body), start, offset[order]
+        if self._memory.reserve(count, self.count):
+            self.bound.clear()
 
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
@@ -457,7 +338,7 @@ class ParticleStore(Store):
             self.drift = max(self.drift, largest)
             return
         bodies = self.unpack("body") if self.apart else None
-        order, (self.block_coord, self.block_body), self.block_start, offset = self._grouped(position, bodies)
+        order, (self.block_coord, self.block_body), self.block_start, offset = grouped(self, position, bodies)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         self.rows("position")[:] = offset.T
@@ -498,7 +379,7 @@ class ParticleStore(Store):
         binning.scan(counts, chunks, len(unique), self.materials, new_start, runs)
         source, home = np.empty(count, np.int32), np.empty(count, np.int32)
         binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
-        self._move(source, home)
+        self._memory.move(source, home, count, self.shift, self.stale)
         self.block_coord, self.block_body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
         binning.unpack_coord(unique, self.block_coord, self.block_body)
         self.block_start = new_start
@@ -509,26 +390,3 @@ class ParticleStore(Store):
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
         self.bound.clear()
-
-    def _move(self, source: np.ndarray, home: np.ndarray) -> None:
-        for name in self.names:
-            if name in self.stale:
-                continue
-            old = self._arrays[name]
-            new = self._take_spare(old)
-            bits = np.int32 if old.itemsize == 4 else np.int64  # one compiled loop for floats and integers
-            binning.move_rows(old.view(bits), self.stride, new.view(bits), self.stride, self.table[name].rows, source, self.count)
-            self._arrays[name] = new
-            self._spare[self._spare_key(old)] = old
-        new = self._take_spare(self.offset)
-        binning.move_offsets(self.offset, self.stride, new, self.stride, source, home, self.count, 4 << self.shift)
-        self._spare[self._spare_key(self.offset)] = self.offset
-        self.offset = new
-
-    @staticmethod
-    def _spare_key(array: np.ndarray) -> str:
-        return f"{array.dtype} {array.size}"
-
-    def _take_spare(self, like: np.ndarray) -> np.ndarray:
-        spare = self._spare.pop(self._spare_key(like), None)
-        return aligned(like.size, like.dtype) if spare is None else spare

@@ -52,9 +52,11 @@ class Store:
     """State of one domain in a solve. By itself it holds no arrays, and there is nothing to save.
 
     Attributes:
+        domain: What it is the state of. Where the class has it, stages may write the class for the type of their port.
         names: Fields that it holds as arrays.
     """
 
+    domain: Domain
     names: tuple[str, ...] = ()
 
     def kind(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from mpm_nodes.kernels.transfers import gather as gathers
 from mpm_nodes.kernels.transfers import scatter as scatters
 from mpm_nodes.kernels.transfers.weights import STENCIL, reach
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["Deposit", "Force", "Row", "Take", "gather", "lines_of", "rows_of", "scatter"]
@@ -102,7 +103,9 @@ class Take:
     flip: float = 1.0
 
 
-def scatter(points: ParticleStore, grid: GridStore, kernel: Kernel, *deposits: Deposit, material: int | None = None) -> None:
+def scatter(
+    points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, *deposits: Deposit, material: int | None = None
+) -> None:
     """Add what points give to grid arrays, all of them in one pass.
 
     Args:
@@ -120,7 +123,9 @@ def scatter(points: ParticleStore, grid: GridStore, kernel: Kernel, *deposits: D
         scatters.scatter_arrays(STENCIL[kernel.value], *points.geometry(), grid.h, found, *grid.scatter_tables(material, points))
 
 
-def gather(points: ParticleStore, grid: GridStore, kernel: Kernel, *takes: Take, material: int | None = None) -> None:
+def gather(
+    points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, *takes: Take, material: int | None = None
+) -> None:
     """Take values, affine parts and gradients from grid arrays, all of them in one pass.
 
     Args:
@@ -138,7 +143,7 @@ def gather(points: ParticleStore, grid: GridStore, kernel: Kernel, *takes: Take,
         gathers.gather_arrays(STENCIL[kernel.value], *points.geometry(), 1.0 / grid.h, found, *grid.gather_tables(material, points))
 
 
-def _given(points: ParticleStore, grid: GridStore, kernel: Kernel, deposit: Deposit) -> fields.Given:
+def _given(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, deposit: Deposit) -> fields.Given:
     half = _reached(points, grid, kernel, deposit.array)
     flux, force = None, deposit.force
     if force is not None:
@@ -156,15 +161,18 @@ def _given(points: ParticleStore, grid: GridStore, kernel: Kernel, deposit: Depo
     )
 
 
-def _taken(points: ParticleStore, grid: GridStore, kernel: Kernel, take: Take) -> fields.Taken:
+def _taken(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, take: Take) -> fields.Taken:
     half = _reached(points, grid, kernel, take.array)
     if take.before is not None and grid.shift(take.before) != half:
         raise MpmNodesError(f"gather: '{take.before}' {grid.shift(take.before)} does not lie where '{take.array}' {half} does")
     values, affine, gradient = (_rows(points, rows, 4) for rows in (take.values, take.affine, take.gradient))
     if take.before is None:
         return fields.Taken(half, values, affine, gradient, None, None, None, grid.array(take.array))
-    alone = values is not None and affine is None and gradient is not None
-    alone = alone and values[0] is not None and all(row is None for row in (*values[1:], *gradient[1:]))
+    alone = (
+        (values is not None and affine is None and gradient is not None)
+        and values[0] is not None
+        and all(row is None for row in (*values[1:], *gradient[1:]))
+    )
     before = grid.array(take.before)
     return fields.Taken(half, values, affine, gradient, before, float(take.flip), True if alone else None, grid.array(take.array))
 
@@ -178,7 +186,7 @@ def _rows(points: ParticleStore, rows: Sequence[Row] | None, count: int) -> tupl
     return (*found, *(None,) * (count - len(found)))
 
 
-def _reached(points: ParticleStore, grid: GridStore, kernel: Kernel, array: str) -> tuple[int, int, int]:
+def _reached(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, array: str) -> tuple[int, int, int]:
     """Return the shift of a grid array, if its stencils stay inside the tiles."""
     half = grid.shift(array)
     most = reach(kernel.value, half)

@@ -89,6 +89,9 @@ import numpy as np
 
 from mpm_nodes.data import A, Colliders, Grid, LiveParticles, Many, Particles, Previous, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import node, stage
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.arithmetic import const
+from mpm_nodes.materials.values import Coefficients, Matrix, State, Value
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
@@ -126,6 +129,12 @@ def join(sources: Many[Particles] = (), *, first: bool = True) -> Particles:
     return sources[0 if first else -1]
 
 
+@inline
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
+    """Return psi [J/m^3]."""
+    return const(dt, 0.5) * coeffs[0] * A[0] * A[0]
+
+
 def stores(particles: ParticleStore, grid: GridStore, colliders: ColliderSet, energy: EnergyStore) -> None:
     handed: tuple[LiveParticles, Grid, Colliders, Energy] = (particles, grid, colliders, energy)
     wind(handed[0], handed[1], StepContext(), push=2.0)
@@ -141,10 +150,12 @@ def stores(particles: ParticleStore, grid: GridStore, colliders: ColliderSet, en
         (("step.dt", "step.length"), '"StepContext" has no attribute "length"'),
         (("push=2.0", 'push="hard"'), 'incompatible type "str"; expected "float"'),
         (("return sources[0", "return sources.first[0"), 'has no attribute "first"'),
+        (("const(dt, 0.5) * coeffs[0]", "0.5 * coeffs[0]"), 'Unsupported operand types for * ("float" and "Value")'),
+        (("A[0] * A[0]", "A[0] ** 2"), 'Unsupported operand types for ** ("Value" and "int")'),
     ],
 )
 def test_a_user_s_stage_is_checked_against_what_it_gets(change, words, tmp_path):
-    """Protocols say what particles, grid, colliders and step offer; the solver's stores keep them, and mistakes are found."""
+    """Protocols say what particles, grid, colliders and step offer, and what a law may do with values; mistakes are found."""
     source = RIGHT if change is None else RIGHT.replace(*change)
     assert change is None or source != RIGHT
     (tmp_path / "mine.py").write_text(source)

@@ -216,8 +216,25 @@ def test_a_stage_declares_domains_and_arguments():
     push, heat = plan_stages.push.declaration, plan_stages.heat.declaration
     assert push.arguments == ("step", "grid") and push.wants_step and push.outputs == ("grid",)
     assert push.domain("grid").reads == push.domain("grid").writes == ("momentum",)
-    assert heat.domain("particles").own == (plan_stages.TEMPERATURE,)
+    assert heat.domain("particles").own == (plan_stages.WARMTH,)
     assert plan_stages.pass_grid.declaration.is_transparent and not push.is_transparent
+
+
+class Points:
+    """The store of a solver, as far as a declaration looks at it."""
+
+    domain = data.PARTICLES
+
+
+def test_the_class_of_a_store_stands_for_the_ports_of_its_domain():
+    """A stage may name the store that it is handed, so that type checkers know all of it."""
+
+    @stage(label="Shift")
+    def shift(particles: A[Points, Reads("position")]) -> Stage["particles"]:
+        """Shift."""
+
+    (port,) = shift.declaration.domains
+    assert port.name == "particles" and port.reads == ("position",)
 
 
 def test_a_port_accepts_subclasses_and_unions():

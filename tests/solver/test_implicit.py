@@ -234,7 +234,7 @@ def test_the_gradient_holds_with_contacts_and_friction():
     problem = prepared(deformed_cloud("neo_hookean"), 0.01, walls=walls)
     problem.start()
     problem._settle_contacts(0.0)  # lags the normal impulses, as an iteration does
-    assert problem.friction > 0.0 and problem.active.any()
+    assert problem.friction > 0.0 and problem.contacts.active.any()
     v, d, step = problem.velocity.copy(), random_nodes(problem, 0.5, 2), 1e-5
     values = [problem.value(v + sign * step * d)[0] for sign in (-1, 1)]
     problem.value(v)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 # libgomp's threads spin between parallel loops: without a bound, one busy neighbour process makes a solve many times slower;
 # without any spinning, small solves run at a third of their speed
@@ -18,6 +18,8 @@ import numba
 from numba.extending import register_jitable
 
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def cache_root() -> Path:
@@ -69,5 +71,5 @@ def most_threads() -> int:
     return numba.config.NUMBA_NUM_THREADS
 
 
-inline = register_jitable(no_cfunc_wrapper=True)
+inline: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True)
 """Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""

@@ -35,7 +35,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["Given", "System", "assemble", "balance", "multiply", "precondition", "store"]
+__all__ = ["HeatFields", "System", "assemble", "balance", "multiply", "precondition", "store"]
 
 WHOLE = 0.8
 """Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
@@ -47,7 +47,7 @@ NEAREST, NEAR = 0.1, 2.0
 """Least distance from a surface, and that from which on no face leads into the body [cells]."""
 
 
-class Given(NamedTuple):
+class HeatFields(NamedTuple):
     """What the coefficients are made of; arrays of the staggered grid have four values a point.
 
     Attributes:

@@ -21,6 +21,7 @@ from mpm_nodes.kernels.lanes.arithmetic import absolute, const, maximum, minimum
 from mpm_nodes.kernels.lanes.exponentials import log
 from mpm_nodes.kernels.transfers.differences import log_of_one_plus
 from mpm_nodes.materials.parameters import lame
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value, Vector
 
 STRAIN = "deformation"
 STATE = ("deformation",)
@@ -35,7 +36,7 @@ def coefficients(params: Any, density: float) -> tuple[float, ...]:
 
 
 @inline
-def _logs(s):
+def _logs(s: Vector) -> tuple[Vector, Vector]:
     """Return the stretches, at least 1e-6 where A is infeasible, and their logarithms."""
     tiny = const(s[0], 1e-6)
     s = (maximum(tiny, s[0]), maximum(tiny, s[1]), maximum(tiny, s[2]))
@@ -43,26 +44,26 @@ def _logs(s):
 
 
 @inline
-def _stresses(logs, coeffs):
+def _stresses(logs: Vector, coeffs: Coefficients) -> Vector:
     """Return t."""
     p, twice = coeffs[1] * (logs[0] + logs[1] + logs[2]), coeffs[0] + coeffs[0]
     return twice * logs[0] + p, twice * logs[1] + p, twice * logs[2] + p
 
 
 @inline
-def _scaled_columns(U, a, b, c):
+def _scaled_columns(U: Matrix, a: Value, b: Value, c: Value) -> Matrix:
     """Return U diag(a, b, c)."""
     return (U[0] * a, U[1] * b, U[2] * c, U[3] * a, U[4] * b, U[5] * c, U[6] * a, U[7] * b, U[8] * c)
 
 
 @inline
-def _trial(state, A):
+def _trial(state: State, A: Matrix) -> tuple[Matrix, Vector, Matrix]:
     """Return U, s and V of G F."""
     return rotations.svd(mat3.matmul(mat3.add_diagonal(A, const(A[0], 1.0)), state[0]))
 
 
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]."""
     _U, s, _V = _trial(state, A)
     _s, logs = _logs(s)
@@ -71,7 +72,7 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]."""
     U, s, V = _trial(state, A)
     s, logs = _logs(s)
@@ -81,7 +82,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 [Pa]: U diag(t) U^T."""
     U, s, _V = rotations.svd(state[0])
     _s, logs = _logs(s)
@@ -90,7 +91,7 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def _slopes(x, y, log_y, p_x, p_y, mu, p):
+def _slopes(x: Value, y: Value, log_y: Value, p_x: Value, p_y: Value, mu: Value, p: Value) -> tuple[Value, Value]:
     """Return (P_x - P_y) / (x - y) and (P_x + P_y) / (x + y) for P = (2 mu ln s + p) / s, also where x = y."""
     one = const(x, 1.0)
     r = (x - y) / y
@@ -100,7 +101,7 @@ def _slopes(x, y, log_y, p_x, p_y, mu, p):
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa], from that of U diag(P) V^T in the principal axes."""
     mu, lam = coeffs[0], coeffs[1]
     U, s, V = _trial(state, A)
@@ -126,19 +127,19 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
     return (mat3.advance_deformation(state[0], A),)
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the energy is defined: det(I + A) > 0."""
     return mat3.det(mat3.add_diagonal(A, const(A[0], 1.0))) > const(A[0], 0.0)
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return a bound of the fastest wave [m/s] in current space: sqrt((lam + 2 mu) / rho_0) at rest.
 
     A wave along n has lam + 2 mu + mu sum_(i != j) (u coth(u / 2) - 2) n_i^2 n_j^2 - n t n with u = 2 (l_i - l_j), where
@@ -156,6 +157,6 @@ def wave_speed(state, coeffs):
 
 
 @inline
-def left_strain(state):
+def left_strain(state: State) -> tuple[Value, Matrix]:
     """Return J = det F and the unimodular b = J^(-2/3) F F^T."""
     return mat3.left_strain(state[0])

@@ -19,6 +19,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, minimum, select, sqrt
 from mpm_nodes.kernels.lanes.exponentials import log
 from mpm_nodes.kernels.transfers.differences import cube_root_of_one_plus
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value
 
 STRAIN = "unimodular"
 STATE = ("volume_change", "elastic_strain")
@@ -34,7 +35,7 @@ def coefficients(params: Any, density: float) -> tuple[float, ...]:
 
 # ---------------------------------------------------------------- the energy and its derivatives
 @inline
-def _parts(state, A):
+def _parts(state: State, A: Matrix) -> tuple[Matrix, Matrix, Matrix, Value, Matrix, Value]:
     """Return G = I + A, b, cof G, det G, G b and the trace of G b G^T."""
     G = mat3.add_diagonal(A, const(A[0], 1.0))
     b = mat3.add_diagonal(mat3.unpack(state[1]), const(A[0], 1.0))
@@ -43,20 +44,20 @@ def _parts(state, A):
 
 
 @inline
-def _positive(d):
+def _positive(d: Value) -> Value:
     """Keep the determinant of an infeasible A away from zero; feasible ones pass unchanged."""
     return maximum(const(d, 1e-12), d)
 
 
 @inline
-def _shrink(j):
+def _shrink(j: Value) -> Value:
     """Return j^(-2/3)."""
     c = mat3.cube_root(j)
     return const(j, 1.0) / (c * c)
 
 
 @inline
-def energy(state, A, coeffs, dt):
+def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3] (Y15 eq. 1)."""
     _, _, _, j, _, t = _parts(state, A)
     j = _positive(j)
@@ -68,7 +69,7 @@ def energy(state, A, coeffs, dt):
 
 
 @inline
-def stress(state, A, coeffs, dt):
+def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]."""
     _, _, C, j, Gb, t = _parts(state, A)
     j = _positive(j)
@@ -79,7 +80,7 @@ def stress(state, A, coeffs, dt):
 
 
 @inline
-def kirchhoff(state, coeffs):
+def kirchhoff(state: State, coeffs: Coefficients) -> Matrix:
     """Return T at A = 0 [Pa]: (kap/2) (J^2 - 1) I + mu dev b (Y15 eq. 2)."""
     e = state[0]
     p = const(e, 0.5) * coeffs[0] * e * (const(e, 2.0) + e)
@@ -87,7 +88,7 @@ def kirchhoff(state, coeffs):
 
 
 @inline
-def stress_differential(state, A, dA, coeffs, dt):
+def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
     _, b, C, j, Gb, t = _parts(state, A)
     j = _positive(j)
@@ -107,7 +108,7 @@ def stress_differential(state, A, dA, coeffs, dt):
 
 # ---------------------------------------------------------------- the step
 @inline
-def advance(state, A, coeffs, dt):
+def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the elastic trial state: e + d + e d and det(f)^(-2/3) f b f^T - I with f = I + A, d = det f - 1 (Y15 eq. 13)."""
     e, E = state[0], mat3.unpack(state[1])
     S = mat3.safe_increment(A)
@@ -125,20 +126,20 @@ def advance(state, A, coeffs, dt):
 
 
 @inline
-def left_strain(state):
+def left_strain(state: State) -> tuple[Value, Matrix]:
     """Return J and b."""
     one = const(state[0], 1.0)
     return one + state[0], mat3.add_diagonal(mat3.unpack(state[1]), one)
 
 
 @inline
-def feasible(state, A, coeffs, dt):
+def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
     """Return where the energy is defined: det(I + A) > 0."""
     return mat3.det(mat3.add_diagonal(A, const(A[0], 1.0))) > const(A[0], 0.0)
 
 
 @inline
-def wave_speed(state, coeffs):
+def wave_speed(state: State, coeffs: Coefficients) -> Value:
     """Return a bound of the fastest wave [m/s] in current space: sqrt((kap + 4 mu / 3) / rho_0) at rest.
 
     A wave along n has kap (J^2 + 1) / 2 + mu (5 tr b / 9 - n b n / 3), from dT at A = 0.

@@ -23,6 +23,7 @@ from mpm_nodes.kernels.lanes.arithmetic import any_lane, const, maximum, minimum
 from mpm_nodes.kernels.lanes.exponentials import exp, log
 from mpm_nodes.kernels.transfers.differences import unimodular
 from mpm_nodes.materials.return_maps import radial
+from mpm_nodes.materials.values import Coefficients, PrincipalStress, State, Symmetric, Value, Vector
 
 STATE = ()
 COEFFICIENTS = ("s_Y", "eta", "n")
@@ -37,7 +38,7 @@ def coefficients(params: Any) -> tuple[float, ...]:
 
 
 @inline
-def _remaining(D, two_mu_dt, eta, n):
+def _remaining(D: Value, two_mu_dt: Value, eta: Value, n: Value) -> Value:
     """Return the part z of the excess D = s_pre - s_Y that is left after dt: D z + 2 mu_t dt (D z / eta)^(1/n) = D.
 
     Y15 Algorithm 13 as the root of c_p w^p + c_1 w = 1 with p = max(n, 1/n) and both coefficients at most 1: increasing and
@@ -67,7 +68,9 @@ def _remaining(D, two_mu_dt, eta, n):
 
 
 @inline
-def project_unimodular(e, E, own, moduli, coeffs, dt):
+def project_unimodular(
+    e: Value, E: Symmetric, own: State, moduli: Coefficients, coeffs: Coefficients, dt: Value
+) -> tuple[Value, Symmetric, State]:
     """Return J - 1, the strain E and no state of its own after plastic flow during dt, with det b = 1 (Y15 Algorithm 13).
 
     `moduli` are those of `split_neo_hookean`.
@@ -88,7 +91,9 @@ def project_unimodular(e, E, own, moduli, coeffs, dt):
 
 
 @inline
-def project_stretches(s, own, stress_of, moduli, coeffs, dt):
+def project_stretches(
+    s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients, dt: Value
+) -> tuple[Vector, State]:
     """Return principal stretches and no state of its own after plastic flow during dt."""
     mean, d = radial.log_strain(s)
     size = radial.norm(d)
@@ -113,6 +118,6 @@ def project_stretches(s, own, stress_of, moduli, coeffs, dt):
 
 
 @inline
-def yield_function(s, own, stress_of, moduli, coeffs):
+def yield_function(s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients) -> Value:
     """Return |dev tau| - s_Y [Pa]: what is left of it decays at the rate of the flow, to nothing in a long time."""
     return radial.norm(radial.principal_deviator(stress_of(s, moduli))) - coeffs[0]

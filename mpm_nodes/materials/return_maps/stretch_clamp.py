@@ -19,6 +19,7 @@ from mpm_nodes.kernels.algebra import mat3, rotations
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, both, const, either, maximum, minimum, negate, select
 from mpm_nodes.kernels.lanes.exponentials import exp
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, PrincipalStress, State, Value, Vector
 
 STATE = ("plastic_volume_ratio",)
 COEFFICIENTS = ("lowest", "highest", "hardening", "preserve_volume")
@@ -35,20 +36,20 @@ def coefficients(params: Any) -> tuple[float, ...]:
 
 
 @inline
-def stiffening(own, coeffs):
+def stiffening(own: State, coeffs: Coefficients) -> Value:
     """Return the factor of the elastic stiffness at this packing."""
     Jp = own[0]
     return exp(minimum(const(Jp, 20.0), coeffs[2] * (const(Jp, 1.0) - Jp)))
 
 
 @inline
-def plastic_volume(own):
+def plastic_volume(own: State) -> Value:
     """Return Jp: the volume change of flow."""
     return own[0]
 
 
 @inline
-def _yields(F, low, high):
+def _yields(F: Matrix, low: Value, high: Value) -> Mask:
     """Return where a singular value of F lies outside [low, high]: a definiteness test instead of an SVD."""
     C = mat3.gram(F)
     within = both(
@@ -59,7 +60,7 @@ def _yields(F, low, high):
 
 
 @inline
-def _clamped(s, Jp, low, high):
+def _clamped(s: Vector, Jp: Value, low: Value, high: Value) -> tuple[Value, Value, Value, Value]:
     """Return the clamped stretches and Jp that takes the difference; the bounds come first, where a NaN passes."""
     x, y, z = (minimum(high, maximum(low, s[0])), minimum(high, maximum(low, s[1])), minimum(high, maximum(low, s[2])))
     # a product below zero is an inverted particle or rounding of a crushed one: Jp stays positive
@@ -67,7 +68,7 @@ def _clamped(s, Jp, low, high):
 
 
 @inline
-def _clamp(F, Jp, low, high):
+def _clamp(F: Matrix, Jp: Value, low: Value, high: Value) -> tuple[Matrix, Value]:
     """Return F with clamped singular values, and Jp that takes the difference."""
     U, s, V = rotations.svd(F)
     x, y, z, Jp = _clamped(s, Jp, low, high)
@@ -78,7 +79,7 @@ def _clamp(F, Jp, low, high):
 
 
 @inline
-def project_deformation(F, own, moduli, coeffs, dt):
+def project_deformation(F: Matrix, own: State, moduli: Coefficients, coeffs: Coefficients, dt: Value) -> tuple[Matrix, State]:
     """Return F with singular values clamped to [1 - th_c, 1 + th_s], the difference moved into Jp.
 
     Particles within the clamp keep F and Jp to the bit, and cost no SVD when their whole group is.
@@ -95,7 +96,9 @@ def project_deformation(F, own, moduli, coeffs, dt):
 
 
 @inline
-def project_stretches(s, own, stress_of, moduli, coeffs, dt):
+def project_stretches(
+    s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients, dt: Value
+) -> tuple[Vector, State]:
     """Return the clamped principal stretches, and Jp that takes the difference or none of it."""
     x, y, z, ratio = _clamped(s, own[0], coeffs[0], coeffs[1])
     one = const(ratio, 1.0)
@@ -105,7 +108,7 @@ def project_stretches(s, own, stress_of, moduli, coeffs, dt):
 
 
 @inline
-def yield_function(s, own, stress_of, moduli, coeffs):
+def yield_function(s: Vector, own: State, stress_of: PrincipalStress, moduli: Coefficients, coeffs: Coefficients) -> Value:
     """Return how far a stretch lies outside of the clamp, negative inside."""
     far = maximum(maximum(s[0], s[1]), s[2]) - coeffs[1]
     return maximum(far, coeffs[0] - minimum(minimum(s[0], s[1]), s[2]))

@@ -14,7 +14,6 @@ from mpm_nodes.data import (
     Fact,
     Facts,
     Kernel,
-    Particles,
     Range,
     Reads,
     Reduction,
@@ -27,6 +26,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
+from mpm_nodes.solver.state import ParticleStore
 
 COVERAGE = math.sqrt(3.0) / 2.0 + 0.01
 """A little more than half the diagonal of the cubes of an undeformed lattice of eight particles a cell [r]."""
@@ -73,7 +73,7 @@ class SinceLast(StageMemory):
 @stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(
     particles: A[
-        Particles,
+        ParticleStore,
         Reads("id", "position", "velocity", "mass", "volume", "material", "stiffness_scale", LAW_STATE),
         Reads("velocity_gradient", on_request=True),
         Reads("affine", when=("transfer", Transfer.APIC)),

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from mpm_nodes.data import (
-    LAW_STATE,
-    A,
-    Colliders,
-    Fact,
-    Facts,
-    Limit,
-    Particles,
-    Range,
-    Reads,
-    Reduction,
-    Stage,
-    StepContext,
-    Unitless,
-)
+from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.pace import never_ends
+from mpm_nodes.solver.state import ParticleStore
 
 CHOSEN = Facts(
     "substep",
@@ -51,15 +38,15 @@ LIMITS = (LONGEST, SHORTEST, FRAME_END, TRAVEL, STRAIN, WAVE, VISCOSITY, LAW, *C
 """What this stage finds itself; further ones are those that other stages offer."""
 
 
-def _keep(particles: Any, found: Sequence[Mapping[str, float]]) -> None:
+def _keep(particles: ParticleStore, found: Sequence[Mapping[str, float]]) -> None:
     """Keep |v|, |grad v| and wave speed of every material for the next substep."""
     particles.limits = [(math.sqrt(rates["speed"]), math.sqrt(rates["gradient"]), rates["wave"]) for rates in found]
 
 
 @stage(label="Choose Time Step", sets=("dt",), facts=(CHOSEN,), limits=LIMITS, fragments=(Measure(RATES, ("speed",), _keep),))
 def choose_time_step(
-    particles: A[Particles, Reads("velocity", "stiffness_scale", LAW_STATE), Reads("velocity_gradient", on_request=True)],
-    colliders: A[Colliders, Reads("level_set")],
+    particles: A[ParticleStore, Reads("velocity", "stiffness_scale", LAW_STATE), Reads("velocity_gradient", on_request=True)],
+    colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
     cfl: A[float, Unitless, Range(min=0.0, max=0.9, exclusive_min=True)] = 0.5,
@@ -108,8 +95,8 @@ def choose_time_step(
 
 
 def _own_limits(
-    particles: Particles,
-    colliders: Colliders,
+    particles: ParticleStore,
+    colliders: ColliderSet,
     step: StepContext,
     cfl: float,
     elastic_cfl: float,

@@ -8,23 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import (
-    A,
-    CollisionRule,
-    Grid,
-    Kernel,
-    MpmNodesError,
-    Particles,
-    Range,
-    Reads,
-    Stage,
-    StepContext,
-    Unitless,
-    Writes,
-)
+from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 
 _RULES = {CollisionRule.STICKY: STICKY, CollisionRule.SLIP: SLIP, CollisionRule.SEPARATE: SEPARATE}
 _PAIR = re.compile(r"\s*(\d+)\s+(\d+)\s+(sticky|slip|separate)(?:\s+([0-9.eE+-]+))?\s*")
@@ -49,7 +38,7 @@ class Meeting(NamedTuple):
     moments: np.ndarray
 
 
-def meeting_of(grid: Grid) -> Meeting:
+def meeting_of(grid: GridStore) -> Meeting:
     """Return where bodies meet, from the grid's blocks, which are in the order of their places."""
     changes = np.flatnonzero((np.diff(grid.coord, axis=0) != 0).any(axis=1)) + 1
     starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
@@ -72,7 +61,7 @@ def meeting_of(grid: Grid) -> Meeting:
     )
 
 
-def cloud_of(meeting: Meeting, particles: Particles, grid: Grid) -> tuple:
+def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> tuple:
     """Return the particles around the blocks where bodies meet, as `measure_bodies` takes them."""
     offset, stride, _, unit = particles.geometry()
     own = (offset, stride, unit, particles.block_coord, particles.block_start, particles.array("volume"))
@@ -108,8 +97,8 @@ def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction:
 
 @stage(label="Collide Bodies")
 def collide_bodies(
-    particles: A[Particles, Reads("position", "volume", "body")],
-    grid: A[Grid, Reads("velocity", "mass"), Writes("velocity")],
+    particles: A[ParticleStore, Reads("position", "volume", "body")],
+    grid: A[GridStore, Reads("velocity", "mass"), Writes("velocity")],
     step: StepContext,
     *,
     kernel: Kernel = Kernel.QUADRATIC,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from mpm_nodes.data import A, Colliders, Grid, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import GridStore
 
 
 @stage(label="Collide Grid")
 def collide_grid(
-    grid: A[Grid, Reads("velocity", "mass", "position"), Writes("velocity")],
-    colliders: A[Colliders, Reads("level_set")],
+    grid: A[GridStore, Reads("velocity", "mass", "position"), Writes("velocity")],
+    colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
 ) -> Stage["grid"]:
     """Give nodes at a collider or wall the velocity that its rule allows, wherever the surface lies between them.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from mpm_nodes.data import A, Colliders, Particles, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Idle
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.state import ParticleStore
 
 
-def _idle(particles: Particles, colliders: Colliders, step: StepContext) -> bool:
+def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -> bool:
     return colliders.idle or not particles.count
 
 
 @stage(label="Collide Particles", removes=("particles",), fragments=(Idle(_idle),))
 def collide_particles(
-    particles: A[Particles, Reads("position", "velocity"), Writes("position", "velocity")],
-    colliders: A[Colliders, Reads("level_set")],
+    particles: A[ParticleStore, Reads("position", "velocity"), Writes("position", "velocity")],
+    colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Follow each particle's path through the substep and let it meet every collider and wall on its way.

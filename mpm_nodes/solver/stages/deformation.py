@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from mpm_nodes.data import LAW_STATE, A, Particles, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import LAW_STATE, A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.state import ParticleStore
 
 
 @stage(label="Update Deformation", fragments=ADVANCE)
 def update_deformation(
-    particles: A[Particles, Reads("velocity_gradient", LAW_STATE), Writes(LAW_STATE)],
+    particles: A[ParticleStore, Reads("velocity_gradient", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
 ) -> Stage["particles"]:
     """Advance each law's state by dt grad v, guarded against inversion (F <- (I + dt grad v) F).
@@ -23,7 +24,7 @@ def update_deformation(
 
 @stage(label="Apply Plasticity", fragments=PROJECT)
 def apply_plasticity(
-    particles: A[Particles, Reads("stiffness_scale", LAW_STATE), Writes(LAW_STATE)],
+    particles: A[ParticleStore, Reads("stiffness_scale", LAW_STATE), Writes(LAW_STATE)],
     step: StepContext,
 ) -> Stage["particles"]:
     """Return each law's trial state to its yield surface (laws without one are left alone).

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpm_nodes.data import A, Grid, Kernel, Particles, Range, Reads, Stage, Transfer, Unitless, Writes
+import numpy as np
+
+from mpm_nodes.data import A, Kernel, Range, Reads, Stage, StepContext, Transfer, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Run
@@ -12,14 +14,18 @@ from mpm_nodes.kernels.transfers.gather import gather_run
 from mpm_nodes.kernels.transfers.tiles import SECOND_TILE, load_change_tile, load_tile, prefetch_tile
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import transfers
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, lines_of, rows_of
 
 
 @inline
 def gather_block(
-    stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
-    velocity_gradient_shift, cell_size, start, end, ahead, block, following, tile_slot, scratch, at, base, base_at, grid_velocity
-):  # fmt: skip
+    stencil: tuple[int, ...], offset: np.ndarray, stride: int, shift: int, inverse_unit: float, velocity: np.ndarray,
+    affine: np.ndarray, velocity_gradient: np.ndarray, velocity_gradient_stride: int, velocity_gradient_shift: int,
+    cell_size: float, start: int, end: int, ahead: int, block: int, following: int, tile_slot: np.ndarray, scratch: np.ndarray,
+    at: int, base: np.ndarray, base_at: int, grid_velocity: np.ndarray
+) -> None:  # fmt: skip
     """Gather for the particles of one block."""
     load_tile(scratch, at, grid_velocity, tile_slot, block)
     prefetch_tile(grid_velocity, tile_slot, following)
@@ -31,10 +37,12 @@ def gather_block(
 
 @inline
 def gather_block_with_change(
-    stencil, offset, stride, shift, inverse_unit, velocity, affine, velocity_gradient, velocity_gradient_stride,
-    velocity_gradient_shift, cell_size, start, end, ahead, block, following, tile_slot, scratch, at, base, base_at, grid_velocity,
-    grid_momentum, flip_fraction
-):  # fmt: skip
+    stencil: tuple[int, ...], offset: np.ndarray, stride: int, shift: int, inverse_unit: float, velocity: np.ndarray,
+    affine: np.ndarray, velocity_gradient: np.ndarray, velocity_gradient_stride: int, velocity_gradient_shift: int,
+    cell_size: float, start: int, end: int, ahead: int, block: int, following: int, tile_slot: np.ndarray, scratch: np.ndarray,
+    at: int, base: np.ndarray, base_at: int, grid_velocity: np.ndarray,
+    grid_momentum: np.ndarray, flip_fraction: float
+) -> None:  # fmt: skip
     """Gather for the particles of one block and add the grid's change to their velocities."""
     load_tile(scratch, at, grid_velocity, tile_slot, block)
     prefetch_tile(grid_velocity, tile_slot, following)
@@ -45,7 +53,9 @@ def gather_block_with_change(
     )  # fmt: skip
 
 
-def _given(law: Any, particles: Any, step: Any, *, transfer: Transfer, kernel: Kernel, flip_fraction: float) -> dict[str, Any]:
+def _given(
+    law: Any, particles: ParticleStore, step: StepContext, *, transfer: Transfer, kernel: Kernel, flip_fraction: float
+) -> dict[str, Any]:
     return {"stencil": STENCIL[kernel.value], "flip_fraction": flip_fraction}
 
 
@@ -61,12 +71,12 @@ def _gathered(transfer: Transfer, **_: Any) -> tuple[Run, ...]:
 @stage(label="Gather", fragments=_gathered)
 def gather(
     particles: A[
-        Particles,
+        ParticleStore,
         Reads("position"),
         Reads("velocity", when=("transfer", Transfer.FLIP)),
         Writes("velocity", "affine", "velocity_gradient"),
     ],
-    grid: A[Grid, Reads("velocity"), Reads("mass", "momentum", when=("transfer", Transfer.FLIP))],
+    grid: A[GridStore, Reads("velocity"), Reads("mass", "momentum", when=("transfer", Transfer.FLIP))],
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,

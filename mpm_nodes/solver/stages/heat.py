@@ -10,18 +10,15 @@ import numpy as np
 from mpm_nodes.data import (
     LAW_STATE,
     A,
-    Colliders,
     Fact,
     Facts,
     Kelvins,
     Kernel,
     Limit,
-    Particles,
     Range,
     Reads,
     Reduction,
     Stage,
-    StaggeredGrid,
     StepContext,
     Transfer,
     Unitless,
@@ -34,12 +31,15 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.heat import phases as phase_kernels
 from mpm_nodes.kernels.lanes.arithmetic import const, select
+from mpm_nodes.materials.values import LawModule, Value, Vector
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Surroundings
 from mpm_nodes.solver.conduction import conduct as solve_conduction
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.phases import change_phase, checked_thermal, partners_of
 from mpm_nodes.solver.shared_loops import alone
-from mpm_nodes.solver.staggered import AXES
+from mpm_nodes.solver.staggered import AXES, StaggeredStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
@@ -76,14 +76,23 @@ UNSOLVED = Limit("heat", cause="the heat equation has no finite solution", cure=
 
 # ---------------------------------------------------------------- what particles store and conduct
 @inline
-def thermal(law, mass, volume, phase, solid_heat, liquid_heat, solid_conductivity, liquid_conductivity):
+def thermal(
+    law: LawModule,
+    mass: Value,
+    volume: Value,
+    phase: Value,
+    solid_heat: Value,
+    liquid_heat: Value,
+    solid_conductivity: Value,
+    liquid_conductivity: Value,
+) -> Vector:
     """Return heat capacity [J/K], volume over it, and conductivity [W/(m K)]; `law` asks for a loop of each material."""
     is_liquid = phase != const(phase, 0)
     capacity = mass * select(is_liquid, liquid_heat, solid_heat)
     return capacity, volume / capacity, select(is_liquid, liquid_conductivity, solid_conductivity)
 
 
-def _of_material(law: Any, particles: Any, step: Any) -> dict[str, float]:
+def _of_material(law: Any, particles: ParticleStore, step: StepContext) -> dict[str, float]:
     found = checked_thermal(law.material)
     return {
         "solid_heat": found.heat_capacity,
@@ -98,7 +107,7 @@ _WRITTEN = ("heat_capacity", "volume_per_heat", "conductivity")
 
 @stage(label="Thermal Properties", fragments=(Lanes(thermal, _WRITTEN, arguments=_of_material),))
 def thermal_properties(
-    particles: A[Particles, Reads("mass", "volume", "phase"), Writes("heat_capacity", "volume_per_heat", "conductivity")],
+    particles: A[ParticleStore, Reads("mass", "volume", "phase"), Writes("heat_capacity", "volume_per_heat", "conductivity")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Give particles the heat capacity and conductivity of their material and phase.
@@ -116,12 +125,12 @@ def thermal_properties(
 @stage(label="Rasterize Heat")
 def rasterize_heat(
     particles: A[
-        Particles,
+        ParticleStore,
         Reads("position", "temperature", "heat_capacity", "volume_per_heat", "conductivity", "volume"),
         Reads("temperature_gradient", when=("transfer", Transfer.APIC)),
     ],
     staggered: A[
-        StaggeredGrid,
+        StaggeredStore,
         Writes("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
     ],
     *,
@@ -149,11 +158,11 @@ def rasterize_heat(
 @stage(label="Conduct Heat", facts=(HEAT,), limits=(UNSOLVED,))
 def conduct_heat(
     staggered: A[
-        StaggeredGrid,
+        StaggeredStore,
         Reads("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
         Writes("temperature"),
     ],
-    colliders: A[Colliders, Reads("level_set")],
+    colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
     air_temperature: A[float, Kelvins, _ABSOLUTE] = 293.15,
@@ -206,8 +215,8 @@ def conduct_heat(
 # ---------------------------------------------------------------- and back
 @stage(label="Gather Heat")
 def gather_heat(
-    particles: A[Particles, Reads("position", "temperature"), Writes("temperature", "temperature_gradient")],
-    staggered: A[StaggeredGrid, Reads("temperature", "heat", "heat_capacity")],
+    particles: A[ParticleStore, Reads("position", "temperature"), Writes("temperature", "temperature_gradient")],
+    staggered: A[StaggeredStore, Reads("temperature", "heat", "heat_capacity")],
     step: StepContext,
     *,
     transfer: Transfer = Transfer.APIC,
@@ -247,7 +256,7 @@ def _diffusivity(material: Any) -> float:
 @stage(label="Update Phase", facts=(PHASES,))
 def update_phase(
     particles: A[
-        Particles,
+        ParticleStore,
         Reads("temperature", "latent_heat_fraction", "phase", "material", "mass", "freezing_shift", LAW_STATE),
         Writes("temperature", "latent_heat_fraction", "phase", "material", LAW_STATE),
     ],

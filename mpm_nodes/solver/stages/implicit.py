@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from mpm_nodes.data import (
     LAW_STATE,
     A,
-    Colliders,
-    Energy,
     Fact,
     Facts,
-    Grid,
     Kernel,
     Krylov,
     Limit,
-    Particles,
     Preconditioner,
     Range,
     Reads,
@@ -28,9 +23,13 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.terms.law_energy import LawEnergy, ViscousEnergy
 
 SOLVED = Facts(
@@ -61,9 +60,9 @@ MOST_CUTS = 10
 
 @stage(label="Law Energy")
 def law_energy(
-    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
-    grid: A[Grid, Reads("mass")],
-    energy: A[Energy, Writes("terms")],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
+    grid: A[GridStore, Reads("mass")],
+    energy: A[EnergyStore, Writes("terms")],
     *,
     kernel: Kernel = Kernel.QUADRATIC,
     project_hessians: bool = False,
@@ -85,8 +84,8 @@ def law_energy(
 
 @stage(label="Viscous Energy")
 def viscous_energy(
-    particles: A[Particles, Reads("position", "volume", LAW_STATE)],
-    energy: A[Energy, Reads("terms"), Writes("terms")],
+    particles: A[ParticleStore, Reads("position", "volume", LAW_STATE)],
+    energy: A[EnergyStore, Reads("terms"), Writes("terms")],
     *,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "energy"]:
@@ -104,10 +103,10 @@ def viscous_energy(
 
 @stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def minimise_energy(
-    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
-    grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
-    colliders: A[Colliders, Reads("level_set")],
-    energy: A[Energy, Reads("terms")],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
+    grid: A[GridStore, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
+    colliders: A[ColliderSet, Reads("level_set")],
+    energy: A[EnergyStore, Reads("terms")],
     step: StepContext,
     *,
     newton_iterations: A[int, Unitless, Range(min=1, max=200)] = 20,
@@ -151,10 +150,10 @@ def minimise_energy(
 
 @stage(label="Semi-Implicit Update", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def semi_implicit_update(
-    particles: A[Particles, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
-    grid: A[Grid, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
-    colliders: A[Colliders, Reads("level_set")],
-    energy: A[Energy, Reads("terms")],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
+    grid: A[GridStore, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
+    colliders: A[ColliderSet, Reads("level_set")],
+    energy: A[EnergyStore, Reads("terms")],
     step: StepContext,
     *,
     beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
@@ -190,11 +189,11 @@ def semi_implicit_update(
 
 
 def _shorten_until_solved(
-    particles: Any,
-    grid: Any,
-    colliders: Any,
-    energy: Any,
-    step: Any,
+    particles: ParticleStore,
+    grid: GridStore,
+    colliders: ColliderSet,
+    energy: EnergyStore,
+    step: StepContext,
     settings: MinimisationSettings,
     run: Callable[[Minimisation], MinimisationOutcome],
 ) -> None:

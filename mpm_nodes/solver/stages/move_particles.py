@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from mpm_nodes.data import A, Particles, Reads, Stage, StepContext, Writes
+import numpy as np
+
+from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Run
 from mpm_nodes.kernels.transfers.motion import move_run
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.state import ParticleStore
 
 
 @inline
-def move(offset, stride, unit, velocity, dt, cell_size, start, end, largest, row):
+def move(
+    offset: np.ndarray,
+    stride: int,
+    unit: float,
+    velocity: np.ndarray,
+    dt: float,
+    cell_size: float,
+    start: int,
+    end: int,
+    largest: np.ndarray,
+    row: int,
+) -> None:
     """Move the particles of one block."""
     move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, row)
 
 
-def _moved(particles: Any, step: Any, largest: Mapping[str, float]) -> None:
+def _moved(particles: ParticleStore, step: StepContext, largest: Mapping[str, float]) -> None:
     """Note the drift, or refuse what moved too far."""
     particles.drift = largest["drift"]
     if not largest["displacement"] <= 1.0:
@@ -32,7 +45,7 @@ _MOVE = Run(move, ("position",), ("position",), ("drift", "displacement", "speed
 
 @stage(label="Move Particles", fragments=(_MOVE,))
 def move_particles(
-    particles: A[Particles, Reads("position", "velocity"), Writes("position")],
+    particles: A[ParticleStore, Reads("position", "velocity"), Writes("position")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Move particles by x += dt v.

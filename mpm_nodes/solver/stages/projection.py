@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpm_nodes.data import (
-    LAW_STATE,
-    A,
-    Colliders,
-    Fact,
-    Facts,
-    Limit,
-    Particles,
-    Pascals,
-    Range,
-    Reads,
-    Reduction,
-    Stage,
-    StaggeredGrid,
-    StepContext,
-    Unitless,
-    Writes,
-)
+from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Pascals, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.data import Kernel as Spline
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.algebra import mat3
@@ -29,9 +12,12 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.projection.pressure import advance_faces
-from mpm_nodes.solver.projection import Settings, project
+from mpm_nodes.materials.values import LawModule, State, Symmetric, Value
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.projection import ProjectionSettings, project
 from mpm_nodes.solver.shared_loops import alone
-from mpm_nodes.solver.staggered import AXES
+from mpm_nodes.solver.staggered import AXES, StaggeredStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Force, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
@@ -62,21 +48,21 @@ PROJECTED = Facts(
 )
 
 
-def _viscous_step(particles: A[Particles, Reads("position")], step: StepContext) -> float:
+def _viscous_step(particles: A[ParticleStore, Reads("position")], step: StepContext) -> float:
     """Return the longest step that explicit viscosity allows [s]."""
     rates = [law.viscosity / law.density for law, _ in particles.runs()]
     return step.cell_size**2 / (12.0 * max(rates)) if rates and max(rates) > 0.0 else math.inf
 
 
 @inline
-def dilation_of_ratio(law, state):
+def dilation_of_ratio(law: LawModule, state: State) -> Value:
     """Return J - 1."""
     J = law.volume_ratio(state)
     return J - const(J, 1.0)
 
 
 @inline
-def dilation_of_strain(law, state):
+def dilation_of_strain(law: LawModule, state: State) -> Value:
     """Return J - 1 of a law that knows its left strain."""
     J, _b = law.left_strain(state)
     return J - const(J, 1.0)
@@ -89,7 +75,7 @@ _DILATION = (
 
 
 @stage(label="Measure Dilation", fragments=_DILATION)
-def measure_dilation(particles: A[Particles, Reads(LAW_STATE), Writes("dilation")], step: StepContext) -> Stage["particles"]:
+def measure_dilation(particles: A[ParticleStore, Reads(LAW_STATE), Writes("dilation")], step: StepContext) -> Stage["particles"]:
     """Find the relative change of volume J - 1 of particles of any law.
 
     Args:
@@ -99,13 +85,13 @@ def measure_dilation(particles: A[Particles, Reads(LAW_STATE), Writes("dilation"
 
 
 @inline
-def deviator_of(stress):
+def deviator_of(stress: Symmetric) -> Symmetric:
     """Return the stress without its trace."""
     return mat3.pack(mat3.deviator(mat3.unpack(stress)))
 
 
 @stage(label="Keep Deviator", fragments=(Lanes(deviator_of, ("stress",)),))
-def keep_deviator(particles: A[Particles, Reads("stress"), Writes("stress")], step: StepContext) -> Stage["particles"]:
+def keep_deviator(particles: A[ParticleStore, Reads("stress"), Writes("stress")], step: StepContext) -> Stage["particles"]:
     """Take the pressure out of the stress: it comes from the projection (S14 section 4.1).
 
     Args:
@@ -116,8 +102,8 @@ def keep_deviator(particles: A[Particles, Reads("stress"), Writes("stress")], st
 
 @stage(label="Rasterize Faces")
 def rasterize_faces(
-    particles: A[Particles, Reads("position", "velocity", "affine", "mass", "dilation")],
-    staggered: A[StaggeredGrid, Writes(*_faces("momentum", "mass", "force"), "mass", "dilation")],
+    particles: A[ParticleStore, Reads("position", "velocity", "affine", "mass", "dilation")],
+    staggered: A[StaggeredStore, Writes(*_faces("momentum", "mass", "force"), "mass", "dilation")],
 ) -> Stage["particles", "staggered"]:
     """Transfer mass and momentum to the faces of the staggered grid by APIC, mass and change of volume to its cells.
 
@@ -138,8 +124,8 @@ def rasterize_faces(
     limits=(Limit("explicit viscosity", _viscous_step, cure="lower the viscosity or raise settings.cell_size"),),
 )
 def add_face_forces(
-    particles: A[Particles, Reads("position", "volume", "stress")],
-    staggered: A[StaggeredGrid, Reads(*_faces("force")), Writes(*_faces("force"))],
+    particles: A[ParticleStore, Reads("position", "volume", "stress")],
+    staggered: A[StaggeredStore, Reads(*_faces("force")), Writes(*_faces("force"))],
 ) -> Stage["particles", "staggered"]:
     """Scatter f_f = - sum V0 (tau grad w)_a to the faces of each axis a (S14 eq. 24).
 
@@ -156,11 +142,11 @@ def add_face_forces(
 @stage(label="Project Velocity", facts=(PROJECTED,))
 def project_velocity(
     staggered: A[
-        StaggeredGrid,
+        StaggeredStore,
         Reads(*_faces("momentum", "mass", "force"), "mass", "dilation"),
         Writes(*_faces("velocity"), "pressure"),
     ],
-    colliders: A[Colliders, Reads("level_set")],
+    colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
     bulk_modulus: A[float, Pascals, Range(min=0.0, soft_max=1e10)] = 0.0,
@@ -196,7 +182,7 @@ def project_velocity(
         staggered,
         colliders,
         step.dt,
-        Settings(compressibility, correction, control_volumes, tolerance, iterations),
+        ProjectionSettings(compressibility, correction, control_volumes, tolerance, iterations),
         step.check_cancel,
     )
     staggered.pack("pressure", done.pressure)
@@ -212,8 +198,8 @@ def project_velocity(
 
 @stage(label="Gather Faces")
 def gather_faces(
-    particles: A[Particles, Reads("position"), Writes("velocity", "affine", "velocity_gradient")],
-    staggered: A[StaggeredGrid, Reads(*_faces("velocity"))],
+    particles: A[ParticleStore, Reads("position"), Writes("velocity", "affine", "velocity_gradient")],
+    staggered: A[StaggeredStore, Reads(*_faces("velocity"))],
 ) -> Stage["particles", "staggered"]:
     """Interpolate face velocities back: v_p, its affine part and its gradient, each component from the faces of its axis.
 

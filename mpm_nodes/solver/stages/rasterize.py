@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from mpm_nodes.data import A, Grid, Kernel, Particles, Reads, Stage, Transfer, Writes
+from mpm_nodes.data import A, Kernel, Reads, Stage, Transfer, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, lines_of, rows_of, scatter
 
 
@@ -16,8 +18,8 @@ def _momentum(transfer: Transfer, kernel: Kernel) -> tuple[Scatter, ...]:
 
 @stage(label="Rasterize", fragments=_momentum)
 def rasterize(
-    particles: A[Particles, Reads("position", "velocity", "mass"), Reads("affine", when=("transfer", Transfer.APIC))],
-    grid: A[Grid, Writes("mass", "momentum", "force")],
+    particles: A[ParticleStore, Reads("position", "velocity", "mass"), Reads("affine", when=("transfer", Transfer.APIC))],
+    grid: A[GridStore, Writes("mass", "momentum", "force")],
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.data import A, Fact, Facts, Particles, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
+from mpm_nodes.data import A, Fact, Facts, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Removal
 from mpm_nodes.kernels.tearing import subgrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.state import ParticleStore
 
 REMOVED = Facts(
     "removed",
@@ -22,7 +23,7 @@ REMOVED = Facts(
 )
 
 
-def thin_particles(particles: Particles, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
+def thin_particles(particles: ParticleStore, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
     """Return a mask of the particles that are to go, shape (count,); it depends on position, mass and `weak` alone."""
     dead = np.zeros(particles.count, np.uint8)
     if step.substep % interval == 0 and particles.count:
@@ -30,7 +31,7 @@ def thin_particles(particles: Particles, step: StepContext, anisotropy: float, i
     return dead.view(bool)
 
 
-def remove(particles: Particles, step: StepContext, dead: np.ndarray) -> None:
+def remove(particles: ParticleStore, step: StepContext, dead: np.ndarray) -> None:
     """Delete the particles of a mask, and report what is lost."""
     gone = np.flatnonzero(dead)
     mass = particles.rows("mass")[0, gone].astype(float)
@@ -44,7 +45,7 @@ _REMOVAL = Removal(thin_particles, remove, ("position", "mass", "weak"))
 
 @stage(label="Remove Subgrid", facts=(REMOVED,), removes=("particles",), fragments=(_REMOVAL,))
 def remove_subgrid(
-    particles: A[Particles, Reads("position", "velocity", "mass", "weak"), Writes("position")],
+    particles: A[ParticleStore, Reads("position", "velocity", "mass", "weak"), Writes("position")],
     step: StepContext,
     *,
     anisotropy: A[float, Unitless, Range(min=0.0, soft_min=1e-6, soft_max=1e-2, log=True)] = 1e-5,
@@ -65,7 +66,7 @@ def remove_subgrid(
     remove(particles, step, thin_particles(particles, step, anisotropy, interval))
 
 
-def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
+def _mark(particles: ParticleStore, anisotropy: float, dead: np.ndarray) -> None:
     """Set `dead` to 1 where a weak particle lies in too thin a neighbourhood."""
     weak, start, blocks = particles.array("weak"), particles.block_start, particles.block_count
     marked = np.empty(blocks, np.uint8)

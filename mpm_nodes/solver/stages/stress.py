@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from mpm_nodes.data import LAW_STATE, A, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import LAW_STATE, A, Kernel, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.law_fragments import STRESS
+from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Force, scatter
 
 
 @stage(label="Compute Stress", fragments=STRESS)
 def compute_stress(
-    particles: A[Particles, Reads("velocity_gradient", "stiffness_scale", LAW_STATE), Writes("stress")],
+    particles: A[ParticleStore, Reads("velocity_gradient", "stiffness_scale", LAW_STATE), Writes("stress")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Evaluate each material's law: the Kirchhoff stress, viscosity included.
@@ -30,8 +32,8 @@ def _force(kernel: Kernel) -> tuple[Scatter, ...]:
 
 @stage(label="Add Stress Forces", fragments=_force)
 def add_stress_forces(
-    particles: A[Particles, Reads("position", "volume", "stress")],
-    grid: A[Grid, Reads("force"), Writes("force")],
+    particles: A[ParticleStore, Reads("position", "volume", "stress")],
+    grid: A[GridStore, Reads("force"), Writes("force")],
     *,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "grid"]:

@@ -5,30 +5,32 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpm_nodes.data import LAW_STATE, A, Particles, Range, Reads, Stage, StepContext, Unitless, Writes
+from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.lanes.arithmetic import const, select
 from mpm_nodes.kernels.tearing.tearing import is_torn, limited_gradient, without_tension
+from mpm_nodes.materials.values import LawModule, Mask, Matrix, State, Symmetric, Value
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.state import ParticleStore
 
 
 @inline
-def is_weak(weak):
+def is_weak(weak: Value) -> Mask:
     """Return where a particle is marked."""
     return weak != const(weak, 0)
 
 
 @inline
-def detect(law, state, total_deformation, weak, threshold):
+def detect(law: LawModule, state: State, total_deformation: Matrix, weak: Value, threshold: Value) -> Value:
     """Return 1 where |dev C_P| > threshold, else 0."""
     _J, b = law.left_strain(state)
     return select(is_torn(total_deformation, b, threshold), const(weak, 1), const(weak, 0))
 
 
-def _threshold(law: Any, particles: Any, step: Any, *, threshold_scale: float) -> dict[str, Any]:
+def _threshold(law: Any, particles: ParticleStore, step: StepContext, *, threshold_scale: float) -> dict[str, Any]:
     return {"threshold": threshold_scale * law.tear_threshold, "tears": math.isfinite(law.tear_threshold)}
 
 
@@ -37,7 +39,7 @@ _DETECT = Lanes(detect, ("weak",), needs=("left_strain",), switch="tears", argum
 
 @stage(label="Detect Tears", fragments=(_DETECT,))
 def detect_tears(
-    particles: A[Particles, Reads("weak", "total_deformation", LAW_STATE), Writes("weak")],
+    particles: A[ParticleStore, Reads("weak", "total_deformation", LAW_STATE), Writes("weak")],
     *,
     threshold_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=10.0, log=True)] = 1.0,
 ) -> Stage["particles"]:
@@ -54,7 +56,7 @@ def detect_tears(
 
 
 @inline
-def limit(stress, weak):
+def limit(stress: Symmetric, weak: Value) -> Symmetric:
     """Return the stress, without its tension where a particle is weak."""
     T = mat3.unpack(stress)
     return mat3.pack(mat3.choose(is_weak(weak), without_tension(T), T))
@@ -62,7 +64,7 @@ def limit(stress, weak):
 
 @stage(label="Limit Stress", fragments=(Lanes(limit, ("stress",), guard=is_weak),))
 def limit_stress(
-    particles: A[Particles, Reads("weak", "stress"), Writes("stress")],
+    particles: A[ParticleStore, Reads("weak", "stress"), Writes("stress")],
 ) -> Stage["particles"]:
     """Take the tension out of weak particles: positive eigenvalues of the stress become 0 (Y15 section 7.2, Algorithm 8).
 
@@ -75,7 +77,9 @@ def limit_stress(
 
 
 @inline
-def limit_gradient(law, state, velocity_gradient, weak, dt, alg11_expansion: bool):
+def limit_gradient(
+    law: LawModule, state: State, velocity_gradient: Matrix, weak: Value, dt: Value, alg11_expansion: bool
+) -> Matrix:
     """Return the velocity gradient, limited where a particle is weak."""
     J, b = law.left_strain(state)
     limited = limited_gradient(velocity_gradient, J, b, dt, alg11_expansion)
@@ -87,7 +91,7 @@ def limit_gradient(law, state, velocity_gradient, weak, dt, alg11_expansion: boo
     fragments=(Lanes(limit_gradient, ("velocity_gradient",), guard=is_weak, needs=("left_strain",)),),
 )
 def limit_deformation(
-    particles: A[Particles, Reads("weak", "velocity_gradient", LAW_STATE), Writes("velocity_gradient")],
+    particles: A[ParticleStore, Reads("weak", "velocity_gradient", LAW_STATE), Writes("velocity_gradient")],
     step: StepContext,
     *,
     alg11_expansion: bool = False,

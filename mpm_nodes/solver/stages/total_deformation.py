@@ -7,27 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import LAW_STATE, A, Particles, Range, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.tearing.tearing import recovered
+from mpm_nodes.materials.values import LawModule, Matrix, State, Value
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.state import ParticleStore
 
 ROUNDING = 8.0
 """Units in the last place of tr C_P below which |dev C_P| is rounding: a product of three matrices."""
 
 
 @inline
-def advance_total(total_deformation, velocity_gradient, dt):
+def advance_total(total_deformation: Matrix, velocity_gradient: Matrix, dt: Value) -> Matrix:
     """Return R(dt L) F."""
     return mat3.advance_deformation(total_deformation, mat3.scale(velocity_gradient, dt))
 
 
 @stage(label="Update Total Deformation", fragments=(Lanes(advance_total, ("total_deformation",)),))
 def update_total_deformation(
-    particles: A[Particles, Reads("velocity_gradient", "total_deformation"), Writes("total_deformation")],
+    particles: A[ParticleStore, Reads("velocity_gradient", "total_deformation"), Writes("total_deformation")],
     step: StepContext,
 ) -> Stage["particles"]:
     """Advance the total deformation gradient, guarded against inversion like the laws' own: F <- (I + dt L) F (Y15 eq. 12).
@@ -39,14 +41,14 @@ def update_total_deformation(
 
 
 @inline
-def recover(law, state, total_deformation, exponent, rest):
+def recover(law: LawModule, state: State, total_deformation: Matrix, exponent: Value, rest: Value) -> Matrix:
     """Return the total deformation with its plastic part raised to a power, where that is not at rest."""
     _J, b = law.left_strain(state)
     _moves, F = recovered(total_deformation, b, exponent, rest)
     return F
 
 
-def _recovery(law: Any, particles: Any, step: Any, *, interval: int) -> dict[str, Any]:
+def _recovery(law: Any, particles: ParticleStore, step: StepContext, *, interval: int) -> dict[str, Any]:
     """Return the exponent (e^(-t/t_p) - 1) / 2, whether anything recovers in this substep, and what counts as rest."""
     waiting = step.substep % interval + 1
     ends = waiting == interval or step.dt >= step.time_left * (1.0 - 1e-9)
@@ -60,7 +62,7 @@ _RECOVER = Lanes(recover, ("total_deformation",), needs=("left_strain",), switch
 
 @stage(label="Recover Plasticity", fragments=(_RECOVER,))
 def recover_plasticity(
-    particles: A[Particles, Reads("total_deformation", LAW_STATE), Writes("total_deformation")],
+    particles: A[ParticleStore, Reads("total_deformation", LAW_STATE), Writes("total_deformation")],
     step: StepContext,
     *,
     interval: A[int, Range(min=1, soft_max=100)] = 1,

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mpm_nodes.data import A, Grid, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Nodes
 from mpm_nodes.kernels.transfers import motion
+from mpm_nodes.solver.grid import GridStore
 
 
-def _divide_by_mass(grid: Any, step: Any) -> None:
+def _divide_by_mass(grid: GridStore, step: StepContext) -> None:
     """Do the same where dt f was added to the momentum."""
     motion.divide_by_mass(grid.array("momentum"), grid.array("velocity"), grid.count, step.dt, *step.gravity, grid.least_mass)
 
 
 @stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass),))
 def update_grid_velocity(
-    grid: A[Grid, Reads("mass", "momentum", "force"), Writes("velocity")],
+    grid: A[GridStore, Reads("mass", "momentum", "force"), Writes("velocity")],
     step: StepContext,
 ) -> Stage["grid"]:
     """Advance grid velocities by forces and gravity: v* = v + dt (f / m + g) where there is mass.

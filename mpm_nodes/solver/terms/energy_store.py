@@ -9,9 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mpm_nodes.data import ENERGY
 from mpm_nodes.kernels.transfers.node_blocks import BLOCK
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.state import PAD, aligned
+from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
 __all__ = ["EnergyStore", "EnergyTerm"]
@@ -33,7 +34,7 @@ class EnergyTerm(Protocol):
         """Add the node-diagonal blocks of dt^2 Phi'' [kg] to `blocks`, six values a node."""
 
 
-def _never(term: Any) -> bool:
+def _never(term: EnergyTerm) -> bool:
     return False
 
 
@@ -48,6 +49,8 @@ class EnergyStore(Store):
     Attributes:
         terms: The terms of this substep by the name of their stage.
     """
+
+    domain = ENERGY
 
     def __init__(self, grid: GridStore) -> None:
         self.grid = grid

@@ -10,8 +10,11 @@ from mpm_nodes.kernels.algebra import local_hessians
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
+from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore, aligned
+from mpm_nodes.solver.rows import PAD, aligned
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.terms.energy_store import EnergyTerm
 
 __all__ = ["LawEnergy", "ViscousEnergy"]
 
@@ -54,7 +57,7 @@ class LawEnergy:
             dt,
         )
 
-    def takes_in(self, term: Any) -> bool:
+    def takes_in(self, term: EnergyTerm) -> bool:
         """Take the viscosity of the same particles in: it is evaluated in the same pass, with the weights of this term."""
         joins = type(term) is ViscousEnergy and term.particles is self.particles and not self.viscous
         self.viscous = self.viscous or joins
@@ -129,7 +132,7 @@ class ViscousEnergy(LawEnergy):
         super().__init__(particles, grid, stencil, project)
         self.viscous = True
 
-    def takes_in(self, term: Any) -> bool:
+    def takes_in(self, term: EnergyTerm) -> bool:
         """See `EnergyStore.add`: it joins others, and takes none in."""
         return False
 

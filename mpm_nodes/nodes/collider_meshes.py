@@ -1,0 +1,252 @@
+"""Collider shapes from the meshes of USD stages as level sets: one for a rigid mesh, as many as its motion needs for another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import FrameContext, InputError, Mesh
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampled
+
+MOST_KEYS = 16
+"""Level sets that a deforming mesh may take per frame."""
+
+
+@dataclass(frozen=True)
+class MeshOptions:
+    """How meshes become level sets.
+
+    Attributes:
+        voxel_size: [m]; 0 chooses half a cell, less where the mesh is thinner.
+        cell_size: [m].
+        thickness: 0 for the inside of a closed mesh, else the thickness of a sheet [m].
+    """
+
+    voxel_size: float
+    cell_size: float
+    thickness: float
+
+    @property
+    def voxel(self) -> float:
+        """Voxel edge to begin with [m]."""
+        if self.voxel_size > 0.0:
+            return self.voxel_size
+        half = 0.5 * self.cell_size
+        return min(half, 0.5 * self.thickness) if self.thickness > 0.0 else half
+
+
+@dataclass(frozen=True, eq=False)
+class MeshBody:
+    """Level sets of a mesh over one frame.
+
+    Attributes:
+        level_sets: One, or one per key.
+        times: Their times [s].
+        motion: Rigid motion of the level sets.
+        mesh: The mesh at the end of the frame, or None.
+        warnings: What the user should know and was not told yet.
+    """
+
+    level_sets: tuple[Any, ...]
+    times: np.ndarray
+    motion: Motion
+    mesh: Mesh
+    warnings: tuple[str, ...]
+
+
+def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: MeshOptions, offset: float) -> MeshBody:
+    """Return the body that the meshes at or below a prim make during this frame.
+
+    Raises:
+        InputError: As `usd_io.collider_meshes.StageMeshes`, or the mesh has no inside.
+    """
+    from usd_io.collider_meshes import StageMeshes
+
+    file = stamp(path)
+    meshes = kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
+    frames = key_frames(ctx)
+    clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
+
+    def code(frame: float) -> float:
+        return clock.code(frame + sampled(ctx, "frame_offset", offset, frame), codes)
+
+    reference, last = code(ctx.settings.start), code(frames[-1])
+    topology = meshes.topology(last)
+    shown = Mesh(meshes.points(last), topology.counts, topology.indices)
+    key, begins = ("mesh", *file, prim, reference, options), ctx.frame <= ctx.settings.start
+    found = _rigid_poses(meshes, code, ctx.settings.start, frames)
+    if found is not None:
+        frames, motions = found
+        level_set, centre, warnings = kept.get(key, lambda: _rigid(meshes, reference, options))
+        poses = Motion(
+            key_times(ctx, frames),
+            np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
+            np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]),
+        )
+        return MeshBody((level_set,), np.zeros(1), poses, shown, _untold(kept, key, warnings, begins))
+    level_sets, times, warnings = _deforming(ctx, meshes, code, options)
+    still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
+    return MeshBody(level_sets, times, still, shown, _untold(kept, key, warnings, begins))
+
+
+def _rigid_poses(
+    meshes: Any, code: Callable[[float], float], start: float, frames: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return frames and the rigid motions from the start frame to them, or None for a body that deforms.
+
+    Stages that animate matrices interpolate them entry by entry, which is no rotation between two samples. So the samples
+    decide, and the frames between them are left out where the stage gives no rotation there.
+    """
+    first, last = code(frames[0]), code(frames[-1])
+    scale = (frames[-1] - frames[0]) / (last - first) if last > first else 0.0
+    authored = [frames[0] + scale * (sample - first) for sample in meshes.authored_codes(first, last)]
+    sure = np.unique([frames[0], *authored, frames[-1]])
+    motions = meshes.rigid_motion(code(start), [code(frame) for frame in sure])
+    if motions is None:
+        return None
+    if all(np.array_equal(motion, motions[-1]) for motion in motions):
+        return frames[-1:], motions[-1:]
+    every = np.unique([*sure, *frames])
+    finer = meshes.rigid_motion(code(start), [code(frame) for frame in every])
+    return (sure, motions) if finer is None else (every, finer)
+
+
+def _nearest_rotation(matrix: np.ndarray) -> np.ndarray:
+    """Return the rotation nearest to a matrix that is one up to rounding."""
+    u, _, v = np.linalg.svd(matrix)
+    return u @ v
+
+
+def _rigid(meshes: Any, reference: float, options: MeshOptions) -> tuple[Any, np.ndarray, tuple[str, ...]]:
+    """Return the level set of a mesh about its middle, that middle [m], and warnings."""
+    points = meshes.points(reference)
+    solid = _Solid(meshes, meshes.topology(reference), points, options)
+    used = points[np.unique(solid.triangles[solid.triangles < len(points)])]
+    centre = 0.5 * (used.min(axis=0) + used.max(axis=0))
+    level_set = solid.level_set(points - centre, None)
+    return level_set, centre, tuple(solid.warnings)
+
+
+class _Solid:
+    """One topology made solid: triangles to measure distances to, for any points that it is given."""
+
+    def __init__(self, meshes: Any, topology: Any, points: np.ndarray, options: MeshOptions) -> None:
+        from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
+
+        self.name, self.options, self.voxel = meshes.name, options, options.voxel
+        self.warnings: list[str] = []
+        triangles, _ = triangulate(topology.counts, topology.indices)
+        if not len(triangles):
+            raise InputError(f"{self.name}: the mesh has no faces; a collider needs a surface")
+        self.repair = None
+        if options.thickness > 0.0:
+            self.triangles = triangles
+            if options.voxel_size > 0.5 * options.thickness:
+                self.warnings.append(
+                    f"{self.name}: a thickness of {options.thickness:g} m is less than two voxels of "
+                    f"{options.voxel_size:g} m and may leak; lower voxel_size or leave it 0"
+                )
+            return
+        self.repair = solid_mesh(points, triangles, self.name)
+        self.triangles = self.repair.triangles
+        if self.repair.findings():
+            self.warnings.append(f"{self.name}: imperfect mesh: {self.repair.findings()}; inside by winding number")
+
+    def level_set(self, points: np.ndarray, velocities: np.ndarray | None) -> Any:
+        """Return the level set at these points [m]; refines the voxels while thin parts are lost, when it may choose."""
+        from mpm_nodes.kernels.level_sets.mesh_level_set import lost_share, mesh_level_set
+
+        if self.repair is not None:
+            points = self.repair.extended(points)
+            velocities = None if velocities is None else self.repair.extended(velocities)
+        for attempt in range(3):
+            try:
+                made = mesh_level_set(points, self.triangles, self.voxel, self.options.thickness, velocities, self.name)
+                lost = 0.0 if self.options.thickness > 0.0 else lost_share(made, points, self.triangles)
+            except InputError:
+                if self.options.voxel_size > 0.0 or attempt == 2:
+                    raise
+                lost = 1.0
+            if lost < 0.005:
+                break
+            if self.options.voxel_size > 0.0 or attempt == 2:
+                self.warnings.append(
+                    f"{self.name}: {100.0 * lost:.1f} % of the faces lie on parts thinner than the voxel of "
+                    f"{self.voxel:g} m and may leak; lower voxel_size or give a thickness"
+                )
+                break
+            self.voxel *= 0.5
+        return made
+
+
+def _deforming(
+    ctx: FrameContext, meshes: Any, code: Callable[[float], float], options: MeshOptions
+) -> tuple[tuple[Any, ...], np.ndarray, tuple[str, ...]]:
+    """Return level sets of a deforming mesh, their times [s], and warnings: as many keys as its motion needs."""
+    frames = key_frames(ctx, 1)
+    topology = meshes.topology(code(frames[-1]))
+    final = meshes.points(code(frames[-1]))
+    solid = _Solid(meshes, topology, final, options)
+    warnings: list[str] = []
+    same = all(meshes.topology(code(frame)).digest == topology.digest for frame in frames)
+    if len(frames) == 2:
+        frames = _keys_for(meshes, code, frames, options.voxel, same, warnings)
+    times = key_times(ctx, frames)
+    poses = [meshes.points(code(frame)) for frame in frames[:-1]] + [final]
+    if not same:
+        warnings.append(
+            f"{meshes.name}: the topology changes between frame {frames[0]:g} and {frames[-1]:g}; "
+            f"its velocity is estimated from the moving surface"
+        )
+        solids = [
+            _Solid(meshes, meshes.topology(code(frame)), points, options) for frame, points in zip(frames, poses, strict=True)
+        ]
+        made = tuple(one.level_set(points, None) for one, points in zip(solids, poses, strict=True))
+        return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
+    speeds = [_velocity(poses, times, k) for k in range(len(poses))]
+    made = tuple(solid.level_set(points, speed) for points, speed in zip(poses, speeds, strict=True))
+    return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
+
+
+def _velocity(poses: list[np.ndarray], times: np.ndarray, k: int) -> np.ndarray:
+    """Return the points' velocities [m/s] at key k: central differences, one-sided at the ends."""
+    before, after = max(k - 1, 0), min(k + 1, len(poses) - 1)
+    if before == after:
+        return np.zeros_like(poses[k])
+    return (poses[after] - poses[before]) / (times[after] - times[before])
+
+
+def _keys_for(
+    meshes: Any, code: Callable[[float], float], frames: np.ndarray, voxel: float, same: bool, warnings: list[str]
+) -> np.ndarray:
+    """Return frames of keys between which no vertex moves by more than a voxel, as far as MOST_KEYS allows."""
+    first, last = frames
+    if not same:
+        return np.linspace(first, last, 5)
+    probes = [meshes.points(code(frame)) for frame in np.linspace(first, last, 5)]
+    steps = [np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)]
+    needed = int(np.ceil(4.0 * max(steps) / voxel))
+    if needed > MOST_KEYS:
+        warnings.append(
+            f"{meshes.name}: vertices move up to {4.0 * max(steps) / voxel:.0f} voxels in frame {last:g}, "
+            f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down"
+        )
+    return np.linspace(first, last, min(max(needed, 1), MOST_KEYS) + 1)
+
+
+def _untold(kept: Kept, key: tuple[Hashable, ...], warnings: Sequence[str], anew: bool) -> tuple[str, ...]:
+    """Return the warnings that were not given for this key before; `anew` (a shot begins) forgets what was."""
+    told: set[str] = kept.get(("told", *key), set)
+    if anew:
+        told.clear()
+    new = tuple(warning for warning in warnings if warning not in told)
+    told.update(new)
+    return new

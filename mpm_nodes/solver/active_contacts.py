@@ -1,0 +1,114 @@
+"""The contacts of one implicit substep: which of them hold, what they leave free, and their friction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra import potential
+from mpm_nodes.kernels.collisions import contacts
+
+__all__ = ["ActiveContacts"]
+
+MOST_RELEASES = 3
+"""A contact that let go so often in one substep stays: the active set must settle."""
+
+
+class ActiveContacts:
+    """Contacts of grid nodes with bodies and walls, and which of them hold. A solve without any compiles no loop over them.
+
+    Args:
+        rows: The contacts, as `ColliderSet.grid_contacts` gives them.
+        slot: Room for a number of every node; it takes the place of the node's constraint, or -1.
+        count: Grid blocks.
+        slip: Speed below which a contact sticks [m/s].
+
+    Attributes:
+        slot: As given.
+        active: 1 where a contact holds, uint8.
+        free: Projectors on the directions that contacts leave free, six values for each node that has contacts.
+        moving: Those that a product with the Hessian takes: all directions where held components are handed over afterwards.
+        drag_slope: First derivative of the friction's potential, three values for each of these nodes.
+        drag: Its second derivative, six values each.
+        linked: Whether nodes outside of a surface follow held components of others.
+        rubs: Whether there is friction.
+        clamped: How many contacts the last `clamp` stopped.
+    """
+
+    def __init__(self, rows: np.ndarray, slot: np.ndarray, count: int, slip: float) -> None:
+        self.rows, self.slot, self._count, self._slip = rows, slot, count, slip
+        slot[: 64 * count] = -1
+        self._of_row = np.empty(len(rows), np.int64)
+        nodes = contacts.number_nodes(rows, slot, self._of_row) if len(rows) else 0
+        self.free, self.drag_slope, self.drag = np.empty(6 * nodes), np.zeros(3 * nodes), np.zeros(6 * nodes)
+        self._held = np.zeros(6 * len(rows))
+        self.linked = bool(len(rows)) and bool((rows[:, contacts.RATIO] != 0.0).any())
+        self.moving = np.tile((1.0, 0.0, 0.0, 1.0, 0.0, 1.0), nodes) if self.linked else self.free
+        self.active, self._releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
+        self._impulse = np.zeros(len(rows))
+        self.rubs = bool(len(rows)) and bool((rows[:, contacts.FRICTION] > 0).any())
+        self.clamped = 0
+
+    # ---------------------------------------------------------------- which hold
+    def choose(self, velocity: np.ndarray) -> None:
+        """Choose which contacts hold at these velocities, and constrain them."""
+        if len(self.rows):
+            self._constrain(velocity, True)
+
+    def let_go(self, velocity: np.ndarray, gradient: np.ndarray) -> None:
+        """Lag the normal impulses, and free the contacts that would pull."""
+        freed = contacts.let_go(self.rows, self.active, gradient, self._impulse, self._releases, MOST_RELEASES)
+        if freed or self.rubs:
+            self._constrain(velocity, False)
+
+    def clamp(self, velocity: np.ndarray, held: np.ndarray) -> None:
+        """Stop trial velocities that would enter; `held` is `active` as the search began: a longer step may have met more."""
+        self.active[:] = held
+        self.clamped = contacts.clamp(self.rows, self._of_row, self.active, self.free, velocity) if len(self.rows) else 0
+
+    def keep_clamped(self, velocity: np.ndarray) -> None:
+        """Constrain the velocities that a search has taken, where it was stopped."""
+        if self.clamped:
+            self._constrain(velocity, False)
+
+    def hold_clamped(self, velocity: np.ndarray) -> None:
+        """Hold for good the contacts that stopped a search, and constrain these velocities."""
+        self._releases[self.active == 1] = MOST_RELEASES
+        self._constrain(velocity, False)
+
+    def _constrain(self, velocity: np.ndarray, choose: bool) -> None:
+        contacts.constrain(self.rows, self._of_row, self.active, velocity, self.free, self._held, choose)
+
+    # ---------------------------------------------------------------- vectors
+    def reduce(self, gradient: np.ndarray) -> None:
+        """Hand what held components would take to the nodes that they follow, and remove it (B^T, then P)."""
+        if self.linked:
+            contacts.hand_over(self.rows, self.active, self._held, gradient)
+        potential.remove_constrained(self.free, self.slot, gradient, self._count)
+
+    def follow(self, direction: np.ndarray) -> None:
+        """Let nodes outside of a surface follow a direction that is free of held components (B)."""
+        if self.linked:
+            contacts.follow(self.rows, self.active, self._held, direction)
+
+    # ---------------------------------------------------------------- friction
+    def friction(self, velocity: np.ndarray) -> float:
+        """Return the potential of friction [J], and leave its derivative in `drag_slope`."""
+        if not self.rubs:
+            return 0.0
+        return contacts.drag_of(self.rows, self._of_row, self.active, self._impulse, velocity, self._slip, self.drag_slope)
+
+    def bend(self, momentum: np.ndarray, velocity: np.ndarray, gradient: np.ndarray) -> None:
+        """Leave the second derivative of friction at these velocities in `drag`."""
+        contacts.drag_curvature(
+            self.rows, self._of_row, self.active, self._impulse, momentum, velocity, gradient, self._slip, self.drag
+        )
+
+    def rub(self, momentum: np.ndarray, velocity: np.ndarray) -> None:
+        """Leave the friction of a semi-implicit step in `drag_slope`."""
+        if len(self.rows):
+            contacts.rub(self.rows, self._of_row, self.active, momentum, velocity, self.drag_slope)
+
+    def add_drag(self, factor: float, blocks: np.ndarray) -> None:
+        """Add `factor` times the second derivative of friction to node-diagonal blocks."""
+        if self.rubs:
+            contacts.add_drag(self.rows, self._of_row, self.drag, factor, blocks)
