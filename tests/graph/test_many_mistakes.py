@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mpm_nodes.graph import registry
+from mpm_nodes.graph import keys, registry
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.validate import validate
 
@@ -48,3 +48,10 @@ def test_what_is_suggested_does_not_depend_on_what_was_asked_before():
     for _ in range(10):
         validate(load_graph(graph_of(MISTAKES["unknown knobs"]), registry=known))
     assert validate(graph)[0].cure == said and "did you mean surface_particles" in said
+
+
+@pytest.mark.parametrize("frame", [10**400, -(10**400)])
+def test_a_key_at_a_frame_that_no_number_holds_is_refused(frame):
+    """An integer of four hundred digits is no frame."""
+    problem = keys.key_list_problem({"keys": [[1, 0.0, "linear"], [frame, 0.0, "linear"]]})
+    assert problem is not None
