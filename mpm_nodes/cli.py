@@ -1,4 +1,4 @@
-"""The command line, `mpm-nodes COMMAND`: demo sample cook validate upgrade nodes verify bench render check clean kernels host.
+"""The command line, `mpm-nodes COMMAND`; `mpm-nodes --help` lists the commands.
 
 Exit codes: 0 ok, 1 a defect (of this program or of a node) or a failed check, 2 invalid graph or arguments,
 3 cancelled, 4 diverged, 5 input or output.
@@ -27,6 +27,7 @@ COMMANDS = (
     "nodes",
     "verify",
     "bench",
+    "selftest",
     "render",
     "check",
     "clean",

@@ -7,13 +7,15 @@ estimate        bytes before a run       check    what validators miss in a fini
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 
 from mpm_nodes.data import InputError
 
-__all__ = ["require_usd", "usd_reason"]
+__all__ = ["reading_usd", "require_usd", "usd_reason"]
 
 
 def require_usd() -> None:
@@ -31,3 +33,20 @@ def usd_reason(error: Exception) -> str:
     if not lines:
         return "not a USD file"
     return re.sub(r"^Error in '[^']*' at line \d+ in file \S+ : '(.*)'$", r"\1", lines[-1])
+
+
+@contextlib.contextmanager
+def reading_usd(name: object) -> Iterator[None]:
+    """Turn what OpenUSD says inside the block into an `InputError` about `name`: it meets most damage when a value is read.
+
+    Raises:
+        InputError: A value is damaged.
+    """
+    from pxr import Tf
+
+    try:
+        yield
+    except Tf.ErrorException as error:
+        raise InputError(f"{name}: is damaged ({usd_reason(error)}); export it again") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: holds text that is not UTF-8; export it again") from error

@@ -6,19 +6,22 @@ polygons stay polygons (a subdivision surface gives its cage), guides, proxies a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
-from usd_io import usd_reason
+from usd_io import reading_usd, usd_reason
 from usd_io.units import stage_to_si
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Placement = Callable[[float], list[np.ndarray]]
 """Matrices (4, 4) from a prim's points to the stage at a time code: one, or one per instance."""
 
@@ -30,6 +33,17 @@ class _Source:
     mesh: Any
     placement: Placement
     instanced: bool
+
+
+def _told(method: Callable[Concatenate[StageMeshes, P], R]) -> Callable[Concatenate[StageMeshes, P], R]:
+    """Have a method tell of damage in our words."""
+
+    @functools.wraps(method)
+    def reading(self: StageMeshes, *arguments: P.args, **named: P.kwargs) -> R:
+        with reading_usd(self.name):
+            return method(self, *arguments, **named)
+
+    return reading
 
 
 @dataclass(frozen=True)
@@ -71,10 +85,11 @@ class StageMeshes:
             self.stage = Usd.Stage.Open(str(path))
         except Tf.ErrorException as error:
             raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from None
-        root = self._root(path, prim)
-        self.name = f"{path.name}:{root.GetPath()}"
-        self.to_si = stage_to_si(self.stage)
-        self.sources = tuple(self._sources(root))
+        with reading_usd(path):
+            root = self._root(path, prim)
+            self.name = f"{path.name}:{root.GetPath()}"
+            self.to_si = stage_to_si(self.stage)
+            self.sources = tuple(self._sources(root))
         if not self.sources:
             raise InputError(
                 f"{self.name}: there is no mesh at or below this prim; give a prim that holds one "
@@ -131,6 +146,7 @@ class StageMeshes:
         return found
 
     # ---------------------------------------------------------------- at a time
+    @_told
     def topology(self, code: float) -> Topology:
         """Return the joined polygons at a time code."""
         counts: list[np.ndarray] = []
@@ -164,6 +180,7 @@ class StageMeshes:
             indices, counts = indices[np.repeat(keep, counts)], counts[keep]
         return points, counts, indices
 
+    @_told
     def points(self, code: float) -> np.ndarray:
         """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
         parts = []
@@ -178,6 +195,7 @@ class StageMeshes:
         return points
 
     # ---------------------------------------------------------------- motion
+    @_told
     def deforms(self) -> bool:
         """Whether points or topology are animated, or anything is instanced by points (its count may change)."""
         attributes = [
@@ -193,6 +211,7 @@ class StageMeshes:
             source.instanced for source in self.sources
         )
 
+    @_told
     def rigid_motion(self, reference: float, codes: Sequence[float]) -> list[np.ndarray] | None:
         """Return the rigid motions (4, 4) [m] that carry the points at code `reference` to each code, or None.
 
@@ -215,6 +234,7 @@ class StageMeshes:
             motions.append(first)
         return motions
 
+    @_told
     def authored_codes(self, first: float, last: float) -> list[float]:
         """Return the codes strictly between two where points or transforms of any mesh have samples."""
         from pxr import UsdGeom

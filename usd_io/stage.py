@@ -23,7 +23,7 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Usd, UsdGeom, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
-from usd_io import usd_reason
+from usd_io import reading_usd, usd_reason
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, set_sample
@@ -365,13 +365,14 @@ def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:
     from usd_io.points import particles_from_prim
 
     stage = open_stage(path)
-    found = [p for p in stage.Traverse() if p.IsA(UsdGeom.Points)]
-    wanted = [p for p in found if not prim or str(p.GetPath()) == prim or p.GetName() == prim]
-    if len(wanted) != 1:
-        held = ", ".join(str(p.GetPath()) for p in found) or "none"
-        raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
-    _check_samples(path, wanted[0], frame)
-    return particles_from_prim(wanted[0], frame, world_matrix(wanted[0], frame))
+    with reading_usd(path):
+        found = [p for p in stage.Traverse() if p.IsA(UsdGeom.Points)]
+        wanted = [p for p in found if not prim or str(p.GetPath()) == prim or p.GetName() == prim]
+        if len(wanted) != 1:
+            held = ", ".join(str(p.GetPath()) for p in found) or "none"
+            raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
+        _check_samples(path, wanted[0], frame)
+        return particles_from_prim(wanted[0], frame, world_matrix(wanted[0], frame))
 
 
 def _check_samples(path: str | Path, prim: Usd.Prim, frame: int) -> None:

@@ -138,7 +138,9 @@ def key_list_problem(raw: Mapping[str, Any]) -> tuple[str, str] | None:
         if not isinstance(key, (list, tuple)) or len(key) != 3:
             return f"key {number} is not [frame, value, interpolation]", allowed
         frame, _, interpolation = key
-        if isinstance(frame, bool) or not isinstance(frame, (int, float)) or not math.isfinite(frame):
+        if (
+            isinstance(frame, bool) or not isinstance(frame, (int, float)) or not abs(frame) <= 1e300
+        ):  # also NaN, and integers that no float holds
             return f"key {number} has no frame number", allowed
         if frame <= before:
             return f"key {number} at frame {frame:g} does not follow frame {before:g}", allowed

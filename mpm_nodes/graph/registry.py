@@ -5,7 +5,9 @@ Nothing is imported before the first question. Graph files never name code to lo
 
 from __future__ import annotations
 
-import collections
+import bisect
+import contextlib
+import contextvars
 import difflib
 import hashlib
 import importlib
@@ -151,16 +153,33 @@ class Registry:
         return self.find(name) is not None
 
 
-MOST_SUGGESTIONS = 1000
-"""Suggestions from one list of names: who misspells more does not wait for them."""
-_asked: collections.Counter[tuple[str, ...]] = collections.Counter()
+MOST_SUGGESTIONS, MOST_COMPARED = 200, 60
+"""Names that are suggested for within `few_suggestions`, since comparing takes time and few are read; names compared for each."""
+_left: contextvars.ContextVar[list[int] | None] = contextvars.ContextVar("suggestions left", default=None)
+
+
+@contextlib.contextmanager
+def few_suggestions() -> Iterator[None]:
+    """Suggest names for the first `MOST_SUGGESTIONS` mistakes inside the block only."""
+    token = _left.set([MOST_SUGGESTIONS])
+    try:
+        yield
+    finally:
+        _left.reset(token)
 
 
 def nearest(name: Any, known: Iterable[str]) -> str:
     """Return a cure for an unknown name: the nearest known ones, or all of them."""
-    names = tuple(sorted(known))
-    _asked[names] += 1
-    near = [] if _asked[names] > MOST_SUGGESTIONS else difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    left = _left.get()
+    if left is not None:
+        if not left[0]:
+            return "give a name that is known"
+        left[0] -= 1
+    names, text = sorted(known), str(name)
+    place = bisect.bisect(names, text)
+    # of many names, those that begin like it
+    first = max(0, min(place - MOST_COMPARED // 2, len(names) - MOST_COMPARED))
+    near = difflib.get_close_matches(text[:200], names[first : first + MOST_COMPARED], n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"known are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"

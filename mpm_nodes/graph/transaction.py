@@ -23,13 +23,13 @@ import contextlib
 import errno
 import functools
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.archive import write_archive
+from mpm_nodes.graph.background import Background, Task
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.names import checked_parts, temporary
 from mpm_nodes.graph.records import RESERVED, sealed_record
@@ -132,9 +132,9 @@ class FrameTransaction:
     crash: Callable[[str], None] = lambda label: None
     reserved: int = 0
     _files: dict[str, Path] = field(default_factory=dict)
-    _facts: dict[str, Future[dict[str, Any]]] = field(default_factory=dict)
+    _facts: dict[str, Task[dict[str, Any]]] = field(default_factory=dict)
     _states: dict[str, Any] = field(default_factory=dict)
-    _worker: ThreadPoolExecutor | None = None
+    _worker: Background = field(default_factory=Background)
 
     @property
     def number(self) -> int:
@@ -187,7 +187,7 @@ class FrameTransaction:
     def finished(self, path: Path) -> None:
         """Note that the file at `path`, from `path()`, is whole: it is digested and synced while the node goes on."""
         name = next(name for name, temporary in self._files.items() if temporary == path)
-        self._facts[name] = self._in_background(functools.partial(self._describe, name, path))
+        self._facts[name] = self._worker.start(functools.partial(self._describe, name, path))
 
     def begin_checkpoint(self, node: str, value: Any) -> None:
         """Begin to write the value of a sequential node; it must not change before `commit` or `abort` returns."""
@@ -196,18 +196,13 @@ class FrameTransaction:
         facts, arrays = value.to_arrays()
         header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
         self._states[node] = value
-        self._facts[name] = self._in_background(functools.partial(self._write_state, name, path, header, arrays))
+        self._facts[name] = self._worker.start(functools.partial(self._write_state, name, path, header, arrays))
 
     def checkpoint(self, states: Mapping[str, Any]) -> None:
         """Write the values of the sequential nodes, by node id, so that a resumed cook can go on after this frame."""
         for node, value in states.items():
             if self._states.get(node) is not value:
                 self.begin_checkpoint(node, value)
-
-    def _in_background(self, work: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
-        """Run `work` in this frame's one thread, after what was given to it before."""
-        self._worker = self._worker or ThreadPoolExecutor(1, "frame")
-        return self._worker.submit(work)
 
     def commit(self, **facts: Any) -> list[str]:
         """Make the frame exist; `facts` (JSON-able) are kept in its record. Return the files' names.
@@ -225,8 +220,8 @@ class FrameTransaction:
 
     def described(self) -> dict[str, dict[str, Any]]:
         """Wait until every file is written and synced; return their sizes and digests by name."""
-        written = {name: future.result() for name, future in self._facts.items()}
-        self._rest()
+        self._worker.settle()
+        written = {name: task.result() for name, task in self._facts.items()}
         return {name: written.get(name) or self._describe(name, path) for name, path in sorted(self._files.items())}
 
     def write_record(self, files: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,17 +239,11 @@ class FrameTransaction:
 
     def abort(self) -> None:
         """Remove the temporary files; what was committed before is untouched."""
-        self._rest()
+        self._worker.rest()  # a file that is being written is written to its end, others are not begun
         for path in self._files.values():
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
         self._files.clear()
-
-    def _rest(self) -> None:
-        """End the thread; a file that it is writing is written to its end, others are not begun."""
-        if self._worker is not None:
-            self._worker.shutdown(cancel_futures=True)
-            self._worker = None
 
     def _write_state(self, name: str, path: Path, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Write a checkpoint, sync it, and return its size and digest."""

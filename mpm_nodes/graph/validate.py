@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
 from mpm_nodes.graph.problems import GraphError, Problem
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
 from mpm_nodes.graph.substep_document import Substeps, knob_problems, load_substeps, version_problems
 
 __all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine", "validate"]
@@ -36,7 +38,11 @@ class Examination:
 
 def examine(graph: Graph, registry: Registry | None = None) -> Examination:
     """Check a graph and keep what was resolved on the way."""
-    registry = registry or graph.registry
+    with few_suggestions():
+        return _examined(graph, registry or graph.registry)
+
+
+def _examined(graph: Graph, registry: Registry) -> Examination:
     wiring = Wiring(graph, registry)
     problems = list(_setting_problems(graph))
     substeps: dict[str, dict[str, Substeps]] = {}
@@ -134,6 +140,7 @@ class Wiring:
         self.declarations = {name: d for name, d in found.items() if isinstance(d, NodeDeclaration)}
         self.problems: list[Problem] = []
         self._reported: set[tuple[str, str]] = set()
+        self._known_makers: dict[Any, list[str]] = {}
         written = {
             name: {port.name: self._written(name, port) for port in declaration.ports}
             for name, declaration in self.declarations.items()
@@ -215,12 +222,18 @@ class Wiring:
         given = [source.partition(".")[0] for source in self.graph.nodes[name].inputs.get(port.name, [])]
         return (name, port.name) in self._reported or any(node not in self.declarations for node in given)
 
+    def _makers(self, port: Port) -> list[str]:
+        """Return a few nodes whose first output a port takes; looked for once a type, since many ports may ask."""
+        if port.type not in self._known_makers:
+            named = (name for name, d in self.declarations.items() if d.outputs and port.accepts(d.outputs[0].type))
+            self._known_makers[port.type] = list(itertools.islice(named, 4))
+        return self._known_makers[port.type]
+
     def _check_type(self, name: str, port: Port, node: str, output: Output | None) -> None:
         if output is not None and not port.accepts(output.type):
             mine = type_name(port.type)
             fitting = [f"{node}.{o.name}" for o in self.declarations[node].outputs if port.accepts(o.type)]
-            others = [n for n, d in self.declarations.items() if n != name and d.outputs and port.accepts(d.outputs[0].type)]
-            choices = fitting or others[:3]
+            choices = fitting or [other for other in self._makers(port) if other != name][:3]
             self._wire_problem(
                 name,
                 port,

@@ -67,17 +67,14 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
     Raises:
         MpmNodesError: A temperature is below 0 K or not finite.
     """
-    if not len(columns["position"]):
+    if not len(columns["position"]) or all(material.thermal is None for material in materials):
         return
-    if any(material.thermal is not None for material in materials):
-        columns.setdefault("temperature", ATTRIBUTES["temperature"].rest_values(len(columns["position"])))
-    if "temperature" not in columns:
-        return
+    columns.setdefault("temperature", ATTRIBUTES["temperature"].rest_values(len(columns["position"])))
     temperature = np.asarray(columns["temperature"], float)
     if not (np.isfinite(temperature).all() and temperature.min() >= 0.0):
         bad = int(np.flatnonzero(~(np.isfinite(temperature) & (temperature >= 0.0)))[0])
         raise MpmNodesError(f"solve: temperature of particle {bad} is {temperature[bad]:g} K; temperatures are finite and >= 0 K")
-    if all(material.thermal is None for material in materials) or "phase" in columns:
+    if "phase" in columns:
         return
     points = [
         np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials

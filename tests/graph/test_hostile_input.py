@@ -83,11 +83,11 @@ def test_a_flood_of_mistakes_is_cut(tmp_path, capsys):
     changed = copy.deepcopy(DOCUMENT)
     changed["nodes"]["ball"]["knobs"].update({f"z{number}": 1 for number in range(200_000)})
     (tmp_path / "shot.json").write_text(json.dumps(changed))
-    begin = time.monotonic()
+    begin = time.process_time()
     assert cli.main(["validate", str(tmp_path / "shot.json")]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) <= MOST_LINES and lines[-1].endswith("199,901 more problems")
-    assert time.monotonic() - begin < 10.0
+    assert time.process_time() - begin < 10.0
 
 
 @pytest.mark.parametrize("place", ["knob", "type", "node", "port", "value"])

@@ -385,3 +385,39 @@ def test_record_and_manifest_are_plain_json_without_times(tmp_path):
     write_frame(two, 1)
     assert content(one.folder) == content(two.folder)
     assert json.loads((one.folder / "cook.json").read_text())["format"] == "mpm_nodes.cook"
+
+
+def test_a_thread_that_never_begins_stops_no_frame(tmp_path, monkeypatch):
+    """Where memory runs out as a thread begins, Python drops it and tells nobody: the frame does the work itself, in order."""
+    from mpm_nodes.graph import background
+
+    for start in (
+        lambda function, arguments: 7,
+        lambda function, arguments: (_ for _ in ()).throw(RuntimeError("no more threads")),
+    ):
+        monkeypatch.setattr(background._thread, "start_new_thread", start)
+        revision = Revision.create(tmp_path, MANIFEST)
+        transaction = revision.begin(1)
+        transaction.begin_checkpoint("sim", Counter(6))
+        transaction.checkpoint({"sim": Counter(7)})
+        transaction.commit()
+        assert revision.load_checkpoint(1, "sim", Counter).value == 7
+        revision.close()
+
+
+def test_work_beside_the_owner_is_done_once_and_in_order():
+    """Two hundred tasks, some waited for at once: each runs once, none before those given earlier; errors reach who asks."""
+    from mpm_nodes.graph.background import Background
+
+    worker, order = Background(), []
+    tasks = []
+    for number in range(200):
+        tasks.append(worker.start(lambda number=number: order.append(number)))
+        if number % 50 == 49:
+            worker.settle()
+    worker.settle()
+    assert order == list(range(200)) and all(task.result() is None for task in tasks)
+    failing = worker.start(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.result()
+    worker.rest()

@@ -51,7 +51,7 @@ DEFECTS = (
     ),
     Defect(
         "velocity grids not scaled with their lengths",
-        "mpm_nodes/nodes/collider_files.py",
+        "mpm_nodes/nodes/collider_volumes.py",
         "speeds = scale * speeds.reshape(-1, 512, 3)",
         "speeds = speeds.reshape(-1, 512, 3)",
         f"{_SHOT_TIME}::test_velocity_grids_are_scaled_as_their_lengths",

@@ -47,7 +47,17 @@ def test_a_planted_defect_is_noticed(defect: Defect, tmp_path: Path):
     file = tmp_path / defect.file
     file.write_text(file.read_text().replace(defect.old, defect.new))
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", defect.test]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={tmp_path / 'scratch'}",
+        defect.test,
+    ]
     ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert ended.returncode == FAILED, (
         f"{defect.name}: {defect.test} did not notice it\n{ended.stdout[-2000:]}{ended.stderr[-500:]}"

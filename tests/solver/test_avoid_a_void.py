@@ -54,7 +54,7 @@ def shaken(material: Material, dtype: Any) -> SubstepSolver:
         "volume": random.uniform(1e-4, 2e-4, n),
         "velocity": random.normal(size=(n, 3)),
         "affine": 3.0 * random.normal(size=(n, 3, 3)),
-        "temperature": x[:, 0],
+        "warmth": x[:, 0],
     }
     start = Particles({**start.attributes, **columns}, start.materials, start.spacing)
     solver = SubstepSolver(start, document(), cell_size=H, dtype=dtype)
@@ -188,7 +188,7 @@ def run(substeps: int = 12, **options: Any) -> SubstepSolver:
     """Return a stretched, pulled ball after some substeps with a call every five."""
     start = ball(FOAM, 3.0, (1.3, 1.0, 1.0))
     pull = start["position"] * [30.0, -15.0, -15.0]
-    start = Particles({**start.attributes, "velocity": pull, "temperature": 300.0 + pull[:, 0]}, start.materials, start.spacing)
+    start = Particles({**start.attributes, "velocity": pull, "warmth": 300.0 + pull[:, 0]}, start.materials, start.spacing)
     solver = SubstepSolver(start, document(interval=5), cell_size=H, **options)
     for n in range(substeps):
         solver.step(dt=2e-4, keep=n == substeps - 1)

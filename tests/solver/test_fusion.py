@@ -86,9 +86,10 @@ def test_the_scene_makes_every_part_of_the_kernels_work():
     assert np.abs(after["velocity"][: len(both)] - attributes(alone)["velocity"][both]).max() > 0.1
 
 
-def test_one_law_with_flip_gives_the_same_bits():
+@pytest.mark.parametrize("law", ["snow", "fixed_corotated"])
+def test_one_law_with_flip_gives_the_same_bits(law):
     """Where force and momentum stay apart and one law fills the grid, the sums are those of single stages: no bit differs."""
-    fused, single = (solver(("snow",), preset(transfer="flip"), fuse=fuse) for fuse in (True, False))
+    fused, single = (solver((law,), preset(transfer="flip"), fuse=fuse) for fuse in (True, False))
     for _ in range(5):
         assert fused.step() == single.step()
     assert differing(fused, single) == []

@@ -1,0 +1,68 @@
+"""Try what is promised about hostile input, deaths, full disks and stops on this machine, and print the figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from mpm_nodes.data import InputError
+
+CANCELLED = 3
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    command.add_argument("--hours", type=_hours, metavar="H", help="the long form, for so many hours (default: minutes)")
+    command.add_argument("--seed", type=int, default=1, metavar="S", help="from which every case follows (default: 1)")
+    command.add_argument("--only", action="append", default=[], metavar="PART", help="only this part; may be given again")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write the figures: Markdown, or JSON for a name in .json")
+    command.add_argument(
+        "--keep", type=Path, default=Path("selftest_faults"), metavar="DIR", help="folder for files that show a fault"
+    )
+
+
+def _hours(text: str) -> float:
+    hours = float(text)
+    if not 0.0 < hours <= 1000.0:
+        raise argparse.ArgumentTypeError(f"{text}: give 0 to 1000 hours")
+    return hours
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try; 1 when something goes against a promise, 3 when it was stopped: what was found until then is printed."""
+    from mpm_nodes.commands.packaged_samples import samples_folder
+    from mpm_nodes.selftest import table
+    from mpm_nodes.selftest.parts import PARTS
+    from mpm_nodes.selftest.session import Session, show_line
+
+    if sys.platform != "linux":
+        raise InputError("selftest: kills, watches and limits processes as Linux lets it; run it there")
+    unknown = [name for name in args.only if name not in {part.name for part in PARTS}]
+    if unknown:
+        raise InputError(f"selftest: there is no part {unknown[0]!r}; there are {', '.join(part.name for part in PARTS)}")
+    parts = [part for part in PARTS if not args.only or part.name in args.only]
+    session = Session(args.seed, args.hours, args.keep, samples_folder(), show_line)
+    stopped = False
+    try:
+        session.run(parts)
+    except KeyboardInterrupt:
+        stopped = True
+    show_line("")
+    print(table.text(session))
+    for name in session.cut:
+        print(f"{name}: ended by its share of the hours")
+    if args.out is not None:
+        from mpm_nodes.graph.transaction import writing
+
+        as_json = args.out.suffix == ".json"
+        content = json.dumps(table.facts(session, parts), indent=1) + "\n" if as_json else table.markdown(session, parts)
+        with writing(str(args.out)):
+            args.out.write_text(content, encoding="utf-8")
+    tried = sum(row.cases for row in session.rows.values())
+    print(f"{tried:,} cases in {sum(session.seconds.values()):.0f} s, {session.against} against a promise")
+    if stopped:
+        print("mpm-nodes: stopped; these are the figures until then", file=sys.stderr)
+        return CANCELLED
+    return 1 if session.against else 0

@@ -1,0 +1,65 @@
+"""The parts of the selftest: how many cases the short and the long form have, and what must hold of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["PARTS", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part.
+
+    Attributes:
+        name: What --only calls it.
+        module: Where its `cases(job)` is.
+        promise: What must hold of each case.
+        short: Cases of the short form.
+        long: Cases of the long form; some parts have as many as there are.
+        share: Share of the hours of a long run.
+        workers: Processes at once; 0 for one a core.
+    """
+
+    name: str
+    module: str
+    promise: str
+    short: int
+    long: int
+    share: float
+    workers: int = 0
+
+
+_ROOM = "mpm_nodes.selftest"
+
+PARTS = (
+    Part(
+        "graphs",
+        f"{_ROOM}.graphs",
+        "valid, or one error of the family with a bounded message; under 1 s and 200 MB; a valid one is the same when saved",
+        20_000,
+        1_000_000,
+        40,
+    ),
+    Part(
+        "files",
+        f"{_ROOM}.files",
+        "read without NaN, or refused in a sentence; nothing reaches the process that asks; cooks go on byte-equal",
+        300,
+        10_000,
+        20,
+    ),
+    Part("kills", f"{_ROOM}.kills", "a resumed cook has the bytes of one that nobody killed", 20, 500, 10),
+    Part(
+        "writes",
+        f"{_ROOM}.writes",
+        "exit code 5 and a sentence, or whole; then resumed byte-equal",
+        1,
+        1,
+        10,
+    ),
+    Part("memory", f"{_ROOM}.memory", "exit code 0 or 5, never a signal; what is whole has equal bytes", 5, 30, 10),
+    Part("cooks", f"{_ROOM}.cooks", "equal bits; one writer at a time; gone within 2 s and resumed byte-equal", 5, 100, 10, 1),
+    Part("soak", f"{_ROOM}.soak", "cooks end well; resident memory grows less than 1 %", 30, 2000, 10, 1),
+)
+"""In the order in which they run."""
