@@ -55,7 +55,7 @@ def closure(path: Path) -> set[Path]:
 
 @functools.cache
 def _imports(file: Path) -> tuple[Path, ...]:
-    text = _content(file).decode()
+    text = _content(file).decode(errors="replace")  # a compiled module has no imports to read
     names = set(_MODULE.findall(text))
     for module, imported in _FROM.findall(text):
         # the name may be a module of the room or something in it
