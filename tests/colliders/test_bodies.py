@@ -254,5 +254,6 @@ def test_the_preset_is_the_explicit_one_with_one_stage_more():
     explicit, own = (json.loads(registries.default().presets[name].read_text()) for name in ("explicit_apic", "separate_bodies"))
     stage = own["nodes"].pop("collide_bodies")
     own["nodes"]["collide_grid"]["inputs"]["grid"] = stage["inputs"]["grid"]
+    own["nodes"]["gather"]["inputs"]["particles"] = stage["inputs"]["particles"]
     assert own["nodes"] == explicit["nodes"]
     assert explicit["parameters"].keys() < own["parameters"].keys()

@@ -105,7 +105,7 @@ def collide_bodies(
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.3,
     pairs: str = "",
-) -> Stage["grid"]:
+) -> Stage["particles", "grid"]:
     """Let bodies of particles touch, slide and part, each with velocities of its own on the grid (Bardenhagen 2000, Nairn 2013).
 
     With this stage in the substeps, particles with different values of `body` share no node: they do not drag each other across
