@@ -85,8 +85,10 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
 
 def beside_bytes(solver: SubstepSolver) -> int:
     """Return the memory that a solve needs besides its particles: grid, scratch of the threads, tables of the blocks."""
-    held = {id(array): array.nbytes for array in _arrays(vars(solver.particles))}
-    return solver.grid.nbytes + sum(held.values()) - solver.particles.nbytes
+    # `bound` repeats what others hold
+    own = {name: value for name, value in vars(solver.particles).items() if name != "bound"}
+    held = {id(array): array.nbytes for array in _arrays(own)}
+    return solver.grid.nbytes + sum(held.values())
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:

@@ -119,8 +119,8 @@ class ImplicitContactConditions(Problem):
         problem = prepared(changed(start, deformation=np.eye(3) + strain), 0.01, walls=walls, settings=SHARP)
         velocity = solved(problem)
         # nodes of at least a thousandth of a particle: what moves lighter ones never reaches matter
-        mass = problem.grid.unpack("mass")[problem.rows[:, contacts.NODE].astype(int)]
-        rows = problem.rows[mass > 1e-3 * problem.grid.particle_mass]
+        mass = problem.grid.unpack("mass")[problem.contacts.rows[:, contacts.NODE].astype(int)]
+        rows = problem.contacts.rows[mass > 1e-3 * problem.grid.particle_mass]
         node, n = rows[:, contacts.NODE].astype(int), rows[:, contacts.NORMAL : contacts.BODY]
         gradient = problem.gradient[: 256 * problem.count].reshape(-1, 4)[:, :3]
         fellow, r = rows[:, contacts.FELLOW].astype(int), rows[:, contacts.RATIO]
