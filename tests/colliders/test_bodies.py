@@ -177,6 +177,14 @@ def test_pairs_that_cannot_be_read_are_named(text):
         pair_rules(text, [0, 1], CollisionRule.SEPARATE, 0.3)
 
 
+def test_pairs_are_read_before_bodies_meet():
+    """A mistake ends the first substep, with the bodies still far apart."""
+    far = bodies(block(JELLY, (0, 0, 0), (0.2, 0.2, 0.2), H), block(JELLY, (3, 0, 0), (3.2, 0.2, 0.2), H))
+    solver = SubstepSolver(far, {"preset": "separate_bodies", "set": {"pairs": "0 1 glue"}}, cell_size=H, dtype=np.float64)
+    with pytest.raises(MpmNodesError, match=r"collide_bodies.pairs: '0 1 glue' cannot be read"):
+        solver.step(1e-4)
+
+
 def test_merged_sources_are_bodies():
     """Each source gets numbers of its own; one that holds several bodies keeps them apart."""
     settings = GraphSettings(cell_size=0.1)

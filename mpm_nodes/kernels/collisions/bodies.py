@@ -268,6 +268,8 @@ def _hull_contact(a, b, node, cloud, reach, points_a, points_b, guesses):
     """
     count_a, wide_a = _collect(a, node, cloud, reach, points_a)
     count_b, wide_b = _collect(b, node, cloud, reach, points_b)
+    if min(count_a, count_b) == 0:  # all lie on the rim of the spline's support
+        return (0.0, 0.0, 0.0), -np.inf
     widest, normal = 0.0, (0.0, 0.0, 0.0)
     for n in guesses:
         p, q = _farthest(points_a, count_a, n, 1.0), _farthest(points_b, count_b, n, -1.0)

@@ -68,30 +68,37 @@ def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> tup
     return (meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
 
 
-def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return rule and friction of every pair of bodies, shape (bodies, bodies).
+def read_pairs(pairs: str) -> list[tuple[int, int, CollisionRule, float | None]]:
+    """Return the pairs of a knob: two bodies, their rule, and their friction where they have their own.
 
     Raises:
         MpmNodesError: A pair cannot be read, or its friction is no number >= 0.
     """
-    row = {body: n for n, body in enumerate(bodies)}
-    rules = np.full((len(row), len(row)), _RULES[rule], np.int64)
-    frictions = np.full(rules.shape, float(friction))
+    read = []
     for text in filter(str.strip, pairs.split(";")):
         found = _PAIR.fullmatch(text)
         try:
-            own = friction if found is None or found[4] is None else float(found[4])
+            own = None if found is None or found[4] is None else float(found[4])
         except ValueError:
             found = None
-        if found is None or not 0.0 <= own < np.inf:
+        if found is None or not (own is None or 0.0 <= own < np.inf):
             raise MpmNodesError(
                 f"collide_bodies.pairs: {text.strip()!r} cannot be read; write two bodies, a rule and, with separate, a friction "
                 '>= 0, pairs apart by semicolons: "0 2 sticky; 1 2 separate 0.4"'
             )
-        a, b = int(found[1]), int(found[2])
+        read.append((int(found[1]), int(found[2]), CollisionRule(found[3]), own))
+    return read
+
+
+def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return rule and friction of every pair of bodies, shape (bodies, bodies); errors are those of `read_pairs`."""
+    row = {body: n for n, body in enumerate(bodies)}
+    rules = np.full((len(row), len(row)), _RULES[rule], np.int64)
+    frictions = np.full(rules.shape, float(friction))
+    for a, b, its_rule, own in read_pairs(pairs):
         if a in row and b in row:
             for place in ((row[a], row[b]), (row[b], row[a])):
-                rules[place], frictions[place] = _RULES[CollisionRule(found[3])], own
+                rules[place], frictions[place] = _RULES[its_rule], friction if own is None else own
     return rules, frictions
 
 
@@ -122,6 +129,7 @@ def collide_bodies(
         friction: Coulomb coefficient between bodies that may separate.
         pairs: Pairs with a rule of their own, by the numbers of their bodies: "0 2 sticky; 1 2 separate 0.4".
     """
+    read_pairs(pairs)  # a mistake is told in the first substep, not when bodies meet
     if not grid.count:
         return
     meeting = grid.derived("meeting", lambda: meeting_of(grid))
