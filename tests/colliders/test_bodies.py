@@ -103,8 +103,8 @@ def test_distances_are_those_of_half_spaces(nodes):
             b = np.where(a < 1, (4 - 6 * a**2 + 3 * a**3) / 6, (2 - a) ** 3 / 6)
         ends = np.where((s == s[0]) | (s == s[-1]), 0.5, 1.0)
         middle = (s * b) @ ends / (b @ ends)
-        assert kernels.behind(middle, table, 0) == pytest.approx(d, abs=2e-3)
-        assert kernels.behind(middle, table, 1) == pytest.approx(b[-1], abs=2e-3)
+        assert kernels.half_space(middle, table, 0) == pytest.approx(d, abs=2e-3)
+        assert kernels.half_space(middle, table, 1) == pytest.approx(b[-1], abs=2e-3)
 
 
 @pytest.mark.parametrize("cubic", [False, True])

@@ -80,7 +80,7 @@ def distances(nodes: int) -> np.ndarray:
 
 
 @inline
-def behind(middle, table, column):
+def half_space(middle, table, column):
     """Return how far behind a surface a node lies [cells] (column 0), the spline there (1), or its integral up to there (2).
 
     Args:
@@ -192,7 +192,7 @@ def _along(sums, n):
 @inline
 def _gap(sums_a, sums_b, table, n):
     """Return the gap between two bodies along a direction from a to b [cells]."""
-    return -behind(_along(sums_a, n), table, 0) - behind(-_along(sums_b, n), table, 0)
+    return -half_space(_along(sums_a, n), table, 0) - half_space(-_along(sums_b, n), table, 0)
 
 
 @inline
@@ -206,8 +206,8 @@ def _is_face(sums, n, table, cell):
     """Return whether a body's matter at a node ends in a face across its own outward normal n, and not in an edge."""
     middle = _along(sums, n)
     size = np.sqrt(sums[4] * sums[4] + sums[5] * sums[5] + sums[6] * sums[6])
-    steepness = size / (cell * max(behind(middle, table, 1), TINY))
-    fullness = sums[0] / (cell * max(behind(middle, table, 2), TINY))
+    steepness = size / (cell * max(half_space(middle, table, 1), TINY))
+    fullness = sums[0] / (cell * max(half_space(middle, table, 2), TINY))
     return abs(steepness - 1.0) < EVEN and abs(fullness - 1.0) < EVEN
 
 
