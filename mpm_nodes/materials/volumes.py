@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numba.core import types
+from numba.extending import overload
 
 from mpm_nodes.data import Particles
+from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.materials.contract import law
 from mpm_nodes.materials.material_point import call_law
 
-__all__ = ["volume_ratios"]
+__all__ = ["volume_ratio_of", "volume_ratios"]
+
+
+def volume_ratio_of(law: Any, state: Any) -> Any:
+    """Return current over undeformed volume as the module of a law finds it from a state; 1 where it knows no volume."""
+    return _ratio(law, isinstance(state[0], tuple))(law, state)
+
+
+@overload(volume_ratio_of)
+def _compiled_ratio(law, state):  # without hints: numba compares the signature with that of what it returns
+    return _ratio(law.pymod, isinstance(state[0], types.BaseTuple))
+
+
+def _ratio(law: Any, begins_with_matrix: bool) -> Callable[..., Any]:
+    if hasattr(law, "volume_ratio"):
+        return lambda law, state: law.volume_ratio(state)
+    if hasattr(law, "left_strain"):
+        return lambda law, state: law.left_strain(state)[0]
+    if begins_with_matrix:
+        return lambda law, state: const(state[0][0], 1.0)
+    return lambda law, state: const(state[0], 1.0)
 
 
 def volume_ratios(particles: Particles) -> np.ndarray:

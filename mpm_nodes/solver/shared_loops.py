@@ -267,9 +267,9 @@ class _Substep:
         if isinstance(fragment, Removal):
             fragment.remove(self.particles, self.step, self.marks[id(fragment)])
             return
-        names = getattr(fragment, "largest", ())
-        largest = {name: max(row[name] for row in self.found) for name in names if self.found}
-        fragment.finish(self.particles, self.step, largest, **self.knobs[member.id])
+        found = {name: max(row[name] for row in self.found) for name in getattr(fragment, "largest", ()) if self.found}
+        found |= {name: sum(row[name] for row in self.found) for name in getattr(fragment, "sums", ()) if self.found}
+        fragment.finish(self.particles, self.step, found, **self.knobs[member.id])
 
     # ---------------------------------------------------------------- what stays in the scratch
     def _kept(self) -> _Kept:
@@ -319,7 +319,7 @@ class _Substep:
 
     # ---------------------------------------------------------------- composed loops
     def _calls(self, section: Section, kept: _Kept) -> list[BoundCall | None]:
-        """Return the call of each material's kernel, or the one for all particles; None where nothing fits a law."""
+        """Return the call of each material's loop, or the one for all particles; None where nothing fits a law."""
         calls = self.particles.bound.get((section, kept))
         if calls is None:
             calls = self.particles.bound[section, kept] = list(self._bound(section, kept))

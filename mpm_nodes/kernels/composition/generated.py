@@ -26,7 +26,7 @@ from mpm_nodes.kernels.composition.source import Fold, Source, source_of
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ComposedLoop:
     """A loop composed of fragments, compiled at its first call.
 

@@ -61,7 +61,8 @@ class Source:
         text: The module.
         names: Arguments of its function `run`, in order.
         given: For each fragment, its arguments: the name in its signature and that in `names`.
-        largest: For each fragment with reductions, its place in the list and the name of the array that they go to.
+        largest: For each fragment that looks for largest values, its place in the list and the name of the array that they go to.
+        sums: The same for sums.
         columns: The attributes among the arguments: name of the argument, and that of the attribute.
     """
 
@@ -69,6 +70,7 @@ class Source:
     names: list[str] = field(default_factory=list)
     given: list[dict[str, str]] = field(default_factory=list)
     largest: dict[int, str] = field(default_factory=dict)
+    sums: dict[int, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
 
 
@@ -186,28 +188,35 @@ class _Writer:
         if calls.keys() & set(fragment.gives):
             self.flush(None)
             calls = self.pending.setdefault((target, fragment.stencil), {})
-        calls.update({name: name for name in fragment.gives})
+        calls.update({name: fragment.stress if name == "stress" else name for name in fragment.gives})
         if "stress" in fragment.gives:
-            calls["force_scale"] = f"-{self.argument(self.fold.factor) if folded and self.fold else '1.0'} / cell_size"
+            scale = f"-{self.fold.factor}" if folded and self.fold else fragment.scale
+            for name in re.findall(r"[a-z]\w*", scale):
+                self.argument(name)
+            calls["force_scale"] = f"{scale} / cell_size"
 
     def flush(self, before: Fragment | None) -> None:
         """Write the scatters that wait: all of them, or those whose attributes the next fragment writes."""
         written = None if before is None else set(getattr(before, "writes", ()))
         for key in list(self.pending):
             gives = self.pending[key]
-            if written is None or written & {*gives, "position"}:
+            if written is None or written & {*gives.values(), "position"}:
                 del self.pending[key]
                 self.scatter(*key, gives)
 
     def scatter(self, target: str, stencil: tuple[int, ...], gives: Mapping[str, str]) -> None:
         self.use("mpm_nodes.kernels.transfers.scatter", "scatter_run")
         self.use("mpm_nodes.kernels.transfers.tiles", "add_tile")
-        velocity, affine, mass, stress, volume = (self.argument(self.column(name)) if name in gives else "None" for name in _GIVEN)
-        rows = (self.stride_of("stress"), self.shift_of("stress")) if "stress" in gives else ("0", "0")
+        velocity, affine, mass, stress, volume = (
+            self.argument(self.column(gives[name])) if name in gives else "None" for name in _GIVEN
+        )
+        tensor = gives.get("stress", "")
+        rows = (self.stride_of(tensor), self.shift_of(tensor)) if tensor else ("0", "0")
         offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
         values = [self.argument(f"stencil{len(stencil)}"), offset, stride, shift, inverse, velocity, affine, mass, stress, *rows]
         values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", "ahead", self.argument("scratch")]
         values += [_IN_BLOCK["at"], self.argument("base"), _IN_BLOCK["base_at"]]
+        values += ["True"] if tensor and self.rows_of(tensor) == 9 else []
         self.lines.append(call("scatter_run", values))
         grid = self.argument(f"grid_{target}")
         self.lines.append(
@@ -215,29 +224,33 @@ class _Writer:
         )
 
     def run(self, place: int, fragment: Run) -> str:
-        values = []
-        for name in fragment.parameters:
-            base, _, end = name.rpartition("_")
-            if name in _IN_BLOCK:
-                values.append(_IN_BLOCK[name])
-            elif name == "largest":
-                values.append(self.largest(place))
-            elif name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
-                values.append(self.argument(name))
-            elif name in self.table:
-                self.fetched.add(name)
-                values.append(self.argument(self.column(name)))
-            elif base in self.table and end in ("stride", "shift"):
-                values.append(self.stride_of(base) if end == "stride" else self.shift_of(base))
-            else:
-                values.append(self.own(place, name))
-        return call(self.called(fragment.body), values)
+        return call(self.called(fragment.body), [self.given_to_run(place, name) for name in fragment.parameters])
+
+    def given_to_run(self, place: int, name: str) -> str:
+        """Return what a function on the rows of a block is given for a parameter."""
+        base, _, end = name.rpartition("_")
+        if name in _IN_BLOCK:
+            return _IN_BLOCK[name]
+        if name == "largest":
+            return self.largest(place)
+        if name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
+            return self.argument(name)
+        if name in self.table:
+            self.fetched.add(name)
+            return self.argument(self.column(name))
+        if base in self.table and end in ("stride", "shift"):
+            return self.stride_of(base) if end == "stride" else self.shift_of(base)
+        return self.own(place, name)
 
     def largest(self, place: int) -> str:
         name = "largest" if not self.source.largest else f"largest_{place}"
         return self.argument(self.source.largest.setdefault(place, name))
 
-    # ---------------------------------------------------------------- sixteen particles at a time
+    def sums(self, place: int) -> str:
+        name = "sums" if not self.source.sums else f"sums_{place}"
+        return self.argument(self.source.sums.setdefault(place, name))
+
+    # ---------------------------------------------------------------- a group of particles at a time
     def lanes(self, place: int, fragment: Lanes) -> str:
         """Write the loop of a fragment over the particles of a block as a function; return its call."""
         loop = LaneLoop(self, place, fragment)
@@ -251,7 +264,7 @@ class _Writer:
 
     # ---------------------------------------------------------------- the module
     def module(self) -> str:
-        coloured = any(isinstance(fragment, Scatter) for fragment in self.fragments)
+        coloured = any(getattr(fragment, "scatters", ()) for fragment in self.fragments)
         body = "\n".join(self.lines)
         head = self.block_head(body, coloured)
         loop = ["first", "last"] if coloured else []

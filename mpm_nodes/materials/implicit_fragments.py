@@ -1,0 +1,166 @@
+"""Fragments of implicit steps: a law's energy, force, Hessian action and node-diagonal blocks over trial velocities.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| L, A | gradient of the trial velocity, dt L | 1/s, - | method 5.0 |
+| psi, T | energy density, its derivative by A | J/m^3, Pa | |
+| d, Q | a direction in velocities, its gradient | m/s, 1/s | |
+| V0 | undeformed volume | m^3 | |
+
+    Phi = sum V0 psi(dt L),   f_i = - sum V0 T grad w_i,   (dt^2 Phi'' d)_i = dt^2 sum V0 dT(A; Q) grad w_i       (R15, C21 eq. 14)
+
+A material's own viscosity is a further term over the same points, so it is evaluated in the same pass.
+
+Each list is one loop over blocks: gather a gradient, evaluate, scatter, while the block's particles and nodes are in the cache. L
+stays in the particles' `velocity_gradient`; stress and its differential live in a scratch of each thread. Energies are evaluated
+and summed in double precision in either float type: a line search compares differences far below their own size.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from mpm_nodes.data import Field
+from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.algebra.local_hessians import store_positive
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, Rounds, Run, Scatter
+from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, select
+from mpm_nodes.kernels.transfers.gather import gather_run
+from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
+from mpm_nodes.kernels.transfers.tiles import load_tile
+from mpm_nodes.materials import newtonian_viscosity
+from mpm_nodes.materials.volumes import volume_ratio_of
+
+__all__ = ["INNER", "STORE_HESSIANS", "TABLE", "add_node_blocks", "apply_hessian", "evaluate_trial"]
+
+TABLE = {
+    "trial_stress": Field("trial_stress", "T", (3, 3), "Pa", doc="Stress at the trial velocities."),
+    "differential": Field("differential", "dT", (3, 3), "Pa", doc="First the gradient of a direction, then the stress's change."),
+}
+"""What lives in the scratch of each thread."""
+INNER = tuple(TABLE)
+
+
+# ---------------------------------------------------------------- what is evaluated
+@inline
+def energy(law, state, coefficients, velocity_gradient, volume, dt, material_viscosity: float):
+    """Return V0 psi, and 1 where the step leaves the law's domain."""
+    A = mat3.scale(velocity_gradient, dt)
+    psi = law.energy(state, A, coefficients, dt)
+    if material_viscosity > 0.0:
+        psi = psi + newtonian_viscosity.energy(volume_ratio_of(law, state), A, broadcast(dt, material_viscosity), dt)
+    good = both(law.feasible(state, A, coefficients, dt), absolute(psi) < const(psi, 1e300))
+    zero = const(psi, 0.0)
+    return select(good, volume * psi, zero), select(good, zero, const(psi, 1.0))
+
+
+@inline
+def trial_stress(law, state, coefficients, velocity_gradient, dt, material_viscosity: float):
+    """Return T at A = dt L."""
+    A = mat3.scale(velocity_gradient, dt)
+    T = law.stress(state, A, coefficients, dt)
+    if material_viscosity > 0.0:
+        T = mat3.add(T, newtonian_viscosity.stress(volume_ratio_of(law, state), A, broadcast(dt, material_viscosity), dt))
+    return T
+
+
+@inline
+def stress_differential(law, state, coefficients, velocity_gradient, differential, dt, material_viscosity: float):
+    """Return dT(A; Q) for the gradient Q in `differential`."""
+    A = mat3.scale(velocity_gradient, dt)
+    T = law.stress_differential(state, A, differential, coefficients, dt)
+    if material_viscosity > 0.0:
+        J, viscosity = volume_ratio_of(law, state), broadcast(dt, material_viscosity)
+        T = mat3.add(T, newtonian_viscosity.stress_differential(J, A, differential, viscosity, dt))
+    return T
+
+
+@inline
+def weighted_response(law, state, coefficients, velocity_gradient, volume, dt, material_viscosity: float, units):
+    """Return dt^2 V0 dT for one of the nine unit gradients."""
+    T = stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
+    return mat3.scale(T, volume * dt * dt)
+
+
+# ---------------------------------------------------------------- what visits the grid
+@inline
+def gather_gradient(
+    stencil, offset, stride, shift, inverse_unit, velocity_gradient, cell_size, start, end, block, tile_slot, scratch, at, base,
+    base_at, grid_velocity
+):  # fmt: skip
+    """Gather L from trial velocities for the particles of one block."""
+    load_tile(scratch, at, grid_velocity, tile_slot, block)
+    gather_run(
+        stencil, offset, stride, shift, inverse_unit, None, None, velocity_gradient, stride, np.int64(0), None, 1.0 / cell_size,
+        start, end, np.int64(0), scratch, at, base, base_at
+    )  # fmt: skip
+
+
+@inline
+def gather_direction(
+    stencil, offset, stride, shift, inverse_unit, differential, differential_stride, differential_shift, cell_size, start, end,
+    block, tile_slot, scratch, at, base, base_at, grid_direction
+):  # fmt: skip
+    """Gather Q from a direction in velocities for the particles of one block."""
+    load_tile(scratch, at, grid_direction, tile_slot, block)
+    gather_run(
+        stencil, offset, stride, shift, inverse_unit, None, None, differential, differential_stride, differential_shift, None,
+        1.0 / cell_size, start, end, np.int64(0), scratch, at, base, base_at
+    )  # fmt: skip
+
+
+@inline
+def to_nodes(
+    stencil, offset, stride, shift, inverse_unit, cell_size, values, begin, end, tile_slot, block, grid_blocks
+):  # fmt: skip
+    """Add what a group of particles gives to the blocks of its nodes."""
+    scatter_blocks(stencil, offset, stride, shift, inverse_unit, 1.0 / cell_size, values, begin, end, tile_slot, block, grid_blocks)
+
+
+@inline
+def to_hessians(values, begin, end, hessians, stride):
+    """Keep the positive parts of the particles' own Hessians."""
+    store_positive(values, begin, end, hessians, stride, np.empty(324))
+
+
+# ---------------------------------------------------------------- loops
+@functools.cache
+def evaluate_trial(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
+    """Sums of energy and of infeasible points at trial velocities; adds their force to the grid."""
+    return (
+        Run(gather_gradient, ("velocity_gradient",), gathers=frozenset(["velocity"])),
+        Lanes(energy, sums=("stored", "broken"), precise=True),
+        Lanes(trial_stress, ("trial_stress",)),
+        Scatter("force", ("stress", "volume"), stencil, stress="trial_stress"),
+    )
+
+
+@functools.cache
+def apply_hessian(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
+    """Action of the potential's second derivative on a direction."""
+    return (
+        Run(gather_direction, ("differential",), gathers=frozenset(["direction"])),
+        Lanes(stress_differential, ("differential",)),
+        Scatter("product", ("stress", "volume"), stencil, stress="differential", scale="dt * dt"),
+    )
+
+
+def _responses(body, taker, *scatters: str) -> tuple[Fragment, ...]:
+    return (Rounds(body, table="units", rows=9, columns=9, taker=taker, scatters=frozenset(scatters)),)
+
+
+add_node_blocks = _responses(weighted_response, to_nodes, "blocks")
+"""Node-diagonal 3 x 3 blocks of the second derivative."""
+
+
+@inline
+def response(law, state, coefficients, velocity_gradient, dt, material_viscosity: float, units):
+    """Return dT for one of the nine unit gradients."""
+    return stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
+
+
+STORE_HESSIANS = _responses(response, to_hessians)
+"""Positive parts of the particles' own 9 x 9 Hessians."""
