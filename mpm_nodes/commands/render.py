@@ -25,16 +25,25 @@ def add(command: argparse.ArgumentParser) -> None:
         choices=("points", "surface"),
         help="what to draw of a cache that holds both (default: the surface); points show each material in its colour",
     )
+    command.add_argument(
+        "--colour-by",
+        default="",
+        metavar="ATTRIBUTE",
+        help="colour the points by an attribute (temperature), with a legend in its unit",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
     from mpm_nodes.graph.revision import latest_revision
-    from mpm_nodes.preview.pictures import render_cache
+    from mpm_nodes.preview.pictures import Picture, render_cache
 
     frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
     folder = latest_revision(args.cache)
-    result = render_cache(folder, frames=frames, out=args.out, engine=args.engine, show=args.show, progress=show_progress)
+    picture = Picture(colour_by=args.colour_by)
+    result = render_cache(
+        folder, frames=frames, out=args.out, engine=args.engine, picture=picture, show=args.show, progress=show_progress
+    )
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
     for image in result.images:

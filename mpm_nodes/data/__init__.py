@@ -11,6 +11,7 @@ from mpm_nodes.data.domains import (
     ENERGY,
     GRID,
     PARTICLES,
+    STAGGERED,
     Domain,
     all_domains,
     domain_named,
@@ -20,13 +21,16 @@ from mpm_nodes.data.domains import (
 )
 from mpm_nodes.data.errors import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.data.facts import Fact, Facts, Limit, Reduction, Report, StageMemory
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, Attribute, Field, Resampling, table
-from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles
+from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, STAGGERED_FIELDS, Attribute, Field, Resampling, table
+from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.units import (
     Degrees,
     Frames,
+    JoulesPerKilogram,
+    JoulesPerKilogramKelvin,
+    Kelvins,
     KilogramsPerCubicMetre,
     Metres,
     MetresPerSecond,
@@ -42,6 +46,9 @@ from mpm_nodes.data.units import (
     Unit,
     Unitless,
     Vec3,
+    WattsPerCubicMetre,
+    WattsPerMetreKelvin,
+    WattsPerSquareMetreKelvin,
     WrittenPath,
 )
 from mpm_nodes.data.values import (
@@ -52,6 +59,7 @@ from mpm_nodes.data.values import (
     Material,
     Mesh,
     Particles,
+    Thermal,
     Walls,
     concatenate,
     frozen,
@@ -66,6 +74,8 @@ __all__ = [
     "GRID_FIELDS",
     "LAW_STATE",
     "PARTICLES",
+    "STAGGERED",
+    "STAGGERED_FIELDS",
     "A",
     "Attribute",
     "Cancelled",
@@ -85,6 +95,9 @@ __all__ = [
     "GraphSettings",
     "Grid",
     "InputError",
+    "JoulesPerKilogram",
+    "JoulesPerKilogramKelvin",
+    "Kelvins",
     "Kernel",
     "KilogramsPerCubicMetre",
     "Krylov",
@@ -115,14 +128,19 @@ __all__ = [
     "Seconds",
     "Stage",
     "StageMemory",
+    "StaggeredGrid",
     "StepContext",
     "SubstepGraph",
+    "Thermal",
     "Transfer",
     "Unit",
     "Unitless",
     "Vec3",
     "WallRule",
     "Walls",
+    "WattsPerCubicMetre",
+    "WattsPerMetreKelvin",
+    "WattsPerSquareMetreKelvin",
     "Writes",
     "WrittenPath",
     "all_domains",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data.errors import MpmNodesError
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, Field, table
-from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles
+from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, STAGGERED_FIELDS, Field, table
+from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
 from mpm_nodes.data.values import Particles
 
 
@@ -130,5 +130,16 @@ ENERGY = register_domain(
         (0.8, 0.409, 0.4),
         "a term of the incremental potential",
         table(Field("terms", "Phi", (), "J", doc="The terms by name.", kind="object", saved=False)),
+    )
+)
+STAGGERED = register_domain(
+    Domain(
+        "staggered",
+        StaggeredGrid,
+        "Staggered Grid",
+        (0.95, 0.60, 0.25),
+        "a cell of the staggered grid, with its faces",
+        STAGGERED_FIELDS,
+        begins_empty=True,
     )
 )

@@ -53,6 +53,7 @@ class Field:
         structural: Sorting and the choice of the law hang on it: checked mode leaves it as it is.
         always_known: A stage may read it before any stage of the substep wrote it.
         packed: (array, first component) where it is stored inside a wider array; None: on its own.
+        shift: Of a grid: origin of its points in half cells; nodes (0, 0, 0), the middles of eight nodes (1, 1, 1).
     """
 
     name: str
@@ -70,6 +71,7 @@ class Field:
     structural: bool = False
     always_known: bool = False
     packed: tuple[str, int] | None = None
+    shift: tuple[int, int, int] = (0, 0, 0)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or self.name != self.name.lower():
@@ -168,6 +170,23 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("plastic_volume_ratio", "Jp", (), "", "primvars:Jp", "Jp", "det of the plastic part.", rest=1.0, resampling=_MEAN),
     Field("stress", "tau", (6,), "Pa", "primvars:stress", "stress", "Kirchhoff stress xx xy xz yy yz zz.", passing=True),
     Field("stiffness_scale", "s", (), "", "primvars:stiffness_scale", "stiffness", "Multiplier of the stiffness.", rest=1.0),
+    Field("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.", rest=293.15, resampling=_MEAN),
+    Field("temperature_gradient", "grad T", (3,), "K/m", doc="Gradient of the temperature.", resampling=_MEAN),
+    Field("phase", "phase", (), "", "primvars:phase", "phase", "0 solid, 1 liquid.", "int32"),
+    Field(
+        "latent_heat_fraction",
+        "u_L / L",
+        (),
+        "",
+        "primvars:latent_heat_fraction",
+        "latentheatfraction",
+        "Share of the latent heat that is taken up: 0 solid, 1 liquid.",
+        resampling=_MEAN,
+    ),
+    Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
+    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
+    Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
+    Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
 """Fields of the particles by name."""
 
@@ -179,3 +198,29 @@ GRID_FIELDS: dict[str, Field] = table(
     Field("position", "x_i", (3,), "m", doc="Position of a node; always known.", saved=False, always_known=True),
 )
 """Fields of the grid's nodes by name."""
+
+
+def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
+    return [
+        Field(
+            f"{name}_{axis}",
+            f"{symbol}_{axis}",
+            (),
+            unit,
+            doc=f"{doc}, {axis} faces.",
+            packed=(f"{array}_{axis}", first),
+            shift=shift,
+        )
+        for axis, shift in zip("xyz", ((0, 1, 1), (1, 0, 1), (1, 1, 0)), strict=True)
+    ]
+
+
+STAGGERED_FIELDS = table(
+    Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
+    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
+    Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
+    Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
+    *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
+    *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
+)
+"""Fields of the staggered grid by name."""

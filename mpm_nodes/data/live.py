@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Colliders", "Energy", "Grid", "LiveParticles"]
+__all__ = ["Colliders", "Energy", "Grid", "LiveParticles", "StaggeredGrid"]
 
 
 @runtime_checkable
@@ -58,6 +58,19 @@ class Grid(Protocol):
 
     def pack(self, name: str, values: np.ndarray) -> None:
         """Write "mass", "momentum", "force" or "velocity" from the shape that `unpack` gives."""
+        ...
+
+
+@runtime_checkable
+class StaggeredGrid(Protocol):
+    """Substep domain: faces and cells between the nodes of the sparse background grid."""
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of a field, shape (64 count, components) or (64 count,)."""
+        ...
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write a field from the shape that `unpack` gives."""
         ...
 
 

@@ -27,6 +27,12 @@ KilogramsPerCubicMetre = Unit("kg/m^3")
 Degrees = Unit("deg")
 RadiansPerSecond = Unit("rad/s")
 Frames = Unit("frames")
+Kelvins = Unit("K")
+JoulesPerKilogram = Unit("J/kg")
+JoulesPerKilogramKelvin = Unit("J/(kg K)")
+WattsPerMetreKelvin = Unit("W/(m K)")
+WattsPerSquareMetreKelvin = Unit("W/(m^2 K)")
+WattsPerCubicMetre = Unit("W/m^3")
 
 
 @dataclass(frozen=True)

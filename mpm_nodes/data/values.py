@@ -23,6 +23,40 @@ def frozen(array: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
+class Thermal:
+    """How a material stores and conducts heat, and when it melts.
+
+    Attributes:
+        heat_capacity: Specific heat of the solid [J/(kg K)].
+        conductivity: Of the solid [W/(m K)].
+        liquid_heat_capacity: Specific heat of the liquid [J/(kg K)].
+        liquid_conductivity: Of the liquid [W/(m K)].
+        latent_heat: Taken up in melting [J/kg].
+        freezing_temperature: Where solid and liquid are in balance [K]; None: it is always solid.
+        melt: What the matter is while it is liquid; None: it keeps its law.
+    """
+
+    heat_capacity: float
+    conductivity: float
+    liquid_heat_capacity: float
+    liquid_conductivity: float
+    latent_heat: float = 0.0
+    freezing_temperature: float | None = None
+    melt: Material | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every member as plain JSON values."""
+        members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {**members, "melt": None if self.melt is None else self.melt.to_json()}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Thermal:
+        """Return what `to_json` described."""
+        melt = facts.get("melt")
+        return cls(**{**facts, "melt": None if melt is None else Material.from_json(melt)})
+
+
+@dataclass(frozen=True)
 class Material:
     """A constitutive law with its parameters.
 
@@ -34,6 +68,7 @@ class Material:
         tear_threshold: Plastic distortion |dev C_P| above which the material tears (Y15 sigma_T); None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
         viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
+        thermal: How it stores and conducts heat; None: stages that move heat refuse it.
     """
 
     law: str
@@ -43,11 +78,13 @@ class Material:
     tear_threshold: float | None = None
     recovery_time: float | None = None
     viscosity: float = 0.0
+    thermal: Thermal | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
         members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
-        return {**members, "params": dict(self.params)}
+        thermal = None if self.thermal is None else self.thermal.to_json()
+        return {**members, "params": dict(self.params), "thermal": thermal}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Material:
@@ -61,7 +98,8 @@ class Material:
             raise MpmNodesError(
                 f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
             )
-        return cls(**facts)
+        thermal = facts.get("thermal")
+        return cls(**{**facts, "thermal": None if thermal is None else Thermal.from_json(thermal)})
 
 
 @dataclass(frozen=True)
@@ -188,6 +226,8 @@ class Collider:
             ones.
         mesh: Mesh to draw for it at this frame, or None.
         dt_max: Longest substep while it is there [s].
+        temperature: Of its surface [K]; None: no heat passes through it.
+        conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
     """
 
     name: str
@@ -196,6 +236,8 @@ class Collider:
     shape: Any
     mesh: Mesh | None = None
     dt_max: float = float("inf")
+    temperature: float | None = None
+    conductance: float = float("inf")
 
 
 @dataclass(frozen=True)

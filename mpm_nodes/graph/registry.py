@@ -31,6 +31,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.solve",
+    "mpm_nodes.nodes.heat",
     "mpm_nodes.nodes.surface",
     "mpm_nodes.nodes.colours",
     "mpm_nodes.nodes.caches",

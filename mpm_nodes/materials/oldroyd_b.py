@@ -214,9 +214,10 @@ def advance(state, A, coeffs, dt):
     thin = negate(_is_definite(X, share * (const(e, 3.0) + mat3.trace(X))))
     if any_lane(thin):
         exact, _ = _strain_after(E, A, theta, one)
-        X = mat3.choose(_is_definite(X, o), X, exact)
-        floor = share * (const(e, 3.0) + mat3.trace(X))
-        X = mat3.choose(_is_definite(X, floor), X, mat3.add_diagonal(X, floor))
+        Y = mat3.choose(_is_definite(X, o), X, exact)
+        floor = share * (const(e, 3.0) + mat3.trace(Y))
+        Y = mat3.choose(_is_definite(Y, floor), Y, mat3.add_diagonal(Y, floor))
+        X = mat3.choose(thin, Y, X)
     return e_new, mat3.pack(X)
 
 

@@ -160,6 +160,36 @@ def velocity_volume(
     return LevelSet(origins[held], velocity[held], dx, background=0.0, kind="vector", name=name)
 
 
+@node(category="Surface", label="Attribute Volume", version=1)
+def attribute_volume(
+    particles: Particles,
+    *,
+    attribute: str = "temperature",
+    name: str = "",
+    voxel_size: _Voxel = 0.0,
+    largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
+) -> LevelSet:
+    """Make a volume of a particle attribute, averaged by mass: `temperature` in kelvin lights a black-body shader.
+
+    Args:
+        particles: What to show.
+        attribute: Attribute of one number a particle.
+        name: Grid name; empty takes the attribute's.
+        voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
+        largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
+    """
+    if attribute not in particles or particles[attribute].ndim != 1:
+        numbers = ", ".join(sorted(key for key, column in particles.attributes.items() if column.ndim == 1))
+        raise MpmNodesError(f"attribute_volume.attribute: the particles have no number '{attribute}'; choose one of {numbers}")
+    weight = np.asarray(particles["mass"], float) if "mass" in particles else np.full(len(particles), particles.spacing**3)
+    amounts = np.stack([weight, weight * particles[attribute]], axis=1) / max(float(weight.mean()) if len(weight) else 1.0, 1e-300)
+    origins, sums, dx = _deposited("attribute_volume", particles, amounts, voxel_size, 0.0, largest)
+    held = sums[..., 0] > 1e-3 * float(sums[..., 0].max(initial=0.0))
+    values = np.where(held, sums[..., 1] / np.where(held, sums[..., 0], 1.0), 0.0).astype(np.float32)
+    filled = held.any(axis=(1, 2, 3))
+    return LevelSet(origins[filled], values[filled], dx, background=0.0, kind="fog", name=name or attribute)
+
+
 def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in particles:

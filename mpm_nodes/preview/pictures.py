@@ -17,6 +17,7 @@ import numpy as np
 from mpm_nodes import children
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.folder import Folder
+from mpm_nodes.preview.colour_by import draw_legend, spanned
 from mpm_nodes.preview.scene import Scene, View, framing, open_scene
 
 ENGINES = ("auto", "cycles", "splat")
@@ -69,10 +70,12 @@ class Picture(NamedTuple):
     Attributes:
         size: Width and height in pixels; 640 wide in the shape of the stage's camera (4:3 without one) when None.
         samples: Cycles samples a pixel.
+        colour_by: Attribute that colours the points, with a legend in its unit; drawn by the built-in renderer.
     """
 
     size: tuple[int, int] | None = None
     samples: int = 16
+    colour_by: str = ""
 
 
 def render_cache(
@@ -104,7 +107,7 @@ def render_cache(
     """
     if engine not in ENGINES:
         raise MpmNodesError(f"render: engine '{engine}' is unknown; choose one of {', '.join(ENGINES)}")
-    size, samples = picture or Picture()
+    size, samples, colour_by = picture or Picture()
     if size is not None and (min(size) < 16 or max(size) > 16384):
         raise MpmNodesError(f"render: size {size[0]} x {size[1]} is out of range; give 16 to 16384 pixels a side")
     scene = open_scene(find_root(Path(cache_folder)))
@@ -113,6 +116,11 @@ def render_cache(
     size = size or (WIDTH, max(16, round(WIDTH / (camera.aspect if camera else 4.0 / 3.0))))
     folder = _pictures_folder(scene, out)
     message, used, images = "", "splat", []
+    if colour_by:
+        if engine == "cycles":
+            raise MpmNodesError("render: the engine cycles does not colour by attributes; take the engine splat")
+        scene.colour_by = spanned(colour_by, (values for frame in chosen for values in scene.values(colour_by, frame)))
+        engine, show = "splat", "points"
     if engine != "splat":
         try:
             images, used = _cycles(scene, chosen, folder, size, samples, show or "surface", progress, view), "cycles"
@@ -241,7 +249,10 @@ def _splat(
     images = []
     for done, frame in enumerate(frames):
         picture = render_shapes(scene.shapes(frame, show), given or scene.view(frame) or framed, size, ground, extent)
-        images.append(_save(Image.fromarray(picture), folder / f"frame.{frame:04d}.png"))
+        image = Image.fromarray(picture)
+        if scene.colour_by is not None:
+            draw_legend(image, scene.colour_by)
+        images.append(_save(image, folder / f"frame.{frame:04d}.png"))
         if progress is not None:
             progress(done + 1, len(frames))
     return images

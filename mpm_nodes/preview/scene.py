@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import InputError
+from mpm_nodes.data import ATTRIBUTES, InputError
+from mpm_nodes.preview.colour_by import ColourBy
 
 if TYPE_CHECKING:
     from pxr import Usd
@@ -79,6 +80,7 @@ class Scene:
         first: First frame.
         last: Last frame.
         colours: Linear colour of each gprim without one of its own, by prim path.
+        colour_by: Attribute that colours the points, or None for their own colours.
     """
 
     path: Path
@@ -87,6 +89,7 @@ class Scene:
     stage: Usd.Stage = field(repr=False)
     to_metres: np.ndarray = field(repr=False)
     colours: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    colour_by: ColourBy | None = None
 
     def shapes(self, frame: int, show: str = "points") -> Shapes:
         """Return what is seen at a frame; `show` is "points" or "surface" where the cache holds both."""
@@ -141,7 +144,7 @@ class Scene:
         radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
             np.float32
         )
-        colours = self._display_colour(prim, frame)
+        colours = self._colours(prim, frame)
         if colours is None or len(colours) not in (1, len(positions)):
             colours = np.array([self.colours.get(str(prim.GetPath()), MATTER)], np.float32)
         return Cloud(
@@ -164,6 +167,19 @@ class Scene:
         fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
         colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else tuple(colours.mean(axis=0))
         return Skin(str(prim.GetPath()), points, triangles, corner_normals(points, triangles), colour)
+
+    def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
+        """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""
+        from pxr import UsdGeom
+
+        for prim in self._drawn(frame):
+            found = _numbers(prim, name, frame) if prim.IsA(UsdGeom.Points) else None
+            if found is not None:
+                yield found
+
+    def _colours(self, prim: Any, frame: int) -> np.ndarray | None:
+        values = None if self.colour_by is None else _numbers(prim, self.colour_by.name, frame)
+        return self._display_colour(prim, frame) if values is None else self.colour_by.colours(values)
 
     def _display_colour(self, prim: Any, frame: int) -> np.ndarray | None:
         from pxr import UsdGeom
@@ -210,6 +226,23 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     knob = shader.GetInput("diffuseColor") if shader else None
     value = knob.Get() if knob else None
     return None if value is None else tuple(float(c) for c in value)
+
+
+def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
+    """Return one number a point of a primvar or attribute, or None."""
+    from pxr import UsdGeom
+
+    known = ATTRIBUTES.get(name)
+    usd = known.usd if known is not None else f"primvars:{name}"
+    if usd.startswith("primvars:"):
+        primvar = UsdGeom.PrimvarsAPI(prim).GetPrimvar(usd.removeprefix("primvars:"))
+        values = primvar.ComputeFlattened(frame) if primvar else None
+    else:
+        values = prim.GetAttribute(usd).Get(frame) if prim.GetAttribute(usd) else None
+    if values is None or not len(values):
+        return None
+    column = np.array(values, np.float64).reshape(len(values), -1)
+    return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
 
 
 def _placed(points: Any, matrix: np.ndarray) -> np.ndarray:

@@ -87,5 +87,6 @@ def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
         loops=law_loops(material.law, dtype),
         density=material.density,
         names=law.state,
+        material=material,
         **_coefficients(material),
     )

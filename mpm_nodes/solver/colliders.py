@@ -128,6 +128,10 @@ class ColliderSet(Store):
         """Whether there is neither a body nor a wall that does anything."""
         return not self.colliders and self.walls.idle
 
+    def shapes(self) -> tuple[np.ndarray, ...]:
+        """Return walls and bodies as kernels take them: corners and rules of the walls, and the arrays of `Bodies`."""
+        return (self.walls.box, self.walls.rules, self._integer, self._real, *self._lattices)
+
     @property
     def nbytes(self) -> int:
         """Bytes of packed level sets."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mpm_nodes.data import ATTRIBUTES, Kernel
+from mpm_nodes.data import ATTRIBUTES, Kernel, domain_named
 from mpm_nodes.graph.fusion import FusedStage, fused
 from mpm_nodes.graph.hazards import Array
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substep_document import Substeps
 from mpm_nodes.graph.substeps import SubstepPlan, plan_substeps, resolve
-from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT
+from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT, reach
 from mpm_nodes.solver.shared_loops import shared_loop
 from mpm_nodes.solver.state import LIMITING
 
@@ -64,17 +64,28 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program
     """
     unfused = recipe if isinstance(recipe, SubstepPlan) else plan_substeps(recipe, state_names)
     plan = fused(unfused, shared_loop) if fuse else unfused
-    cubic = any(Kernel.CUBIC in planned.knobs.values() for planned in unfused.stages)
-    fills_grid = [any(domain == "grid" for domain, _ in planned.writes) for planned in plan.stages]
+    fills_grid = [any(_on_blocks(domain) for domain, _ in planned.writes) for planned in plan.stages]
     return Program(
         recipe.recipe if isinstance(recipe, Substeps) else recipe,
         unfused,
         plan,
         _transient(plan),
-        DRIFT_LIMIT["cubic" if cubic else "quadratic"],
+        min(map(_drift_limit, unfused.stages), default=DRIFT_LIMIT["quadratic"]),
         _lasting(plan, state_names),
         tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))),
     )
+
+
+def _on_blocks(domain: str) -> bool:
+    """Return whether the elements of a domain are points of the grid's blocks."""
+    return any(field.packed is not None for field in domain_named(domain).fields.values())
+
+
+def _drift_limit(planned: Any) -> float:
+    """Return how far particles may drift before the stencils of a stage leave their tiles [cells]."""
+    kernel = "cubic" if Kernel.CUBIC in planned.knobs.values() else "quadratic"
+    fields = [field for domain in planned.domains for field in domain_named(domain).fields.values()]
+    return min((reach(kernel, field.shift) for field in fields if field.packed is not None), default=DRIFT_LIMIT[kernel])
 
 
 def limiting(state_names: tuple[str, ...]) -> frozenset[Array]:

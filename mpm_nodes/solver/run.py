@@ -36,7 +36,9 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.memory import StageMemories
+from mpm_nodes.solver.phases import first_phase, with_melts
 from mpm_nodes.solver.program import limiting, programs_of
+from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import BoundLaw, ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -46,7 +48,7 @@ SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
-OPTIONAL = ("stiffness_scale",)
+OPTIONAL = ("stiffness_scale", "freezing_shift")
 """Allocated only when the sources bring it."""
 
 
@@ -95,7 +97,8 @@ class SubstepSolver:
         clock: Clock | None = None,
     ) -> None:
         self.clock = Clock() if clock is None else clock
-        self.materials, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
+        merged, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
+        self.materials = with_melts(merged)
         if not len(particles) and not emitters:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:
@@ -199,7 +202,8 @@ class SubstepSolver:
                 needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
                 kept = [domain.identity] if domain.identity else []
                 fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
-                self.stores[domain.name] = make_store(domain, fields, self.stores)
+                make = StaggeredStore if domain.name == "staggered" else make_store
+                self.stores[domain.name] = make(domain, fields, self.stores)
 
     @property
     def lasting_stores(self) -> dict[str, Store]:
@@ -424,6 +428,7 @@ def _completed(columns: Mapping[str, np.ndarray], source: Particles, materials: 
     Laws that hold J themselves get it from a given total deformation.
     """
     columns, count = dict(columns), len(columns["position"])
+    first_phase(columns, materials)
     _match_volumes(columns, materials)
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Field, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.solver.stores import Saved, Store
@@ -73,6 +73,7 @@ class BoundLaw:
         names: State attributes, in the law's order.
         tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
+        material: The material, for what does not change over time.
     """
 
     index: int
@@ -84,6 +85,7 @@ class BoundLaw:
     names: tuple[str, ...]
     tear_threshold: float = math.inf
     recovery_time: float = math.inf
+    material: Material | None = None
 
     def state(self, particles: ParticleStore) -> list[np.ndarray]:
         """Return the law's state arrays."""
@@ -359,7 +361,7 @@ class ParticleStore(Store):
         self.rows("position")[:, old:] = offset.T
         self.block_coord = np.concatenate([self.block_coord, coord])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
-        self._retabled()
+        self.retable()
 
     def delete(self, dead: np.ndarray) -> None:
         """Remove the particles where the mask `dead`, shape (count,), holds."""
@@ -445,10 +447,10 @@ class ParticleStore(Store):
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         self.rows("position")[:] = offset.T
-        self._retabled()
+        self.retable()
 
-    def _retabled(self) -> None:
-        """Note a new block table: the grid's tables no longer fit, and the runs of each material are found anew."""
+    def retable(self) -> None:
+        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found anew."""
         self.sorted = False
         self.generation = next(_layouts)
         self.limits = None

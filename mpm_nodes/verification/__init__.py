@@ -38,6 +38,7 @@ _MODULES = (
     "tearing",
     "resampling",
     "voids",
+    "heat",
 )
 
 

@@ -189,6 +189,13 @@ def in_lanes(
             error = np.abs(got - expected).max() / (scale * np.finfo(dtype).eps)
             cure = f"{name} gives something else in lanes than in NumPy: does it branch on a type?"
             yield Finding(0.0, float(error), 200.0, f"{name}: in lanes against NumPy, {kind}, in rounding units", cure)
+        yield Finding(
+            0.0,
+            float(_disturbed(call, rows, parts)),
+            0.0,
+            f"{name}: results that change with what stands in other lanes",
+            "what any_lane lets in must change only the lanes that need it: write select(mask, new, old)",
+        )
         lost = _lost(law, name, call, rows, parts)
         cure = "maximum and minimum return the second where the first is NaN, and comparisons are false: put the bound first"
         what = f"{name}: arguments whose NaN becomes a number"
@@ -202,6 +209,25 @@ def _in_numpy(law: Law, name: str, params: Mapping[str, Any], given: Mapping[str
     found = call_law(law.id, name, state, params=params, dt=dt, dtype=dtype, **matrices)
     parts = list(found.values()) if isinstance(found, dict) else list(found) if isinstance(found, tuple) else [found]
     return np.concatenate([np.asarray(part, dtype).reshape(LANE_POINTS, -1).T for part in parts])
+
+
+def _disturbed(call: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, parts: Mapping[str, list[int]]) -> int:
+    """Return how many columns get other bits when the columns beside them are changed: a group's tail holds whatever lies there.
+
+    States and steps of other sizes lead into the slow paths that `any_lane` opens, beside columns that need none of them.
+    """
+    matter = [row for part, places in parts.items() if part not in ("coeffs", "dt") for row in places]
+    changed = 0
+    for own, others in ((1.0, 20.0), (1.0, 1e-3), (1e-3, 1.0), (1e-3, 20.0), (0.1, 1.0), (1.0, np.nan)):
+        here = rows.copy()
+        here[matter] *= own
+        alone = call(here)
+        for first in (0, 1):
+            beside = here.copy()
+            beside[np.ix_(matter, range(first, rows.shape[1], 2))] *= others / own
+            got, before = call(beside)[:, 1 - first :: 2], alone[:, 1 - first :: 2]
+            changed += int((~((got == before) | (np.isnan(got) & np.isnan(before)))).any(axis=0).sum())
+    return changed
 
 
 def _stiffness(law: Law, name: str, params: Mapping[str, Any]) -> float:

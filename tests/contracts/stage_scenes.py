@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls
+from mpm_nodes.data import Collider, CollisionRule, Material, Particles, Thermal, WallRule, Walls
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.graph.registry import Registry
@@ -43,6 +44,8 @@ MATERIALS = {
         viscosity=2.0,
     ),
 }
+WARM = Thermal(2000.0, 5.0, 4000.0, 2.0, latent_heat=20.0, freezing_temperature=360.0)
+MATERIALS = {law: dataclasses.replace(material, thermal=WARM) for law, material in MATERIALS.items()}
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 
 
@@ -58,7 +61,7 @@ def matter(laws: Iterable[str], cells: int = 3) -> Particles:
         "velocity": np.cross([3.0, -2.0, 5.0], arm) + [0.6, -1.5, 0.2],
         "material": np.minimum((position[:, 0] / (n * spacing) * len(laws)).astype(np.int32), len(laws) - 1),
         "stiffness_scale": 1.0 + 0.2 * np.sin(40.0 * position[:, 1]),
-        "temperature": 300.0 + position[:, 1],
+        "temperature": 300.0 + 400.0 * position[:, 1],
     }
     return Particles(columns, tuple(MATERIALS[law] for law in laws), spacing)
 
@@ -77,7 +80,7 @@ def bodies() -> tuple[Collider, ...]:
     plate = PosedLevelSets(BOX, (0.2, 0.002, 0.2), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.15, 0.15, 0.15]]))
     return (
         Collider("slab", CollisionRule.SEPARATE, 0.4, slab),
-        Collider("ball", CollisionRule.STICKY, 0.0, ball),
+        Collider("ball", CollisionRule.STICKY, 0.0, ball, temperature=700.0),
         Collider("plate", CollisionRule.SLIP, 0.0, plate),
     )
 

@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 from stage_scenes import LAW_SETS, MATERIALS, attributes, plan, presets, solver, wires, with_stage
 
-from mpm_nodes.data import A, Attribute, Colliders, Energy, Grid, MpmNodesError, Particles, Reads, Stage, StepContext, Writes
+from mpm_nodes.data import (
+    A,
+    Attribute,
+    Colliders,
+    Energy,
+    Grid,
+    MpmNodesError,
+    Particles,
+    Reads,
+    Stage,
+    StaggeredGrid,
+    StepContext,
+    Writes,
+)
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.problems import GraphError
@@ -206,11 +219,17 @@ def nothing_on_energy(energy: A[Energy, Reads()]) -> Stage["energy"]:
     """Do nothing."""
 
 
+@stage(label="Nothing on Staggered")
+def nothing_on_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["staggered"]:
+    """Do nothing."""
+
+
 NOTHING = {
     "particles": nothing_on_particles,
     "grid": nothing_on_grid,
     "colliders": nothing_on_colliders,
     "energy": nothing_on_energy,
+    "staggered": nothing_on_staggered,
 }
 CARRIED = (
     "position",

@@ -16,13 +16,14 @@ from mpm_nodes.data import (
     Range,
     Reads,
     Stage,
+    StaggeredGrid,
     StepContext,
     Writes,
 )
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.registry import Registry
 
-TEMPERATURE = Attribute("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.")
+WARMTH = Attribute("warmth", "T", (), "K", "primvars:warmth", "warmth", "Warmth.")
 
 calls: list[tuple] = []
 
@@ -94,7 +95,7 @@ def strain(particles: A[Particles, Reads(LAW_STATE), Writes(LAW_STATE)], step: S
 
 
 @stage(label="Heat")
-def heat(particles: A[Particles, TEMPERATURE, Reads("temperature"), Writes("temperature")]) -> Stage["particles"]:
+def heat(particles: A[Particles, WARMTH, Reads("warmth"), Writes("warmth")]) -> Stage["particles"]:
     """Heat."""
     calls.append(("heat", particles))
 
@@ -125,7 +126,12 @@ def pass_energy(energy: A[Energy, Reads()]) -> Stage["energy"]:
     """Do nothing."""
 
 
-PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy)
+@stage(label="Pass")
+def pass_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["staggered"]:
+    """Do nothing."""
+
+
+PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy, pass_staggered)
 STAGES = (choose, scatter, push, bump, gathered, strain, heat, drift, *PASSES)
 
 

@@ -32,9 +32,9 @@ def add_force(grid: A[Grid, Reads("force"), Writes("force")]) -> Stage["grid"]:
 
 @stage(label="Cool")
 def cool(
-    particles: A[Particles, Attribute("temperature", "T", (3,), "K", "x", "x", "Otherwise."), Reads("temperature")],
+    particles: A[Particles, Attribute("warmth", "T", (3,), "K", "x", "x", "Otherwise."), Reads("warmth")],
 ) -> Stage["particles"]:
-    """Describe temperature otherwise than `heat`."""
+    """Describe warmth otherwise than `heat`."""
 
 
 REGISTRY = registry(tap, add_force, cool)
@@ -256,17 +256,17 @@ def test_each_domain_ends_in_one_place():
 def test_attributes_described_twice_must_agree():
     """Two stages with different ideas of one attribute are refused."""
     document = substeps(cool={"type": "cool", "inputs": {"particles": "drift"}})
-    assert any("describes particles.temperature otherwise than" in line for line in refused(document))
+    assert any("describes particles.warmth otherwise than" in line for line in refused(document))
 
 
 # ---------------------------------------------------------------- what is planned
 def test_allocation_is_what_is_touched():
     """Attributes and grid arrays are the union of reads and writes, user attributes come with their description."""
     planned = plan(substeps())
-    assert planned.fields_needed["particles"] == ("deformation", "position", "temperature", "velocity")
+    assert planned.fields_needed["particles"] == ("deformation", "position", "velocity", "warmth")
     assert planned.fields_needed["grid"] == ("mass", "momentum", "position")
-    assert planned.own_fields["particles"] == {"temperature": plan_stages.TEMPERATURE}
-    assert plan(substeps(), ()).fields_needed["particles"] == ("position", "temperature", "velocity")
+    assert planned.own_fields["particles"] == {"warmth": plan_stages.WARMTH}
+    assert plan(substeps(), ()).fields_needed["particles"] == ("position", "velocity", "warmth")
 
 
 def test_parameters_reach_every_stage_that_they_name():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels.algebra import eigen
+from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, store
 
 RANDOM = np.random.default_rng(11)
@@ -121,3 +122,32 @@ def test_lanes_give_what_columns_give(dtype):
     size = np.abs(M).max(axis=(1, 2)).astype(float)[:, None] + 1e-30
     assert (np.abs(np.sort(s, 1) - np.linalg.eigvalsh(M.astype(float))) <= 24 * np.finfo(dtype).eps * size).all()
     assert (np.abs(U * s[:, None, :] @ U.transpose(0, 2, 1) - M) <= 24 * np.finfo(dtype).eps * size[:, :, None]).all()
+
+
+@numba.njit(error_model="numpy")
+def rough_in_lanes(m, out):
+    x = load(m, 0)
+    U, s = eigen.rough_eigen(
+        (x, load(m, 16), load(m, 32), load(m, 48), load(m, 64), load(m, 80), load(m, 96), load(m, 112), load(m, 128)),
+        const(x, 1e-6),
+    )
+    for k in range(9):
+        store(out, 16 * k, U[k])
+    for k in range(3):
+        store(out, 144 + 16 * k, s[k])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_lane_of_rough_eigen_changes_another(dtype):
+    """A matrix has the same bits beside the identity, which needs no sweep more, and beside matrices that need every one."""
+    near = RANDOM.standard_normal((16, 3, 3))
+    M = np.diag([1.0, 2.0, 3.0]) + 1e-2 * (near + near.transpose(0, 2, 1))
+    for first in (0, 1):
+        found = []
+        for others in (np.tile(np.eye(3), (8, 1, 1)), turned(10.0 ** RANDOM.uniform(-4, 4, (8, 3))), np.full((8, 3, 3), np.nan)):
+            beside, out = M.copy(), np.empty(192, dtype)
+            beside[first::2] = others
+            rough_in_lanes(np.concatenate(columns(beside.astype(dtype))), out)
+            found.append(out.reshape(12, 16)[:, 1 - first :: 2])
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0], found[2])

@@ -159,5 +159,11 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "middle of the cube at frame 25, on its way to the wall: x [m]": lambda c: c.x(25, 0).mean(),
         "highest particle at frame 48, below the ceiling [m]": lambda c: c.x(48).max(),
     },
+    "butter_on_pan": {
+        "particles": lambda c: len(c.at(60)),
+        "share of the butter that is liquid at frame 60": lambda c: c.at(60)["phase"].mean(),
+        "hottest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].max(),
+        "middle of what is solid at frame 60, sliding on its melt: x [m]": lambda c: c.x(60, 0)[c.at(60)["phase"] == 0].mean(),
+    },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

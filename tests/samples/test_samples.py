@@ -22,8 +22,9 @@ CACHES = {
     "two_materials": "bowl.usda",
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
+    "butter_on_pan": "butter.usda",
 }
-COARSE = {"cheese_on_monkey": 0.08, "two_materials": 0.04, "student_report": 0.1, "keyed_gravity": 0.08}
+COARSE = {"cheese_on_monkey": 0.08, "two_materials": 0.04, "student_report": 0.1, "keyed_gravity": 0.08, "butter_on_pan": 0.008}
 FILES = sorted(SAMPLES / f"{name}.json" for name in CACHES)
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
@@ -65,7 +66,10 @@ def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     assert len(first) == len(last) > 50 and np.isfinite(last["position"]).all()
     # written per second of the shot, which may be in slow motion
     pace = next(entry.knobs.get("time_scale", 1.0) for entry in graph.nodes.values() if entry.type == "solve")
-    assert last["velocity"][:, 1].mean() < -0.1 * pace
+    if file.stem == "butter_on_pan":  # lies on its pan by then
+        assert 280.0 == first["temperature"].max() < last["temperature"].max()
+    else:
+        assert last["velocity"][:, 1].mean() < -0.1 * pace
     if file.stem == "cheese_on_monkey":
         assert any("42 open edges around 4 holes" in warning for warning in result.warnings)
     elif file.stem == "student_report":

@@ -15,6 +15,16 @@ from mpm_nodes.solver import pace
 from mpm_nodes.solver.pace import CURES, Pace, TooManySubsteps, lasting
 
 
+def jumping_floor() -> Graph:
+    """A floor that is keyed in steps: it stands a hundred kilometres lower from one moment to the next."""
+    graph = shot()
+    graph.add("collide_plane", "floor", centre=(0.0, 0.0, 0.0))
+    graph.connect("fall.colliders", "floor")
+    graph.key("floor.centre", 1, (0.0, 0.0, 0.0), "step")
+    graph.key("floor.centre", 2, (0.0, -1e5, 0.0), "step")
+    return graph
+
+
 def shot(material=None, **knobs) -> Graph:
     graph = Graph(registry=registry.load(path="", entry_points=False), start=1, end=3, cell_size=0.1)
     stuff = graph.add("material_neo_hookean", "stuff", **(material or {}))
@@ -100,11 +110,12 @@ def test_lengths_of_time_in_words(seconds, text):
     [
         (lambda: shot(dt_max=1e-12), "dt_max"),
         (lambda: shot({"youngs_modulus": 1e12}), "elastic wave"),
+        (jumping_floor, "collider speed"),
     ],
-    ids=["dt_max 1e-12", "E 1e12"],
+    ids=["dt_max 1e-12", "E 1e12", "step keys"],
 )
 def test_a_cook_that_would_never_end_says_so(graph, limit, monkeypatch):
-    """Tiny steps and stiff matter: a warning with the limit comes while the first frame runs, and stopping works."""
+    """Tiny steps, stiff matter, a collider that jumps: a warning with the limit comes while a frame runs, and stopping works."""
     monkeypatch.setattr(pace, "FIRST_WORD", 0.3)
     monkeypatch.setattr(pace, "LONG_FRAME", 1.0)
     cancel, found, begin = threading.Event(), [], time.monotonic()

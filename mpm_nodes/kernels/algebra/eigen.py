@@ -12,7 +12,7 @@ from __future__ import annotations
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.algebra.rotations import conjugate, turn
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.arithmetic import absolute, any_lane, const, either, maximum
+from mpm_nodes.kernels.lanes.arithmetic import absolute, any_lane, const, either, maximum, select
 
 SWEEPS = 4
 """Sweeps of cyclic Jacobi: each squares what is left off the diagonal, and three leave up to 1e-8 of it."""
@@ -60,11 +60,17 @@ def eigen(M):
 
 
 @inline
+def _chosen(mask, a, b):
+    """Return the vector a where the mask holds, else b."""
+    return select(mask, a[0], b[0]), select(mask, a[1], b[1]), select(mask, a[2], b[2])
+
+
+@inline
 def rough_eigen(M, tolerance):
     """Return U, s as `eigen` does for a positive definite M, with fewer sweeps where that is enough.
 
     What is left off the diagonal of U^T M U is below `tolerance` times the root of the two eigenvalues, which is the error that
-    functions of M show. A lane may get a sweep more than it needs because another needs it: that changes less than the tolerance.
+    functions of M show. Each lane's result depends on that lane alone: one that needs no further sweep keeps its bits.
     """
     size, a, b, c, d, e, f = _scaled(M)
     i, o = const(size, 1.0), const(size, 0.0)
@@ -74,8 +80,11 @@ def rough_eigen(M, tolerance):
         e = o
     square = tolerance * tolerance
     for _ in range(MOST - FEWEST):
-        if any_lane(either(b * b > square * absolute(a * d), c * c > square * absolute(a * f))):
-            a, b, c, d, f, v0, v1, v2 = _sweep(a, b, c, d, e, f, v0, v1, v2)
+        needs = either(b * b > square * absolute(a * d), c * c > square * absolute(a * f))
+        if any_lane(needs):
+            p, q, r, t, u, w0, w1, w2 = _sweep(a, b, c, d, e, f, v0, v1, v2)
+            a, b, c, d, f = select(needs, p, a), select(needs, q, b), select(needs, r, c), select(needs, t, d), select(needs, u, f)
+            v0, v1, v2 = _chosen(needs, w0, v0), _chosen(needs, w1, v1), _chosen(needs, w2, v2)
     return (v0[0], v1[0], v2[0], v0[1], v1[1], v2[1], v0[2], v1[2], v2[2]), (size * a, size * d, size * f)
 
 

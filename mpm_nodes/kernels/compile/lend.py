@@ -19,7 +19,7 @@ from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, mod
 class Lent(types.Type):
     """numba type of a pointer to a named tuple of arrays."""
 
-    def __init__(self, lender: types.NamedTuple) -> None:
+    def __init__(self, lender: types.NamedTuple | types.NamedUniTuple) -> None:
         self.lender = lender
         super().__init__(name=f"Lent({lender})")
 
@@ -33,7 +33,9 @@ class _LentModel(models.PrimitiveModel):
 @intrinsic
 def lend(context, arrays):
     """Return a pointer to a named tuple of arrays, with the same attributes; not to be returned or stored by anyone."""
-    if not (isinstance(arrays, types.NamedTuple) and all(isinstance(part, types.Array) for part in arrays.types)):
+    if not (
+        isinstance(arrays, types.NamedTuple | types.NamedUniTuple) and all(isinstance(part, types.Array) for part in arrays.types)
+    ):
         raise TypingError(f"a named tuple of arrays needed, got {arrays}")
 
     def generate(context, builder, signature, args):

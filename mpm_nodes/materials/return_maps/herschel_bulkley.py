@@ -28,7 +28,7 @@ STATE = ()
 COEFFICIENTS = ("s_Y", "eta", "n")
 
 ITERATIONS = 9
-"""Newton steps at most; groups of lanes that have converged stop earlier."""
+"""Newton steps at most; a lane that has converged takes no more, and a group of such lanes stops."""
 
 
 def coefficients(params: Any) -> tuple[float, ...]:
@@ -54,11 +54,12 @@ def _remaining(D, two_mu_dt, eta, n):
     w, power = one, one
     moved = one
     for _ in range(ITERATIONS):
-        if any_lane(moved > const(D, 1e-15)):
+        goes_on = moved > const(D, 1e-15)
+        if any_lane(goes_on):
             power = exp(p * log(w))
             step = (c_p * power + c_1 * w - one) / (c_p * p * power / w + c_1)
             # rounding at the root may step up: a w above 1 or below 0 never comes back
-            fresh = minimum(one, maximum(const(D, 1e-3) * w, w - step))
+            fresh = select(goes_on, minimum(one, maximum(const(D, 1e-3) * w, w - step)), w)
             moved = w - fresh
             w = fresh
     # in this order a NaN passes
@@ -82,7 +83,7 @@ def project_unimodular(e, E, own, moduli, coeffs, dt):
         D = s_pre - s_Y
         z = _remaining(D, (mu_t + mu_t) * dt, coeffs[1], coeffs[2])
         kept = select(yields, (s_Y + D * z) / maximum(const(mu, 1e-30), s_pre), const(mu, 1.0))
-        E = mat3.add_diagonal(mat3.scale(deviator, kept), spherical)
+        E = mat3.choose(yields, mat3.add_diagonal(mat3.scale(deviator, kept), spherical), E)
     return e, mat3.pack(unimodular(E)), own
 
 

@@ -15,4 +15,5 @@ MODULES = (
     "collide_particles",
     "move_particles",
     "avoid_a_void",
+    "heat",
 )

@@ -1,0 +1,329 @@
+"""Implicit conduction on the cells of the staggered grid: its coefficients, and the product with them.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| M_c | heat capacity of a cell, sum w m_p c_p | J/K | S14 section 5.8, times h^3 |
+| V_f, K_f | volume of the matter and V-weighted conductivity at a face | m^3, W/(m K) | |
+| G_f | conductance of a face, V_f K_f / h^2: K h where matter is whole | W/K | |
+| V_c, f | volume of the matter in a cell, V_c / h^3 | m^3, - | |
+| o | share of a cell that bodies leave open | - | `near_bodies` |
+| r | ramp of f / o: 0 below LOOSE, 1 from 1 - LOOSE on | - | |
+| A_c | area of free surface in a cell, o h^3 |grad r| by central differences that leave bodies out | m^2 | coarea formula |
+| phi, n | distance of a cell's centre from a body [cells], unit normal out of it | -, - | `near_bodies` |
+| B_c | conductance between a cell and a body | W/K | |
+
+    (M_c + dt B_c + dt h_a A_c) T_c - dt sum_f G_f (T_n - T_c) = M_c T_c^n + dt (B_c T_b + h_a A_c T_a + q V_c)
+
+Matter fills the cells at its surface partly: M_c and G_f are small there alike, so that no heat crosses the surface by itself and
+the heat that particles give is the heat of the cells, also of those behind a wall. What crosses it is said:
+
+- through the surface to the air, h_a A_c (T_a - T_c). The sum of A_c over a plane surface is its area exactly, also where
+  it meets walls; there is none against a body, where matter fills all that is open.
+- to a body with a temperature, over the faces between a cell outside and one inside: area h^2 |n_a|, so that stairs have the area
+  of the slope, distance phi to the surface itself: B = min(1, f / WHOLE) h^2 |n_a| / (phi h / K_c + 1 / h_b). These faces do not
+  conduct besides. Matter that lies in a cell inside the body takes its temperature through phi h as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+
+__all__ = ["Given", "System", "assemble", "balance", "multiply", "precondition", "store"]
+
+WHOLE = 0.8
+"""Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
+LOOSE = 0.15
+"""What a cell may hold less than all without a surface inside: lattices and flows fluctuate by less."""
+CLOSED = 0.02
+"""Cells of which a body leaves less than this open have no surface."""
+NEAREST, NEAR = 0.1, 2.0
+"""Least distance from a surface, and that from which on no face leads into the body [cells]."""
+
+
+class Given(NamedTuple):
+    """What the coefficients are made of; arrays of the staggered grid have four values a point.
+
+    Attributes:
+        heat: (M T, V, 0, M) of the cells.
+        x, y, z: (V K, 0, 0, V) of the faces.
+        around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
+        phi, normal, which, opened: Nearest bodies, see `near_bodies`.
+        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2); conductance 0: insulated.
+        numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M.
+    """
+
+    heat: Any
+    x: Any
+    y: Any
+    z: Any
+    around: Any
+    phi: Any
+    normal: Any
+    which: Any
+    opened: Any
+    bodies: Any
+    numbers: Any
+
+
+class System(NamedTuple):
+    """The linear system, one float64 a cell; faces carry the index of the cell behind them.
+
+    Attributes:
+        diagonal: M + dt (sum G + B + h_a A); 1 where a cell is empty.
+        x, y, z: dt G of the faces.
+        right: Right side [J].
+        start: T^n [K].
+        body, air: dt B and dt h_a A.
+        body_heat: dt B T_b.
+        source: dt q V.
+    """
+
+    diagonal: Any
+    x: Any
+    y: Any
+    z: Any
+    right: Any
+    start: Any
+    body: Any
+    air: Any
+    body_heat: Any
+    source: Any
+
+
+# ---------------------------------------------------------------- neighbours
+@inline
+def before(around, g, n, axis):
+    """Return the cell before cell n of block g along an axis, or -1."""
+    step = 16 >> (2 * axis)
+    if (n // step) & 3:
+        return np.int64(64 * g + n - step)
+    block = around[g, 2 * axis]
+    return np.int64(64 * block + n + 3 * step) if block >= 0 else np.int64(-1)
+
+
+@inline
+def behind(around, g, n, axis):
+    """Return the cell behind cell n of block g along an axis, or -1."""
+    step = 16 >> (2 * axis)
+    if (n // step) & 3 < 3:
+        return np.int64(64 * g + n + step)
+    block = around[g, 2 * axis + 1]
+    return np.int64(64 * block + n - 3 * step) if block >= 0 else np.int64(-1)
+
+
+@inline
+def _face(given, axis):
+    return given.x if axis == 0 else (given.y if axis == 1 else given.z)
+
+
+# ---------------------------------------------------------------- coefficients
+@inline
+def _thermal(given, c):
+    """Return whether cell c lies inside a body that has a temperature."""
+    return given.phi[c] <= 0.0 and given.bodies[given.which[c], 1] > 0.0
+
+
+@inline
+def _conductance(given, axis, low, high):
+    """Return dt G of the face between two cells, 0 where it does not conduct."""
+    if low < 0 or high < 0:
+        return 0.0
+    least = given.numbers[5]
+    if given.heat[4 * low + 3] <= least or given.heat[4 * high + 3] <= least:
+        return 0.0
+    if _thermal(given, low) != _thermal(given, high):
+        return 0.0
+    h = given.numbers[1]
+    return given.numbers[0] * np.float64(_face(given, axis)[4 * high]) / (h * h)
+
+
+@inline
+def _filled(given, c):
+    """Return f of a cell."""
+    return np.float64(given.heat[4 * c + 1]) / given.numbers[1] ** 3
+
+
+@inline
+def _ramp(given, c, mine):
+    """Return r of a cell; `mine` where there is none, or where a body leaves nothing open."""
+    if c < 0:
+        return 0.0
+    opened = given.opened[c]
+    if opened < CLOSED:
+        return mine
+    return min(1.0, max(0.0, (_filled(given, c) / opened - LOOSE) / (1.0 - 2.0 * LOOSE)))
+
+
+@part
+def _free_area(given, g, n):
+    """Return A of a cell."""
+    c, square = np.int64(64 * g + n), 0.0
+    mine = _ramp(given, c, -1.0)
+    if mine < 0.0:
+        return 0.0
+    for axis in range(3):
+        low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
+        square += (_ramp(given, high, mine) - _ramp(given, low, mine)) ** 2
+    h = given.numbers[1]
+    return 0.5 * h * h * given.opened[c] * math.sqrt(square)
+
+
+@part
+def _conductivity(given, g, n):
+    """Return the conductivity around a cell, weighted by volume."""
+    volume, conduction = 0.0, 0.0
+    for axis in range(3):
+        face, c, high = _face(given, axis), 64 * g + n, behind(given.around, g, n, axis)
+        volume += np.float64(face[4 * c + 3])
+        conduction += np.float64(face[4 * c])
+        if high >= 0:
+            volume += np.float64(face[4 * high + 3])
+            conduction += np.float64(face[4 * high])
+    return conduction / max(volume, 1e-300)
+
+
+@inline
+def _to_body(given, body, area, phi, conductivity):
+    """Return dt times the conductance over an area to a body's surface, phi cells away."""
+    contact = given.bodies[body, 1]
+    h = given.numbers[1]
+    return given.numbers[0] * area / (max(phi, NEAREST) * h / conductivity + 1.0 / contact)
+
+
+@part
+def _contact(given, g, n):
+    """Return (dt B, dt B T_b) of a cell."""
+    c, h = 64 * g + n, given.numbers[1]
+    total, heat = 0.0, 0.0
+    if abs(given.phi[c]) > NEAR:
+        return total, heat
+    filled, conductivity = _filled(given, c), _conductivity(given, g, n)
+    if _thermal(given, c):
+        body = given.which[c]
+        total = _to_body(given, body, filled * h * h, -given.phi[c], conductivity)
+        return total, total * given.bodies[body, 0]
+    share = min(1.0, filled / WHOLE)
+    for axis in range(3):
+        for side in range(2):
+            other = behind(given.around, g, n, axis) if side else before(given.around, g, n, axis)
+            if other >= 0 and _thermal(given, other):
+                body = given.which[other]
+                area = share * h * h * abs(given.normal[3 * c + axis])
+                gain = _to_body(given, body, area, given.phi[c], conductivity)
+                total += gain
+                heat += gain * given.bodies[body, 0]
+    return total, heat
+
+
+@part
+def _assemble_at(g, given, system):
+    dt, air, to_air, source, least = (
+        given.numbers[0],
+        given.numbers[2],
+        given.numbers[3],
+        given.numbers[4],
+        given.numbers[5],
+    )
+    for n in range(64):
+        c = 64 * g + n
+        mass = np.float64(given.heat[4 * c + 3])
+        system.start[c] = np.float64(given.heat[4 * c]) / mass if mass > 0.0 else 0.0
+        system.x[c] = _conductance(given, 0, before(given.around, g, n, 0), c)
+        system.y[c] = _conductance(given, 1, before(given.around, g, n, 1), c)
+        system.z[c] = _conductance(given, 2, before(given.around, g, n, 2), c)
+        system.body[c] = system.air[c] = system.body_heat[c] = system.source[c] = 0.0
+        if mass <= least:
+            system.diagonal[c], system.right[c] = 1.0, system.start[c]
+            continue
+        system.source[c] = dt * source * np.float64(given.heat[4 * c + 1])
+        system.body[c], system.body_heat[c] = _contact(given, g, n)
+        if to_air > 0.0:
+            system.air[c] = dt * to_air * _free_area(given, g, n)
+        total = mass + system.body[c] + system.air[c] + system.x[c] + system.y[c] + system.z[c]
+        for axis in range(3):
+            other = behind(given.around, g, n, axis)
+            total += _conductance(given, axis, np.int64(c), other)
+        system.diagonal[c] = total
+        system.right[c] = np.float64(given.heat[4 * c]) + system.body_heat[c] + system.air[c] * air + system.source[c]
+
+
+@compiled(fastmath=False)
+def assemble(count, given, system):
+    """Write the system of a backward Euler step.
+
+    Args:
+        count: Number of grid blocks.
+        given: What it is made of.
+        system: The system, written.
+    """
+    parallel_for(_assemble_at, count, (lend(given), lend(system)))
+
+
+# ---------------------------------------------------------------- the solve
+@part
+def _multiply_at(g, around, system, p, q):
+    for n in range(64):
+        c = 64 * g + n
+        total = system.diagonal[c] * p[c]
+        for axis in range(3):
+            face = _face(system, axis)
+            low, high = before(around, g, n, axis), behind(around, g, n, axis)
+            if low >= 0:
+                total -= face[c] * p[low]
+            if high >= 0:
+                total -= face[high] * p[high]
+        q[c] = total
+
+
+@compiled(fastmath=False)
+def multiply(count, around, system, p, q):
+    """Write A p to q."""
+    parallel_for(_multiply_at, count, (around, lend(system), p, q))
+
+
+@part
+def _precondition_at(g, system, r, z):
+    for c in range(64 * g, 64 * g + 64):
+        z[c] = r[c] / system.diagonal[c]
+
+
+@compiled(fastmath=False)
+def precondition(count, system, r, z):
+    """Write the residual over the diagonal to z."""
+    parallel_for(_precondition_at, count, (lend(system), r, z))
+
+
+# ---------------------------------------------------------------- what comes of it
+@part
+def _store_at(g, temperature, grid):
+    for c in range(64 * g, 64 * g + 64):
+        grid[4 * c] = temperature[c]
+
+
+@compiled(fastmath=False)
+def store(count, temperature, grid):
+    """Write the cells' temperatures to a grid array."""
+    parallel_for(_store_at, count, (temperature, grid))
+
+
+@part
+def _balance_at(g, system, air, temperature, sums):
+    bodies = through_air = source = 0.0
+    for c in range(64 * g, 64 * g + 64):
+        bodies += system.body_heat[c] - system.body[c] * temperature[c]
+        through_air += system.air[c] * (air - temperature[c])
+        source += system.source[c]
+    sums[g, 0], sums[g, 1], sums[g, 2] = bodies, through_air, source
+
+
+@compiled(fastmath=False)
+def balance(count, system, air, temperature, sums):
+    """Write the heat that each block got from bodies, from the air and from sources [J] to `sums`, shape (count, 3)."""
+    parallel_for(_balance_at, count, (lend(system), air, temperature, sums))

@@ -1,0 +1,82 @@
+"""The latent heat of particles: a buffer that fills at the freezing temperature, with hysteresis.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| T, T_f | temperature, freezing temperature of the particle | K | |
+| s | share of the latent heat L that is taken up, u_L / L | - | S14 section 5.9 |
+| e | specific enthalpy over the solid at T_f | J/kg | method 10.3 |
+| c_s, c_l | specific heat of solid and liquid | J/(kg K) | |
+
+    e = s L + c (T - T_f),   c of the phase that it has
+    e <= 0   T = T_f + e / c_s,         s = 0, solid
+    e >= L   T = T_f + (e - L) / c_l,   s = 1, liquid
+    between  T = T_f,                   s = e / L, phase unchanged
+
+What stood in the buffer stood at T_f exactly, so that e needs only the new T. A solid with 0 < s < 1 stays solid, a liquid liquid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+
+__all__ = ["CHUNK", "FREEZING", "LATENT", "LIQUID_HEAT", "SOLID_HEAT", "update_phases"]
+
+SOLID_HEAT, LIQUID_HEAT, LATENT, FREEZING = range(4)
+"""Columns of the materials' numbers: c_s, c_l [J/(kg K)], L [J/kg], T_f [K], infinite for what never melts."""
+CHUNK = 1024
+"""Particles that one call looks at."""
+
+
+@part
+def _update_at(k, temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums):
+    melted = frozen = stored = 0.0
+    for p in range(CHUNK * k, min(CHUNK * k + CHUNK, count)):
+        row = material[p]
+        freezing = numbers[row, FREEZING]
+        changed[p] = 0
+        if freezing == np.inf:
+            continue
+        if shift.size:
+            freezing += np.float64(shift[p])
+        latent = numbers[row, LATENT]
+        solid, liquid = numbers[row, SOLID_HEAT], numbers[row, LIQUID_HEAT]
+        was = phase[p]
+        e = np.float64(fraction[p]) * latent + (liquid if was else solid) * (np.float64(temperature[p]) - freezing)
+        # with L = 0 a particle at T_f keeps its phase
+        if e <= 0.0 and (latent > 0.0 or e < 0.0 or not was):
+            temperature[p], fraction[p], phase[p] = freezing + e / solid, 0.0, 0
+        elif e >= latent:
+            temperature[p], fraction[p], phase[p] = freezing + (e - latent) / liquid, 1.0, 1
+        else:
+            temperature[p], fraction[p] = freezing, e / latent
+        if phase[p] != was:
+            changed[p] = 1
+            if was:
+                frozen += mass[p]
+            else:
+                melted += mass[p]
+        stored += np.float64(mass[p]) * np.float64(fraction[p]) * latent
+    sums[k, 0], sums[k, 1], sums[k, 2] = melted, frozen, stored
+
+
+@compiled(fastmath=False)
+def update_phases(temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums):
+    """Move excess heat into and out of the buffers, and melt and freeze what they decide.
+
+    Args:
+        temperature, fraction, phase: Of the particles, changed in place.
+        material, mass: Of the particles [kg].
+        shift: T_f of each particle less that of its material [K], or empty.
+        numbers: Of the materials, shape (materials, 4), float64.
+        count: Number of particles.
+        changed: Written, shape (count,), uint8: 1 where the phase changed.
+        sums: Written, shape (chunks, 3): mass that melted and froze [kg], latent heat stored [J].
+    """
+    parallel_for(
+        _update_at,
+        sums.shape[0],
+        (temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums),
+    )

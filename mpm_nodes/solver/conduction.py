@@ -1,0 +1,154 @@
+"""Implicit conduction of heat on the staggered grid: bodies, air and sources in, the cells' temperatures out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.heat import conduction, near_bodies
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.staggered import StaggeredStore, neighbour_blocks
+
+__all__ = ["Conducted", "Surroundings", "conduct"]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What exchanges heat with the matter.
+
+    Attributes:
+        air: Temperature of the air [K].
+        to_air: Convection coefficient at free surfaces [W/(m^2 K)]; 0 insulates.
+        walls: Temperature of the domain's walls [K].
+        to_walls: Conductance of the contact with them [W/(m^2 K)]; 0 insulates.
+        source: Heat made inside the matter [W/m^3].
+    """
+
+    air: float = 293.15
+    to_air: float = 0.0
+    walls: float = 293.15
+    to_walls: float = 0.0
+    source: float = 0.0
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """What a step of conduction did.
+
+    Attributes:
+        solution: How the linear solve went.
+        content: Heat of all cells after the step, over 0 K [J].
+        bodies, air, sources: Heat that came from each during the step [J].
+        area: Free surface that the air sees [m^2].
+    """
+
+    solution: Solution
+    content: float
+    bodies: float
+    air: float
+    sources: float
+    area: float
+
+
+def conduct(
+    staggered: StaggeredStore,
+    colliders: ColliderSet,
+    dt: float,
+    surroundings: Surroundings,
+    tolerance: float,
+    most: int,
+    check: Callable[[], None] = lambda: None,
+) -> Conducted:
+    """Advance the cells' temperatures by backward Euler and write them to "temperature".
+
+    Args:
+        staggered: Grid with heat and conduction rasterized.
+        colliders: Bodies posed at the end of the substep.
+        dt: Substep [s].
+        surroundings: Air, walls and sources.
+        tolerance: Residual at which the solve stops, over that of the right side.
+        most: Most iterations.
+        check: Called now and then; raises to end the solve.
+    """
+    count = staggered.count
+    vectors = BlockVectors.of_size(64 * count)
+    given, system = _system(staggered, colliders, dt, surroundings)
+    conduction.assemble(count, given, system)
+    temperature = vectors.new()
+    temperature[: 64 * count] = system.start[: 64 * count]
+    solution = krylov(
+        lambda p, q: conduction.multiply(count, given.around, system, p, q),
+        lambda r, z: conduction.precondition(count, system, r, z),
+        vectors.dot,
+        system.right.copy(),
+        temperature,
+        vectors,
+        tolerance=tolerance,
+        most=most,
+        guess=True,
+        check=check,
+    )
+    conduction.store(count, temperature, staggered.array("temperature"))
+    sums = np.empty((count, 3))
+    conduction.balance(count, system, surroundings.air, temperature, sums)
+    bodies, air, sources = (math.fsum(column) for column in sums.T)
+    capacity = staggered.array("heat")[3 : 256 * count : 4].astype(float)
+    content = float(capacity @ temperature[: 64 * count])
+    area = float(system.air.sum()) / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    return Conducted(solution, content, bodies, air, sources, area)
+
+
+def _system(
+    staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings
+) -> tuple[conduction.Given, conduction.System]:
+    """Return what the system is made of, and room for it."""
+    count = staggered.count
+    near = _near_bodies(staggered, colliders)
+    capacity = staggered.array("heat")[3 : 256 * count : 4]
+    least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
+    numbers = (dt, staggered.h, surroundings.air, surroundings.to_air, surroundings.source, least)
+    given = conduction.Given(
+        staggered.array("heat"),
+        *(staggered.array(f"conduction_{axis}") for axis in "xyz"),
+        neighbour_blocks(staggered.grid),
+        *near,
+        _exchange(colliders, surroundings),
+        np.array(numbers),
+    )
+    size = BlockVectors.of_size(64 * count).new().size
+    system = conduction.System(*(np.zeros(size) for _ in conduction.System._fields))
+    system.diagonal[:] = 1.0
+    return given, system
+
+
+def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, ...]:
+    """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
+    cells = 64 * staggered.count
+    found = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32), np.ones(cells)
+    if not colliders.idle:
+        near_bodies.find_near_bodies(
+            staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), *found
+        )
+    return found
+
+
+def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
+    """Return temperature and conductance of the colliders and, behind them, of the six walls."""
+    rows = []
+    for collider in colliders.colliders:
+        if collider.temperature is None:
+            rows.append((0.0, 0.0))
+            continue
+        if not (math.isfinite(collider.temperature) and collider.temperature >= 0.0):
+            raise MpmNodesError(f"collider '{collider.name}': temperature = {collider.temperature:g} K; give a finite one >= 0 K")
+        if not collider.conductance >= 0.0:
+            raise MpmNodesError(f"collider '{collider.name}': conductance = {collider.conductance:g} W/(m^2 K); give one >= 0")
+        rows.append((collider.temperature, collider.conductance))
+    return np.array([*rows, *[(surroundings.walls, surroundings.to_walls)] * 6], float)

@@ -1,0 +1,134 @@
+"""Solid and liquid matter of one kind: which materials belong together, and how particles go from one to the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Thermal
+from mpm_nodes.solver.state import BoundLaw, ParticleStore
+
+__all__ = ["change_phase", "checked_thermal", "first_phase", "partners_of", "with_melts"]
+
+
+def with_melts(materials: Sequence[Material]) -> tuple[Material, ...]:
+    """Return the materials and, behind them, what each that melts becomes.
+
+    Raises:
+        MpmNodesError: A material's thermal parameters are not allowed.
+    """
+    melts = []
+    for material in materials:
+        if material.thermal is not None:
+            checked_thermal(material)
+            if material.thermal.melt is not None:
+                melts.append(dataclasses.replace(material.thermal.melt, thermal=dataclasses.replace(material.thermal, melt=None)))
+    return (*materials, *melts)
+
+
+def partners_of(materials: Sequence[Material]) -> np.ndarray:
+    """Return (as solid, as liquid) of each material of `with_melts`: the indices of what it is in either phase."""
+    found = np.stack([np.arange(len(materials))] * 2, axis=1).astype(np.int32)
+    solids = [n for n, material in enumerate(materials) if material.thermal is not None and material.thermal.melt is not None]
+    for place, solid in enumerate(solids):
+        liquid = len(materials) - len(solids) + place
+        found[solid] = found[liquid] = solid, liquid
+    return found
+
+
+def checked_thermal(material: Material) -> Thermal:
+    """Return a material's thermal parameters.
+
+    Raises:
+        MpmNodesError: It has none, or some are out of range.
+    """
+    where, thermal = f"material {material.label or material.law}", material.thermal
+    if thermal is None:
+        raise MpmNodesError(f"{where}: has no thermal parameters, but a stage moves its heat; wire it through material_thermal")
+    for name in ("heat_capacity", "conductivity", "liquid_heat_capacity", "liquid_conductivity"):
+        value = getattr(thermal, name)
+        if not (math.isfinite(value) and value > 0.0):
+            raise MpmNodesError(f"{where}: {name} = {value:g}; give a finite value > 0")
+    if not (math.isfinite(thermal.latent_heat) and thermal.latent_heat >= 0.0):
+        raise MpmNodesError(f"{where}: latent_heat = {thermal.latent_heat:g} J/kg; give a finite value >= 0")
+    freezing = thermal.freezing_temperature
+    if freezing is not None and not (math.isfinite(freezing) and freezing > 0.0):
+        raise MpmNodesError(f"{where}: freezing_temperature = {freezing:g} K; give a finite value > 0 K")
+    return thermal
+
+
+def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:
+    """Set phase and latent heat of new particles by their temperature, and the material that goes with it.
+
+    Raises:
+        MpmNodesError: A temperature is below 0 K or not finite.
+    """
+    if not len(columns["position"]):
+        return
+    if any(material.thermal is not None for material in materials):
+        columns.setdefault("temperature", ATTRIBUTES["temperature"].rest_values(len(columns["position"])))
+    if "temperature" not in columns:
+        return
+    temperature = np.asarray(columns["temperature"], float)
+    if not (np.isfinite(temperature).all() and temperature.min() >= 0.0):
+        bad = int(np.flatnonzero(~(np.isfinite(temperature) & (temperature >= 0.0)))[0])
+        raise MpmNodesError(f"solve: temperature of particle {bad} is {temperature[bad]:g} K; temperatures are finite and >= 0 K")
+    if all(material.thermal is None for material in materials) or "phase" in columns:
+        return
+    points = [
+        np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials
+    ]
+    freezing = np.array(points)[columns["material"]] + columns.get("freezing_shift", 0.0)
+    liquid = temperature > freezing
+    partners = partners_of(materials)
+    columns["phase"] = liquid.astype(np.int32)
+    columns["latent_heat_fraction"] = liquid.astype(float)
+    columns["material"] = partners[columns["material"], columns["phase"]]
+
+
+def change_phase(particles: ParticleStore, rows: np.ndarray, partners: np.ndarray) -> None:
+    """Give particles the material of their phase; the new law begins at their volume, without a deviatoric strain (S14 4.2).
+
+    Args:
+        particles: The particles.
+        rows: Those whose phase changed.
+        partners: See `partners_of`.
+    """
+    material, phase = particles.array("material"), particles.array("phase")
+    before = material[rows].copy()
+    after = partners[before, phase[rows]]
+    rows, before, after = (each[before != after] for each in (rows, before, after))
+    if not len(rows):
+        return
+    for index in np.unique(before):
+        chosen = before == index
+        ratio = _volume_ratio(particles, particles.laws[index], rows[chosen])
+        for other in np.unique(after[chosen]):
+            mine = after[chosen] == other
+            _begin(particles, particles.laws[other], rows[chosen][mine], ratio[mine])
+    material[rows] = after
+    particles.retable()
+
+
+def _volume_ratio(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray) -> np.ndarray:
+    """Return J of particles, shape (n,)."""
+    found = bound.loops.law
+    values = [particles.rows(name)[:, rows].astype(float) for name in bound.names]
+    state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
+    ratio, strain = found.function("volume_ratio"), found.function("left_strain")
+    if ratio is not None:
+        return np.asarray(ratio(state), float)
+    return np.asarray(strain(state)[0], float) if strain is not None else np.ones(len(rows))
+
+
+def _begin(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray, ratio: np.ndarray) -> None:
+    """Put particles at the rest state of a law, scaled to a volume."""
+    for name, values in bound.loops.law.rest_state(len(rows)).items():
+        if name == "deformation":
+            values = values * np.cbrt(ratio)[:, None, None]
+        elif name == "volume_change":
+            values = ratio - 1.0
+        particles.rows(name)[:, rows] = np.asarray(values).reshape(len(rows), -1).T

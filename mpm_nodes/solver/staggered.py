@@ -1,0 +1,80 @@
+"""The staggered grid: cells between the nodes and the faces between them, on the blocks of the collocated grid.
+
+Cell (i, j, k) is centred in the middle of nodes i .. i + 1, j .. j + 1, k .. k + 1; its face along an axis with the cell before it
+carries its own index, and lies on a node plane. Walls on node planes are faces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Domain, Field
+from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.grid_arrays import GridArrays, GridField
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["AXES", "StaggeredStore", "neighbour_blocks"]
+
+AXES = "xyz"
+
+
+class StaggeredStore(GridArrays):
+    """Faces and cells on the blocks of the collocated grid, whose tables they share.
+
+    Args:
+        domain: The domain.
+        fields: Fields to allocate, by name.
+        stores: Stores of the domains before it: "grid" and "particles".
+    """
+
+    def __init__(self, domain: Domain, fields: Mapping[str, Field], stores: Mapping[str, Any]) -> None:
+        self.grid: GridStore = stores["grid"]
+        super().__init__(self.grid.h, self.grid.origin, self.grid.dtype)
+        for name, each in fields.items():
+            assert each.packed is not None
+            self.declare(GridField(name, each.shift, each.rows, each.unit, each.doc, *each.packed))
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """See `GridArrays`."""
+        return self.grid.coord
+
+    @property
+    def count(self) -> int:
+        """Number of grid blocks."""
+        return self.grid.count
+
+    def array(self, name: str) -> np.ndarray:
+        """See `GridArrays`."""
+        self.make_room()
+        return super().array(name)
+
+    def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+        """See `GridStore`."""
+        return self.grid.scatter_tables(material, points)
+
+    def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+        """See `GridStore`."""
+        return self.grid.gather_tables(material, points)
+
+    @property
+    def nbytes(self) -> int:
+        """See `Store`."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+
+def neighbour_blocks(grid: GridStore) -> np.ndarray:
+    """Return the blocks before and behind each block along x, y and z, shape (count, 6), int32; -1 where there is none."""
+    found = np.empty((grid.count, 6), np.int32)
+    for axis in range(3):
+        for side in range(2):
+            shifted = grid.coord.astype(np.int64)
+            shifted[:, axis] += 2 * side - 1
+            key = pack_coord(shifted[:, 0], shifted[:, 1], shifted[:, 2])
+            place = np.minimum(np.searchsorted(grid.packed, key), grid.count - 1)
+            found[:, 2 * axis + side] = np.where(grid.packed[place] == key, place, -1)
+    return found

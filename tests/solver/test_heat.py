@@ -1,0 +1,189 @@
+"""Heat: how matter melts into another law and back, bits, checked mode, resume, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numba
+import numpy as np
+import pytest
+from solver_scenes import cube
+
+from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, Thermal
+from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
+from mpm_nodes.nodes.heat import Ramp, collider_temperature, material_thermal, set_temperature
+from mpm_nodes.nodes.surface import attribute_volume
+from mpm_nodes.solver.run import SubstepSolver
+
+SOLID = Material("snow", {"youngs_modulus": 2e4, "preserve_volume": True}, 900.0, "wax")
+LIQUID = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 0.5}, 900.0, "molten wax")
+FREEZING, LATENT = 320.0, 2000.0
+WAX = dataclasses.replace(SOLID, thermal=Thermal(2000.0, 2e4, 3000.0, 1.5e4, LATENT, FREEZING, LIQUID))
+
+
+def plate(temperature: float = 500.0) -> Collider:
+    """Return the hot half space below y = 0."""
+    shape = PosedLevelSets(PLANE, (), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.zeros((1, 3)))
+    return Collider("plate", CollisionRule.SEPARATE, 0.2, shape, temperature=temperature)
+
+
+def wax(temperature: float = 319.0, **columns: object) -> Particles:
+    """Return a cube of wax near its freezing temperature; columns are one value for all, or one a particle."""
+    found = cube(WAX, (0.0, 0.01, 0.0), temperature=temperature)
+    wide = {name: np.broadcast_to(values, len(found)) for name, values in columns.items()}
+    return dataclasses.replace(found, attributes={**found.attributes, **wide})
+
+
+def solver(start: Particles, substeps: object = "explicit_heat", **options: object) -> SubstepSolver:
+    """Return a solver with heat over the hot plate."""
+    return SubstepSolver(start, substeps, **{"colliders": [plate()], "dtype": np.float64, "dt_max": 1e-3, **options})
+
+
+def enthalpy(run: SubstepSolver) -> float:
+    """Return heat and latent heat over the solid at its freezing temperature [J]."""
+    mass, phase = run.particles.unpack("mass"), run.particles.unpack("phase")
+    above = run.particles.unpack("temperature") - FREEZING
+    specific = np.where(phase == 1, 3000.0, 2000.0) * above + LATENT * run.particles.unpack("latent_heat_fraction")
+    return float(mass @ specific)
+
+
+def test_matter_melts_into_its_other_law_and_keeps_mass_and_volume():
+    """What melts becomes liquid with the volume that it had, what it lies on heats it, and the enthalpy is what came in."""
+    run = solver(wax(), substeps={"preset": "explicit_heat", "set": {"conduct_heat.tolerance": 1e-13}})
+    before, mass = enthalpy(run), run.particles.unpack("mass").sum()
+    gained, ratios = 0.0, {}
+    for frame in range(60):
+        run.step_context.frame = frame
+        run.step()
+        gained += run.step_context.report["heat"]["from_bodies"]
+        ratios[frame] = run.particles.unpack("volume_change")
+    liquid = run.particles.unpack("phase") == 1
+    assert 0.02 < liquid.mean() < 0.98 and np.array_equal(run.particles.unpack("material"), liquid.astype(np.int32))
+    assert run.particles.unpack("position")[liquid, 1].mean() < run.particles.unpack("position")[~liquid, 1].mean()
+    assert abs(enthalpy(run) - before - gained) < 1e-9 * gained and gained > 0.0
+    assert run.particles.unpack("mass").sum() == pytest.approx(mass, rel=1e-14)
+    assert np.abs(ratios[59][liquid]).max() < 0.2 and np.abs(ratios[59][liquid]).max() > 0.0
+
+
+def test_matter_begins_in_the_phase_of_its_temperature_and_freezes_with_its_volume():
+    """Hot wax is liquid from the start; cooled below its freezing temperature it is elastic again, at rest in shear."""
+    start = wax(FREEZING + 0.5, volume_change=-0.03)
+    run = solver(start, colliders=[plate(250.0)], gravity=(0.0, 0.0, 0.0))
+    assert (run.particles.unpack("phase") == 1).all() and (run.particles.unpack("material") == 1).all()
+    for _ in range(80):
+        run.step()
+    solid = run.particles.unpack("phase") == 0
+    assert solid.any()
+    assert np.array_equal(run.particles.unpack("material"), (~solid).astype(np.int32))
+    assert np.abs(np.linalg.det(run.particles.unpack("deformation")[solid]) - 1.0).max() < 0.1
+
+
+def test_freezing_temperatures_differ_between_particles():
+    """A shift of its own keeps a particle solid above the material's freezing temperature."""
+    shift = np.where(np.arange(216) % 2, 10.0, 0.0)
+    run = SubstepSolver(wax(FREEZING + 5.0, freezing_shift=shift), "explicit_heat", dtype=np.float64)
+    odd = run.particles.unpack("id") % 2 == 1
+    assert np.array_equal(run.particles.unpack("phase") == 1, ~odd)
+
+
+@pytest.mark.parametrize("fuse", [True, False], ids=["fused", "single"])
+def test_no_stage_of_heat_lies(fuse):
+    """Checked mode finds nothing undeclared while matter melts among bodies, and changes no bit."""
+    ends = []
+    for checked in (False, True):
+        run = solver(wax(), checked=checked, fuse=fuse, dtype=np.float32)
+        for _ in range(12):
+            run.step()
+        ends.append(run.snapshot().attributes)
+    assert 0 < ends[0]["phase"].sum() < 216
+    assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_the_number_of_threads_changes_no_bit():
+    """One thread and two give the same temperatures, phases and velocities."""
+    ends, most = [], numba.config.NUMBA_NUM_THREADS
+    for threads in (1, most):
+        numba.set_num_threads(threads)
+        try:
+            run = solver(wax(), dtype=np.float32)
+            for _ in range(12):
+                run.step()
+        finally:
+            numba.set_num_threads(most)
+        ends.append(run.snapshot().attributes)
+    assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_single_precision_agrees_with_double():
+    """Both float types melt the same matter."""
+    found = []
+    for dtype in (np.float32, np.float64):
+        run = solver(wax(), dtype=dtype)
+        for _ in range(40):
+            run.step(5e-4)
+        found.append(run.snapshot().attributes)
+    assert np.abs(found[0]["temperature"] - found[1]["temperature"]).max() < 0.1
+    assert np.abs(found[0]["phase"] - found[1]["phase"]).mean() < 0.02
+
+
+def test_materials_survive_storage():
+    """Thermal parameters and the melt come back from plain JSON values."""
+    assert Material.from_json(WAX.to_json()) == WAX
+    assert Material.from_json(SOLID.to_json()) == SOLID
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"conductivity": 0.0}, "conductivity = 0"),
+        ({"heat_capacity": -1.0}, "heat_capacity = -1"),
+        ({"liquid_heat_capacity": float("nan")}, "liquid_heat_capacity"),
+        ({"latent_heat": -5.0}, "latent_heat = -5"),
+        ({"freezing_temperature": -3.0}, "freezing_temperature = -3 K"),
+    ],
+)
+def test_thermal_parameters_out_of_range_are_refused(change, words):
+    """The message names the material, the number and what is allowed."""
+    bad = dataclasses.replace(WAX, thermal=dataclasses.replace(WAX.thermal, **change))
+    with pytest.raises(MpmNodesError, match=f"material wax: {words}.*give"):
+        SubstepSolver(cube(bad), "explicit_heat")
+
+
+def test_matter_without_thermal_parameters_is_refused():
+    """A heat stage says which material lacks them and what to wire."""
+    with pytest.raises(MpmNodesError, match="material wax: has no thermal parameters"):
+        SubstepSolver(cube(SOLID), "explicit_heat").step()
+
+
+def test_temperatures_below_zero_are_refused():
+    """Of particles, of noise and of bodies."""
+    with pytest.raises(MpmNodesError, match="temperature of particle 0 is -5 K"):
+        SubstepSolver(wax(-5.0), "explicit_heat")
+    with pytest.raises(MpmNodesError, match="coldest particle"):
+        set_temperature(wax(), temperature=10.0, noise=100.0, noise_size=0.05)
+    with pytest.raises(MpmNodesError, match="collider 'plate': temperature = -1 K"):
+        solver(wax(), colliders=[plate(-1.0)]).step()
+    with pytest.raises(MpmNodesError, match="freezing_temperature"):
+        material_thermal(SOLID, LIQUID)
+
+
+def test_nodes_set_temperatures():
+    """Ramp, noise and variation of the freezing temperature; a collider's temperature."""
+    matter = wax()
+    ramped = set_temperature(matter, temperature=300.0, ramp=Ramp.Y, far_temperature=400.0)
+    height = matter["position"][:, 1]
+    assert np.allclose(ramped["temperature"], 300.0 + 100.0 * (height - height.min()) / np.ptp(height))
+    noisy = set_temperature(matter, temperature=300.0, noise=10.0, noise_size=0.1, freezing_variation=2.0, seed=4)
+    assert 1.0 < np.abs(noisy["temperature"] - 300.0).max() <= 10.0 and 1.0 < np.abs(noisy["freezing_shift"]).max() <= 2.0
+    assert collider_temperature(plate(), temperature=600.0).temperature == 600.0
+
+
+def test_a_volume_holds_the_temperature():
+    """Every voxel with matter has a temperature between the coldest and the hottest particle."""
+    ramped = set_temperature(wax(), temperature=300.0, ramp=Ramp.X, far_temperature=400.0)
+    volume = attribute_volume(ramped)
+    held = volume.values[volume.values > 0.0]
+    assert volume.name == "temperature" and volume.kind == "fog"
+    assert held.min() >= 300.0 - 1e-3 and held.max() <= 400.0 + 1e-3 and np.ptp(held) > 80.0
+    with pytest.raises(MpmNodesError, match="no number 'velocity'"):
+        attribute_volume(ramped, attribute="velocity")
