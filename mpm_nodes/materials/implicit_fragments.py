@@ -19,6 +19,8 @@ and summed in double precision in either float type: a line search compares diff
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from mpm_nodes.data import Field
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.algebra.local_hessians import store_positive
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, Rounds, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, OwnLoops, Rounds, Run, Scatter
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, select
 from mpm_nodes.kernels.transfers.gather import gather_run
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
@@ -34,7 +36,7 @@ from mpm_nodes.kernels.transfers.tiles import load_tile
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.volumes import volume_ratio_of
 
-__all__ = ["INNER", "STORE_HESSIANS", "TABLE", "add_node_blocks", "apply_hessian", "evaluate_trial"]
+__all__ = ["ADD_NODE_BLOCKS", "INNER", "STORE_HESSIANS", "TABLE", "apply_hessian", "evaluate_trial", "loops_of_energy"]
 
 TABLE = {
     "trial_stress": Field("trial_stress", "T", (3, 3), "Pa", doc="Stress at the trial velocities."),
@@ -83,6 +85,12 @@ def weighted_response(law, state, coefficients, velocity_gradient, volume, dt, m
     """Return dt^2 V0 dT for one of the nine unit gradients."""
     T = stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
     return mat3.scale(T, volume * dt * dt)
+
+
+@inline
+def response(law, state, coefficients, velocity_gradient, dt, material_viscosity: float, units):
+    """Return dT for one of the nine unit gradients."""
+    return stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
 
 
 # ---------------------------------------------------------------- what visits the grid
@@ -148,19 +156,21 @@ def apply_hessian(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
     )
 
 
-def _responses(body, taker, *scatters: str) -> tuple[Fragment, ...]:
+def _responses(body: Callable[..., Any], taker: Callable[..., Any], *scatters: str) -> tuple[Fragment, ...]:
     return (Rounds(body, table="units", rows=9, columns=9, taker=taker, scatters=frozenset(scatters)),)
 
 
-add_node_blocks = _responses(weighted_response, to_nodes, "blocks")
+ADD_NODE_BLOCKS = _responses(weighted_response, to_nodes, "blocks")
 """Node-diagonal 3 x 3 blocks of the second derivative."""
-
-
-@inline
-def response(law, state, coefficients, velocity_gradient, dt, material_viscosity: float, units):
-    """Return dT for one of the nine unit gradients."""
-    return stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
 
 
 STORE_HESSIANS = _responses(response, to_hessians)
 """Positive parts of the particles' own 9 x 9 Hessians."""
+
+
+def loops_of_energy(stencil: tuple[int, ...], project: bool) -> OwnLoops:
+    """Return all that a minimisation asks of a law's energy; with `project` its Hessians are kept, and the rest is no law's."""
+    evaluate = ("evaluate trial", evaluate_trial(stencil))
+    if project:
+        return OwnLoops((evaluate, ("store Hessians", STORE_HESSIANS)))
+    return OwnLoops((evaluate, ("apply Hessian", apply_hessian(stencil)), ("add node blocks", ADD_NODE_BLOCKS)))

@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Fragment", "Idle", "Lanes", "Measure", "Nodes", "Removal", "Rounds", "Run", "Scatter"]
+__all__ = ["Fragment", "Idle", "Lanes", "Measure", "Nodes", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
 
 STATE = "state"
 SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
@@ -253,3 +253,16 @@ class Measure(Fragment):
     lanes: Lanes
     takes: tuple[str, ...]
     keep: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class OwnLoops(Fragment):
+    """Loops that a stage runs when others ask for it, each composed of fragments: they are no part of the plan's loops.
+
+    Attributes:
+        lists: Name of each and its fragments.
+    """
+
+    joins: ClassVar[bool] = False
+
+    lists: tuple[tuple[str, tuple[Fragment, ...]], ...]

@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra import local_hessians
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
-from mpm_nodes.materials.implicit_fragments import INNER, STORE_HESSIANS, add_node_blocks, apply_hessian, evaluate_trial
+from mpm_nodes.materials.implicit_fragments import ADD_NODE_BLOCKS, INNER, STORE_HESSIANS, apply_hessian, evaluate_trial
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import lasting_arguments
 from mpm_nodes.solver.state import PAD, BoundLaw, ParticleStore, aligned
@@ -114,7 +114,7 @@ class LawEnergy:
             local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
             return
         for law, _ in self.particles.runs():
-            self._run(law, add_node_blocks, dt, grid_blocks=blocks)
+            self._run(law, ADD_NODE_BLOCKS, dt, grid_blocks=blocks)
 
     def _stored(self, dt: float) -> tuple[Any, ...]:
         return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
