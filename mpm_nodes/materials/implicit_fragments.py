@@ -22,17 +22,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from mpm_nodes.data import Field
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.algebra.local_hessians import store_positive
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, OwnLoops, Rounds, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, OwnLoops, Rounds, Scatter
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, select
-from mpm_nodes.kernels.transfers.gather import gather_run
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
-from mpm_nodes.kernels.transfers.tiles import load_tile
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.volumes import volume_ratio_of
 
@@ -93,53 +89,12 @@ def response(law, state, coefficients, velocity_gradient, dt, material_viscosity
     return stress_differential(law, state, coefficients, velocity_gradient, units, dt, material_viscosity)
 
 
-# ---------------------------------------------------------------- what visits the grid
-@inline
-def gather_gradient(
-    stencil, offset, stride, shift, inverse_unit, velocity_gradient, cell_size, start, end, block, tile_slot, scratch, at, base,
-    base_at, grid_velocity
-):  # fmt: skip
-    """Gather L from trial velocities for the particles of one block."""
-    load_tile(scratch, at, grid_velocity, tile_slot, block)
-    gather_run(
-        stencil, offset, stride, shift, inverse_unit, None, None, velocity_gradient, stride, np.int64(0), None, 1.0 / cell_size,
-        start, end, np.int64(0), scratch, at, base, base_at
-    )  # fmt: skip
-
-
-@inline
-def gather_direction(
-    stencil, offset, stride, shift, inverse_unit, differential, differential_stride, differential_shift, cell_size, start, end,
-    block, tile_slot, scratch, at, base, base_at, grid_direction
-):  # fmt: skip
-    """Gather Q from a direction in velocities for the particles of one block."""
-    load_tile(scratch, at, grid_direction, tile_slot, block)
-    gather_run(
-        stencil, offset, stride, shift, inverse_unit, None, None, differential, differential_stride, differential_shift, None,
-        1.0 / cell_size, start, end, np.int64(0), scratch, at, base, base_at
-    )  # fmt: skip
-
-
-@inline
-def to_nodes(
-    stencil, offset, stride, shift, inverse_unit, cell_size, values, begin, end, tile_slot, block, grid_blocks
-):  # fmt: skip
-    """Add what a group of particles gives to the blocks of its nodes."""
-    scatter_blocks(stencil, offset, stride, shift, inverse_unit, 1.0 / cell_size, values, begin, end, tile_slot, block, grid_blocks)
-
-
-@inline
-def to_hessians(values, begin, end, hessians, stride):
-    """Keep the positive parts of the particles' own Hessians."""
-    store_positive(values, begin, end, hessians, stride, np.empty(324))
-
-
 # ---------------------------------------------------------------- loops
 @functools.cache
 def evaluate_trial(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
     """Sums of energy and of infeasible points at trial velocities; adds their force to the grid."""
     return (
-        Run(gather_gradient, ("velocity_gradient",), gathers=frozenset(["velocity"])),
+        Gather("velocity", "velocity_gradient", stencil=stencil),
         Lanes(energy, sums=("stored", "broken"), precise=True),
         Lanes(trial_stress, ("trial_stress",)),
         Scatter("force", ("stress", "volume"), stencil, stress="trial_stress"),
@@ -150,7 +105,7 @@ def evaluate_trial(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
 def apply_hessian(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
     """Action of the potential's second derivative on a direction."""
     return (
-        Run(gather_direction, ("differential",), gathers=frozenset(["direction"])),
+        Gather("direction", "differential", stencil=stencil),
         Lanes(stress_differential, ("differential",)),
         Scatter("product", ("stress", "volume"), stencil, stress="differential", scale="dt * dt"),
     )
@@ -160,11 +115,11 @@ def _responses(body: Callable[..., Any], taker: Callable[..., Any], *scatters: s
     return (Rounds(body, table="units", rows=9, columns=9, taker=taker, scatters=frozenset(scatters)),)
 
 
-ADD_NODE_BLOCKS = _responses(weighted_response, to_nodes, "blocks")
+ADD_NODE_BLOCKS = _responses(weighted_response, scatter_blocks, "blocks")
 """Node-diagonal 3 x 3 blocks of the second derivative."""
 
 
-STORE_HESSIANS = _responses(response, to_hessians)
+STORE_HESSIANS = _responses(response, store_positive)
 """Positive parts of the particles' own 9 x 9 Hessians."""
 
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.graph.substeps import PlannedStage
-from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, Nodes, Removal, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nodes, Removal, Run, Scatter
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.source import Fold
 
 __all__ = ["LOOPS", "BoundCall", "Course", "Part", "Section", "bind", "lasting_arguments"]
 
-LOOPS = (Lanes, Run, Scatter)
+LOOPS = (Lanes, Run, Gather, Scatter)
 """Fragments that a loop is composed of."""
 
 
@@ -190,7 +190,7 @@ def bind(
         local: Attributes that stay in the scratch of each thread.
     """
     given = lasting_arguments(composed, material, segments, stores, local)
-    given |= {f"stencil{len(p.fragment.stencil)}": p.fragment.stencil for p in parts if isinstance(p.fragment, Scatter)}
+    given |= {f"stencil{len(p.fragment.stencil)}": p.fragment.stencil for p in parts if isinstance(p.fragment, (Gather, Scatter))}
     return BoundCall(composed, parts, material, given, len(segments))
 
 

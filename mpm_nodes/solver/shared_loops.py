@@ -116,7 +116,8 @@ def _born(members: Sequence[PlannedStage]) -> list[str]:
     for fragment in _fragments(members):
         read |= fragment.names_read
         for name in getattr(fragment, "writes", ()):
-            can = isinstance(fragment, Lanes) or f"{name}_stride" in fragment.parameters
+            own_stride = f"{name}_stride" in fragment.parameters or name == getattr(fragment, "gradient", "")
+            can = isinstance(fragment, Lanes) or own_stride
             if name not in read and name not in born and name != STATE and can:
                 born.append(name)
     return born

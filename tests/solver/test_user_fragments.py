@@ -112,7 +112,7 @@ def test_the_loops_of_implicit_steps_are_composed_and_shown(law_id, project, tmp
     asked = re.findall("on request: (.*)", text)
     assert asked == ["evaluate trial", *(["store Hessians"] if project else ["apply Hessian", "add node blocks"])]
     modules = [part for part in re.split('(?m)^(?=""")(?=.*\n(?:.*\n)?\nWritten by)', text) if "@compiled" in part]
-    assert sum("gather gradient + energy + trial stress + scatter force" in part for part in modules) == 1
+    assert sum("gather velocity + energy + trial stress + scatter force" in part for part in modules) == 1
     assert len(modules) > len(asked) and not lint(modules, tmp_path)
     assert max(len(line) for line in text.splitlines()) <= 132
 

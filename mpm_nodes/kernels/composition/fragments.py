@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Fragment", "Idle", "Lanes", "Measure", "Nodes", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
+__all__ = ["Fragment", "Gather", "Idle", "Lanes", "Measure", "Nodes", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
 
 STATE = "state"
 SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
@@ -162,6 +162,44 @@ class Run(Fragment):
     def names_read(self) -> frozenset[str]:
         """Attributes that it reads; what it writes alone is not among them."""
         return frozenset({*self.parameters} - {*self.writes} | {*self.reads})
+
+
+@dataclass(frozen=True)
+class Gather(Fragment):
+    """What particles take from a grid array: values, their affine parts, and their gradient.
+
+    Attributes:
+        source: The grid array.
+        values: Attribute that takes the values, or "".
+        affine: Attribute that takes the affine parts, or "".
+        gradient: Attribute that takes the gradient.
+        stencil: Stencil of the B-spline.
+        before: Grid array with momentum and mass as they were: the particles' own values get the change since then; or "".
+        flip: With `before`, name of the number that says which share of the own values stays.
+    """
+
+    source: str
+    gradient: str
+    values: str = ""
+    affine: str = ""
+    stencil: tuple[int, ...] = (0, 0, 0)
+    before: str = ""
+    flip: str = ""
+
+    @functools.cached_property
+    def writes(self) -> tuple[str, ...]:
+        """Attributes that it writes."""
+        return tuple(name for name in (self.values, self.affine, self.gradient) if name)
+
+    @functools.cached_property
+    def names_read(self) -> frozenset[str]:
+        """Attributes of which the old values count."""
+        return frozenset([self.values] if self.before else [])
+
+    @functools.cached_property
+    def gathers(self) -> frozenset[str]:
+        """Grid fields that it reads."""
+        return frozenset([self.source, *([self.before, "mass"] if self.before else [])])
 
 
 @dataclass(frozen=True)

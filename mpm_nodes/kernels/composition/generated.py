@@ -21,7 +21,7 @@ from typing import Any
 from mpm_nodes.data import MpmNodesError, OutputError
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.source import Fold, Source, source_of
+from mpm_nodes.kernels.composition.source import Fold, Source, label_of, source_of
 
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
@@ -54,8 +54,11 @@ def composed_loop(
     key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, rows)
     if key not in _LOOPS:
         source = source_of(law, fragments, table, inner, fold)
-        functions = [f for fragment in fragments for f in (getattr(fragment, "body", None), getattr(fragment, "guard", None)) if f]
-        title = "_".join([law.id if law is not None else "any", *dict.fromkeys(f.__name__.strip("_") for f in functions)])
+        functions = [
+            f for fragment in fragments for f in (getattr(fragment, name, None) for name in ("body", "guard", "taker")) if f
+        ]
+        labels = dict.fromkeys(label_of(fragment).replace(" ", "_") for fragment in fragments)
+        title = "_".join([law.id if law is not None else "any", *labels])
         module = imported(written(source.text, title[:80], foreign_files(law, functions)))
         _LOOPS[key] = ComposedLoop(source, module.run)
     return _LOOPS[key]

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Lanes, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Gather, Lanes, Run, Scatter
 from mpm_nodes.kernels.composition.lane_loop import LaneLoop
 from mpm_nodes.kernels.composition.text import call, import_line, in_order
 
-__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "source_of"]
+__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "label_of", "source_of"]
 
 LOCAL_ROWS = 16
 """Rows of the scratch of each thread: a velocity gradient and a stress."""
@@ -165,6 +165,8 @@ class _Writer:
                 self.add(fragment, self.lanes(place, fragment))
             elif isinstance(fragment, Run):
                 self.add(fragment, self.run(place, fragment))
+            elif isinstance(fragment, Gather):
+                self.add(fragment, self.gather(place, fragment))
             elif isinstance(fragment, Scatter):
                 self.wait(place, fragment)
         self.flush(None)
@@ -222,6 +224,29 @@ class _Writer:
         self.lines.append(
             call("add_tile", ["scratch", _IN_BLOCK["at"], grid, self.argument("tile_slot"), self.argument("segments") + "[row, 2]"])
         )
+
+    def gather(self, place: int, fragment: Gather) -> str:
+        """Write how the particles of a block take values from a tile of the grid."""
+        tiles, block, following = "mpm_nodes.kernels.transfers.tiles", _IN_BLOCK["block"], _IN_BLOCK["following"]
+        self.use("mpm_nodes.kernels.transfers.gather", "gather_run")
+        self.use(tiles, "load_tile", "prefetch_tile")
+        stencil = self.argument(f"stencil{len(fragment.stencil)}")
+        offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
+        values, affine, gradient = (
+            self.given_to_run(place, name) if name else "None" for name in (fragment.values, fragment.affine, fragment.gradient)
+        )
+        grid, slots, scratch = self.argument(f"grid_{fragment.source}"), self.argument("tile_slot"), self.argument("scratch")
+        self.argument("segments")
+        at, flip = _IN_BLOCK["at"], "None"
+        lines = [call("load_tile", [scratch, at, grid, slots, block]), call("prefetch_tile", [grid, slots, following])]
+        if fragment.before:
+            self.use(tiles, "SECOND_TILE", "load_change_tile")
+            before, flip = self.argument(f"grid_{fragment.before}"), self.own(place, fragment.flip)
+            lines.append(call("load_change_tile", [scratch, f"{at} + SECOND_TILE", grid, before, flip, slots, block]))
+        given = [stencil, offset, stride, shift, inverse, values, affine, gradient]
+        given += [self.stride_of(fragment.gradient), self.shift_of(fragment.gradient), flip, f"1.0 / {cell_size}"]
+        given += ["start", "end", "ahead", scratch, at, self.argument("base"), _IN_BLOCK["base_at"]]
+        return "\n".join([*lines, call("gather_run", given)])
 
     def run(self, place: int, fragment: Run) -> str:
         return call(self.called(fragment.body), [self.given_to_run(place, name) for name in fragment.parameters])
@@ -314,7 +339,7 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def head(self) -> str:
-        names = " + ".join(dict.fromkeys(_label(fragment) for fragment in self.fragments))
+        names = " + ".join(dict.fromkeys(label_of(fragment) for fragment in self.fragments))
         for_law = "" if self.law is None else f' for the law "{self.law.id}"'
         title = textwrap.fill(f'"""{names}{for_law}: one loop over blocks.', 120)
         text = "\n\n".join([*self.functions, *self.lines])
@@ -332,7 +357,10 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
 
-def _label(fragment: Fragment) -> str:
+def label_of(fragment: Fragment) -> str:
+    """Return what a fragment is called in a title."""
     if isinstance(fragment, Scatter):
         return f"scatter {fragment.target}"
+    if isinstance(fragment, Gather):
+        return f"gather {fragment.source}"
     return fragment.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]
