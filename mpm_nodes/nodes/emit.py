@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from mpm_nodes.data import (
     A,
@@ -230,15 +233,29 @@ def emit_mesh(
 
 
 @node(category="Emit", label="Merge Particles", version=1, preflight=_merged)
-def merge_particles(sources: Many[Particles]) -> Particles:
+def merge_particles(sources: Many[Particles], *, bodies: bool = False) -> Particles:
     """Join particles of several sources: ids are renumbered, materials kept apart.
 
     Args:
         sources: What to join.
+        bodies: Make every source a body of its own: where the substeps have `collide_bodies`, bodies touch without sharing
+            velocities. Sources that hold several bodies keep them.
     """
     if not sources:
         raise MpmNodesError("merge_particles.sources: nothing is wired in; wire one or more emitters")
-    return concatenate(sources)
+    return concatenate(_numbered(sources) if bodies else sources)
+
+
+def _numbered(sources: Sequence[Particles]) -> list[Particles]:
+    """Give the bodies of every source numbers that no other source has."""
+    parts, following = [], 0
+    for source in sources:
+        body = source["body"] if "body" in source else np.zeros(len(source), np.int32)
+        least = body.min() if len(source) else 0
+        numbered = {**source.attributes, "body": (body - least + following).astype(np.int32)}
+        parts.append(dataclasses.replace(source, attributes=numbered))
+        following += int(np.ptp(body)) + 1 if len(source) else 0
+    return parts
 
 
 # ---------------------------------------------------------------- regions from files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class GridStore(GridArrays):
     Attributes:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
         coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
-        packed: The same packed into integers (`kernels.transfers.binning.pack_coord`), ascending, shape (count,), int64.
+        body: Body whose velocities each block holds, shape (count,), int32: 0 everywhere unless bodies are kept apart.
+        packed: Coordinates and body packed into integers (`binning.pack_coord`), ascending, shape (count,), int64.
         fields: Its fields by name.
         local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
         particle_mass: Mean mass of the particles [kg].
@@ -63,10 +65,12 @@ class GridStore(GridArrays):
         self.particles = particles
         self.count = 0
         self.coord = np.zeros((0, 3), np.int32)
+        self.body = np.zeros(0, np.int32)
         self.packed = np.zeros(0, np.int64)
         self._slots = np.empty(0, np.int32)
         self._tables: dict[int, _Tables] = {}
         self.declare(*NODE_FIELDS)
+        self._derived: dict[str, Any] = {}
         self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
         self.base = aligned(64 * most_threads(), particles.offset.dtype)
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
@@ -81,7 +85,7 @@ class GridStore(GridArrays):
     @property
     def nbytes(self) -> int:
         """Bytes allocated for the grid: its arrays, the tables of its blocks and of its transfers, and scratch."""
-        own = (self.coord, self.packed, self._slots, self.scratch, self.base, self.local)
+        own = (self.coord, self.body, self.packed, self._slots, self.scratch, self.base, self.local)
         tables = [array for each in self._tables.values() for array in each.arrays()]
         return sum(array.nbytes for array in (*self._arrays.values(), *own, *tables))
 
@@ -140,16 +144,17 @@ class GridStore(GridArrays):
                     f"grid: points with cell size {points.h:g} m and origin {points.origin} cannot share a grid of {self.h:g} m at "
                     f"{self.origin}; make their store with the same"
                 )
+        self._derived = {}
         particles = self.particles
         self.version += 1
         coord = np.concatenate([points.block_coord for points in stores])
         packed = np.empty(8 * len(coord), np.int64)
-        binning.list_tiles(coord, len(coord), packed)
+        binning.list_tiles(coord, np.concatenate([points.block_body for points in stores]), len(coord), packed)
         unique, inverse = np.unique(packed, return_inverse=True)
         self.count = len(unique)
         self.packed = unique
-        self.coord = np.empty((self.count, 3), np.int32)
-        binning.unpack_coord(unique, self.coord)
+        self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)
+        binning.unpack_coord(unique, self.coord, self.body)
         starts = np.cumsum([points.block_count for points in stores])[:-1]
         slots = np.split(inverse.astype(np.int32).reshape(-1, 8), starts)
         self._tables = {id(points): _Tables(points, slot) for points, slot in zip(stores, slots, strict=True)}
@@ -159,6 +164,16 @@ class GridStore(GridArrays):
             self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
         self.particle_mass = float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
         self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
+
+    def derived(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what `make` found out from the blocks and tables, found anew when they change."""
+        if name not in self._derived:
+            self._derived[name] = make()
+        return self._derived[name]
+
+    def particle_tiles(self) -> np.ndarray:
+        """Return the eight grid blocks of every particle block's tile, shape (particle blocks, 8), int32."""
+        return self._tables[id(self.particles)].tile_slot
 
     def slots(self) -> np.ndarray:
         """Return -1 for every node, int32: scratch, to be left as it was."""

@@ -79,7 +79,7 @@ def resample(particles: ParticleStore, settings: ResamplingSettings) -> Resampli
     """Fill voids, merge what coincides, and restore the state of what is new."""
     if not particles.sorted or particles.drift > 2.0:
         particles.sort()
-    places = places_of(particles.block_coord)
+    places = places_of(particles.block_coord, particles.block_body)
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, particles.array("material"), places)
     distance = interior_distance(bins, places)
     samples = throw_darts(

@@ -131,7 +131,9 @@ class SubstepSolver:
             materials=len(self.materials),
             origin=_origin(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
+            apart="body" in needed,
         )
+        self._bodies_given = "body" in columns
         self.recipe, self.fuse = recipe_of(substeps), fuse
         self.particles.laws = laws
         self.transient = frozenset.intersection(*(program.transient for program in self.programs))
@@ -386,6 +388,8 @@ class SubstepSolver:
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
+        if self.particles.apart and not self._bodies_given:
+            columns = {**columns, "body": columns["material"]}
         self.particles.append({**columns, "id": self.particles.new_ids(count)})
 
     # ---------------------------------------------------------------- looking

@@ -74,7 +74,7 @@ def neighbour_blocks(grid: GridStore) -> np.ndarray:
         for side in range(2):
             shifted = grid.coord.astype(np.int64)
             shifted[:, axis] += 2 * side - 1
-            key = pack_coord(shifted[:, 0], shifted[:, 1], shifted[:, 2])
+            key = pack_coord(shifted[:, 0], shifted[:, 1], shifted[:, 2], grid.body)
             place = np.minimum(np.searchsorted(grid.packed, key), grid.count - 1)
             found[:, 2 * axis + side] = np.where(grid.packed[place] == key, place, -1)
     return found

@@ -121,6 +121,8 @@ class ParticleStore(Store):
         shift: Fixed-point bits of `offset`.
         offset: Fixed-point offsets, three rows.
         block_coord: Shape (blocks, 3), int32.
+        block_body: Body of each block's particles, shape (blocks,), int32: 0 everywhere unless `apart`.
+        apart: Whether bodies are kept apart: particles with different values of `body` share no block, nor a node of the grid.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
         segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
@@ -141,6 +143,7 @@ class ParticleStore(Store):
         dtype: Any = np.float32,
         materials: int = 1,
         own_fields: Iterable[Field] = (),
+        apart: bool = False,
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
@@ -158,8 +161,9 @@ class ParticleStore(Store):
         self._arrays = {name: aligned(PAD, self._dtype_of(name)) for name in self.names}
         self.offset = aligned(PAD, self._int)
         self._spare: dict[str, np.ndarray] = {}
-        self.block_coord = np.zeros((0, 3), np.int32)
+        self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
         self.block_start = np.zeros(1, np.int64)
+        self.apart = "body" in self.names and apart
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
         self.stale: set[str] = set()
         self.bound: dict[Any, Any] = {}
@@ -262,6 +266,7 @@ class ParticleStore(Store):
         facts = {name: getattr(self, name) for name in _FACTS} | {"stale": sorted(self.stale)}
         fields = {name: self.rows(name) for name in ("position", *self.names) if name not in skip}
         tables = {"origin": self.origin, "block_coord": self.block_coord, "block_start": self.block_start}
+        tables |= {"block_body": self.block_body} if self.apart else {}
         tables |= {f"runs of material {index}": runs for index, runs in enumerate(self.segments)}
         if copy:
             fields, tables = ({name: array.copy() for name, array in part.items()} for part in (fields, tables))
@@ -277,6 +282,7 @@ class ParticleStore(Store):
         tables = {name: array.copy() for name, array in saved.tables.items()}
         self.origin[:] = tables["origin"]
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
+        self.block_body = tables.get("block_body", np.zeros(len(self.block_coord), np.int32))
         self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
         self.bound.clear()
@@ -349,7 +355,13 @@ class ParticleStore(Store):
         added = len(columns["position"])
         if not added:
             return
-        order, coord, start, offset = self._grouped(np.asarray(columns["position"], float))
+        bodies = columns.get("body", np.zeros(added, np.int32)) if self.apart else None
+        if bodies is not None and not 0 <= bodies.min() <= bodies.max() < binning.MOST_BODIES:
+            raise MpmNodesError(
+                f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
+                f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
+            )
+        order, (coord, body), start, offset = self._grouped(np.asarray(columns["position"], float), bodies)
         old = self.count
         self.reserve(old + added)
         self.count = old + added
@@ -359,7 +371,7 @@ class ParticleStore(Store):
             values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)[order]
             self.rows(name)[:, old:] = values.reshape(added, attribute.rows).T
         self.rows("position")[:, old:] = offset.T
-        self.block_coord = np.concatenate([self.block_coord, coord])
+        self.block_coord, self.block_body = np.concatenate([self.block_coord, coord]), np.concatenate([self.block_body, body])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
         self.retable()
 
@@ -412,27 +424,28 @@ class ParticleStore(Store):
             new[r * stride : r * stride + self.count] = old[r * self.stride : r * self.stride + self.count]
         return new
 
-    def _grouped(self, position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Group positions by block: order, block coordinates, starts, fixed-point offsets in that order."""
+    def _grouped(
+        self, position: np.ndarray, bodies: np.ndarray | None
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+        """Group positions by block: order, coordinates and bodies of the blocks, starts, fixed-point offsets in that order."""
         if not np.isfinite(position).all():
             bad = int(np.flatnonzero(~np.isfinite(position).all(axis=1))[0])
             raise MpmNodesError(f"position of particle {bad} is {position[bad]}; positions must be finite numbers [m]")
         cells = (position - self.origin) / self.h - 1.5
         block = np.floor(cells / 4.0)
-        if len(block) and np.abs(block).max() >= 1 << 20:
+        if len(block) and np.abs(block).max() >= binning.FARTHEST - 1:
             raise MpmNodesError(
                 f"a particle lies {np.abs(cells).max() * self.h:.3g} m from the solve's origin; at most "
-                f"{(1 << 22) * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
+                f"{4 * binning.FARTHEST * self.h:.3g} m are allowed at a cell size of {self.h:g} m; raise the cell size"
             )
         offset = np.rint((cells - 4.0 * block - 2.0) * self.unit).astype(self._int)
-        block = block.astype(np.int64)
-        packed = ((block[:, 0] + 1048576) << 42) | ((block[:, 1] + 1048576) << 21) | (block[:, 2] + 1048576)
+        packed = binning.pack_coord(*block.astype(np.int64).T, 0 if bodies is None else bodies)
         unique, start_of = np.unique(packed, return_inverse=True)
         order = np.argsort(start_of, kind="stable")
-        coord = np.zeros((len(unique), 3), np.int32)
-        binning.unpack_coord(unique, coord)
+        coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)
+        binning.unpack_coord(unique, coord, body)
         start = np.concatenate([[0], np.cumsum(np.bincount(start_of, minlength=len(unique)))]).astype(np.int64)
-        return order, coord, start, offset[order]
+        return order, (coord, body), start, offset[order]
 
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
@@ -443,7 +456,8 @@ class ParticleStore(Store):
             self.rows("position")[:] = np.rint(offset * self.unit).T
             self.drift = max(self.drift, largest)
             return
-        order, self.block_coord, self.block_start, offset = self._grouped(position)
+        bodies = self.unpack("body") if self.apart else None
+        order, (self.block_coord, self.block_body), self.block_start, offset = self._grouped(position, bodies)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])
         self.rows("position")[:] = offset.T
@@ -468,7 +482,7 @@ class ParticleStore(Store):
         moved = np.empty((blocks, binning.MOVES), np.int32)
         binning.locate(self.offset, self.stride, self.shift, self.block_start, blocks, place, moved)
         packed = np.empty(int((moved > 0).sum()), np.int64)
-        listed = binning.list_targets(self.block_coord, blocks, moved, packed)
+        listed = binning.list_targets(self.block_coord, self.block_body, blocks, moved, packed)
         unique, inverse = np.unique(packed[:listed], return_inverse=True)
         target = np.full((blocks, binning.MOVES), -1, np.int32)
         target[moved > 0] = inverse
@@ -485,8 +499,8 @@ class ParticleStore(Store):
         source, home = np.empty(count, np.int32), np.empty(count, np.int32)
         binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
         self._move(source, home)
-        self.block_coord = np.empty((len(unique), 3), np.int32)
-        binning.unpack_coord(unique, self.block_coord)
+        self.block_coord, self.block_body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
+        binning.unpack_coord(unique, self.block_coord, self.block_body)
         self.block_start = new_start
         begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
         self.segments = [

@@ -30,6 +30,7 @@ _MODULES = (
     "liquids",
     "viscosity",
     "contact",
+    "bodies",
     "implicit",
     "implicit_contact",
     "implicit_flow",

@@ -1,237 +1,258 @@
-"""Signed distances, normals and velocities of posed bodies, seen through the grid stage's kernel."""
+"""Bodies that keep velocities of their own: gaps, normals, impulses, numbers, and what stays as it was without the stage."""
 
-from __future__ import annotations
+import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mpm_nodes.data import Collider, CollisionRule, WallRule, Walls
-from mpm_nodes.kernels.collisions.posing import body_velocity, sample_body
-from mpm_nodes.kernels.level_sets.build import leaf_level_set
-from mpm_nodes.kernels.level_sets.level_set import (
-    BOX,
-    CAPSULE,
-    LEVEL_SET,
-    PLANE,
-    SPHERE,
-    Bodies,
-    PosedLevelSets,
-    quaternion,
+from mpm_nodes.data import CollisionRule, GraphSettings, Material, MpmNodesError, Particles
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.kernels.collisions import bodies as kernels
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
+from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.nodes.emit import emit_box, merge_particles
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.stages.collide_bodies import cloud_of, meeting_of, pair_rules
+from mpm_nodes.verification import run
+from mpm_nodes.verification.bodies import apart, bodies, moving
+from mpm_nodes.verification.scenes import block, material
+
+H = 0.05
+JELLY = material("neo_hookean", youngs_modulus=1e5)
+
+
+def test_verification():
+    """Nothing across a gap; momentum and energy of what meets."""
+    for record in run(["bodies_apart"]):
+        assert record.passed, record
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["block_on_block", "stack_of_five"])
+def test_slow_verification(name):
+    """Coulomb's law at three offsets, and a stack that rests."""
+    for record in run([name]):
+        assert record.passed, record
+
+
+# ---------------------------------------------------------------- gaps and normals
+@compiled
+def contact_at(a, b, node, moments, table, cloud, points, contact):
+    """Call from Python what only kernels can call."""
+    kernels.find_contact(a, b, node, moments, table, cloud, points, contact)
+
+
+def gaps(lower: Particles, upper: Particles) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return place [cells], normal and gap [cells] of every node that two bodies share."""
+    solver = apart(bodies(lower, upper), gravity=(0.0, 0.0, 0.0))
+    solver.step(1e-9)
+    meeting = meeting_of(solver.grid)
+    moments = solver.grid.derived("meeting", lambda: None).moments
+    place = solver.grid.positions().reshape(-1, 64, 3)[meeting.blocks] / H
+    table = kernels.distances(3)
+    cloud, points, found = cloud_of(meeting, solver.particles, solver.grid), np.empty((2, kernels.MOST_POINTS, 3)), []
+    for a, _ in meeting.groups:
+        for node in range(64):
+            if min(moments[a, node, 0], moments[a + 1, node, 0]) > 1e-3 * H**3:
+                contact = np.empty(4)
+                contact_at(a, a + 1, node, moments, table, cloud, points, contact)
+                found.append([*place[a, node], *contact])
+    return np.split(np.array(found), [3, 6], axis=1)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1, 0.25, 0.4, 0.6, 0.85])
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_the_gap_is_measured_wherever_the_faces_lie(offset, gap):
+    """A small block over a table: under its face every node has the normal of the table and the true gap, at its rim nearly.
+
+    Particles stand for the matter around them to the fourth order: a twentieth of a cell where only the outermost layer reaches.
+    At the rim the steepness of an edge that passes for a face, 1.12, leaves its share in the normal: 14 degrees at most.
+    """
+    top = (3 + offset) * H
+    table = block(JELLY, (0, offset * H, 0), (10 * H, top, 10 * H), H)
+    where, normal, measured = gaps(table, block(JELLY, (3 * H, top + gap * H, 3 * H), (7 * H, top + (3 + gap) * H, 7 * H), H))
+    under = (np.abs(where[:, [0, 2]] - 5.0) <= 2.0).all(axis=1) & (np.abs(where[:, 1] - 3 - offset - 0.5 * gap) < 0.6)
+    assert under.sum() >= 25
+    inner = under & (np.abs(where[:, [0, 2]] - 5.0) <= 0.5).all(axis=1)
+    assert np.abs(normal[inner] - [0.0, 1.0, 0.0]).max() < 1e-3
+    assert normal[under, 1].min() > np.cos(np.radians(14.0))
+    assert np.abs(measured[under] - gap).max() < 0.05
+
+
+def test_edges_on_each_other_have_the_normal_between_them():
+    """Two equal blocks, one on the other: at their common edges the normal is that of their faces."""
+    low, high = block(JELLY, (0, 0, 0), (0.2, 0.15, 0.2), H), block(JELLY, (0, 0.15, 0), (0.2, 0.3, 0.2), H)
+    where, normal, measured = gaps(low, high)
+    at_face = np.abs(where[:, 1] - 3.0) < 0.1
+    assert np.abs(normal[at_face] - [0.0, 1.0, 0.0]).max() < 1e-6
+    assert np.abs(measured[at_face]).max() < 0.01
+
+
+@pytest.mark.parametrize("nodes", [3, 4])
+def test_distances_are_those_of_half_spaces(nodes):
+    """The table gives back the distance of a half space from the middle of its matter, by a quadrature of its own."""
+    table, reach = kernels.distances(nodes), 0.5 * nodes
+    for d in np.linspace(-0.8 * reach, 0.6 * reach, 9):
+        s = np.linspace(-reach, d, 4001)
+        a = np.abs(s)
+        if nodes == 3:
+            b = np.where(a < 0.5, 0.75 - a**2, 0.5 * (1.5 - a) ** 2)
+        else:
+            b = np.where(a < 1, (4 - 6 * a**2 + 3 * a**3) / 6, (2 - a) ** 3 / 6)
+        ends = np.where((s == s[0]) | (s == s[-1]), 0.5, 1.0)
+        middle = (s * b) @ ends / (b @ ends)
+        assert kernels.behind(middle, table, 0) == pytest.approx(d, abs=2e-3)
+        assert kernels.behind(middle, table, 1) == pytest.approx(b[-1], abs=2e-3)
+
+
+@pytest.mark.parametrize("cubic", [False, True])
+def test_spline_is_spread_over_the_particle(cubic):
+    """Weights and moments are means over the particle's width, slopes the derivative: against a quadrature of the spline.
+
+    What the fourth order leaves out is l^4/1920 times a fourth derivative of 4 at most: 3e-6 times a few.
+    """
+
+    def exact(s):
+        a = np.abs(s)
+        if cubic:
+            return np.where(a < 1, (4 - 6 * a**2 + 3 * a**3) / 6, np.maximum(2 - a, 0) ** 3 / 6)
+        return np.where(a < 0.5, 0.75 - a**2, 0.5 * np.maximum(1.5 - a, 0) ** 2)
+
+    x, width = 2.3, 0.2  # no knot of the spline within the width
+    first, w, m, slope = kernels.spline(cubic, x, width**2 / 24)
+    s = x + width * (np.arange(2000) + 0.5) / 2000 - 0.5 * width
+    for node in range(4 if cubic else 3):
+        far = s - first - node
+        assert w[node] == pytest.approx(exact(far).mean(), abs=1e-6)
+        assert m[node] == pytest.approx((far * exact(far)).mean(), abs=3e-5)
+        assert slope[node] == pytest.approx((exact(far + 1e-6) - exact(far - 1e-6))[1000] / 2e-6, abs=1e-2)
+
+
+# ---------------------------------------------------------------- impulses
+_SPEED = st.floats(-5.0, 5.0)
+
+
+@given(
+    rule=st.sampled_from([STICKY, SLIP, SEPARATE]),
+    friction=st.floats(0.0, 2.0),
+    masses=st.tuples(st.floats(1e-3, 10.0), st.floats(1e-3, 10.0)),
+    u=st.tuples(_SPEED, _SPEED, _SPEED),
+    leave=st.floats(-1.0, 2.0),
 )
-from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
-from mpm_nodes.kernels.transfers.binning import pack_coord
-from mpm_nodes.nodes.seeding import rotation_matrix
-from mpm_nodes.solver.colliders import ColliderSet
-
-CELL = 0.1
-
-
-class Nodes:
-    """A grid of 6^3 blocks around the origin, all nodes with mass, as the kernels see it."""
-
-    def __init__(self, velocity=(0.0, 0.0, 0.0), blocks: int = 3) -> None:
-        self.h, self.origin = CELL, np.zeros(3)
-        side = np.arange(-blocks, blocks)
-        self.coord = np.array([(i, j, k) for i in side for j in side for k in side], np.int32)
-        self.count = len(self.coord)
-        self.packed, self.least_mass = np.array([pack_coord(*coord) for coord in self.coord.tolist()]), 0.0
-        self._arrays = {"velocity": np.zeros(self.count * 256, np.float32), "momentum": np.ones(self.count * 256, np.float32)}
-        self._arrays["velocity"].reshape(-1, 4)[:, :3] = velocity
-        node = np.stack(np.meshgrid(*(np.arange(4),) * 3, indexing="ij"), -1).reshape(1, 64, 3)
-        self.position = (CELL * (4.0 * self.coord[:, None, :] + node)).reshape(-1, 3)
-
-    def array(self, name: str) -> np.ndarray:
-        return self._arrays[name]
-
-    def slots(self) -> np.ndarray:
-        return np.full(64 * self.count, -1, np.int32)
-
-    @property
-    def velocity(self) -> np.ndarray:
-        return self._arrays["velocity"].reshape(-1, 4)[:, :3]
+def test_impulses_never_add_energy(rule, friction, masses, u, leave):
+    """The relative speed never grows, friction stays in Coulomb's cone, and what parts is left alone."""
+    reduced = masses[0] * masses[1] / sum(masses)
+    n = (0.6, 0.0, 0.8)
+    j = np.array(kernels.impulse(rule, friction, reduced, u, n, leave))
+    after = np.array(u) - j / reduced
+    assert np.linalg.norm(after) <= np.linalg.norm(u) * (1 + 1e-12)
+    push = j @ np.array(n)
+    if rule == SEPARATE:
+        assert push >= 0.0
+        assert np.linalg.norm(j - push * np.array(n)) <= friction * push + 1e-9
+        if np.dot(u, n) <= max(0.0, leave):
+            assert not j.any()
+    elif leave < 0.0:
+        assert after @ np.array(n) == pytest.approx(0.0, abs=1e-9)
+        if rule == STICKY:
+            assert np.abs(after).max() < 1e-9
 
 
-def bodies_of(colliders: ColliderSet) -> Bodies:
-    return Bodies(colliders._integer, colliders._real, *colliders._lattices)
+# ---------------------------------------------------------------- pairs and numbers
+def test_pairs_have_rules_of_their_own():
+    """A pair's rule and friction stand in both orders; bodies that are not there are passed over."""
+    rules, friction = pair_rules(" 0 2 sticky; 2 5 separate 0.4;7 9 slip", [0, 2, 5], CollisionRule.SLIP, 0.1)
+    assert rules[0, 1] == rules[1, 0] == STICKY
+    assert rules[1, 2] == rules[2, 1] == SEPARATE
+    assert friction[1, 2] == friction[2, 1] == 0.4
+    assert rules[0, 2] == SLIP
 
 
-def posed(shape: PosedLevelSets, start=0.0, end=0.01, rule=CollisionRule.STICKY) -> ColliderSet:
-    colliders = ColliderSet([Collider("body", rule, 0.0, shape)])
-    colliders.pose(start, end)
-    return colliders
+@pytest.mark.parametrize("text", ["0 1", "0 1 glue", "a b sticky", "0 1 separate -1", "0 1 separate 1e999", "0 1 separate 1e"])
+def test_pairs_that_cannot_be_read_are_named(text):
+    """The message quotes the pair and shows how one is written."""
+    with pytest.raises(MpmNodesError, match=r"collide_bodies.pairs: .* write two bodies, a rule"):
+        pair_rules(text, [0, 1], CollisionRule.SEPARATE, 0.3)
 
 
-def phi_of(colliders: ColliderSet, points: np.ndarray) -> np.ndarray:
-    """Return phi and gradient at points of the body's frame, shape (n, 4)."""
-    bodies = bodies_of(colliders)
-    return np.array([sample_body(0, 1.0, *point, bodies) for point in points])
+def test_merged_sources_are_bodies():
+    """Each source gets numbers of its own; one that holds several bodies keeps them apart."""
+    settings = GraphSettings(cell_size=0.1)
+    one, two = (emit_box(settings, JELLY, size=(0.2, 0.2, 0.2), centre=(x, 0.0, 0.0)) for x in (0.0, 1.0))
+    pair = merge_particles([one, two], bodies=True)
+    assert np.array_equal(np.unique(pair["body"]), [0, 1])
+    three = merge_particles([two, pair], bodies=True)
+    assert [len(np.unique(three["body"][part])) for part in (slice(0, len(two)), slice(len(two), None))] == [1, 2]
+    assert len(np.unique(three["body"])) == 3
+    assert "body" not in merge_particles([one, two])
 
 
-def dense_ball(radius: float, voxel: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return leaf origins and exact distances of a ball about (0.02, 0, 0): only leaves that touch the band."""
-    reach = int(np.ceil((radius / voxel + 12) / 8))
-    leaves = np.array([(i, j, k) for i in range(-reach, reach) for j in range(-reach, reach) for k in range(-reach, reach)])
-    node = np.stack(np.meshgrid(*(np.arange(8),) * 3, indexing="ij"), -1)
-    index = 8 * leaves[:, None, None, None, :] + node
-    values = np.linalg.norm(index * voxel - (0.02, 0.0, 0.0), axis=-1) - radius
-    values = np.clip(values, -3 * voxel, 3 * voxel)
-    near = (np.abs(values) < 3 * voxel).any(axis=(1, 2, 3))
-    return 8 * leaves[near], values[near]
+def test_too_many_bodies_are_refused():
+    """The message says how many there may be."""
+    part = block(JELLY, (0, 0, 0), (0.2, 0.2, 0.2), H)
+    numbered = Particles({**part.attributes, "body": np.full(len(part), 600, np.int32)}, part.materials, part.spacing)
+    with pytest.raises(MpmNodesError, match="numbers from 0 to 511"):
+        apart(numbered)
 
 
-@pytest.fixture(scope="module")
-def ball_level_set():
-    voxel = 0.03
-    origins, values = dense_ball(0.8, voxel)
-    to_index = np.concatenate([np.eye(3) / voxel, np.zeros((3, 1))], 1)
-    return leaf_level_set(origins, values, 3 * voxel, to_index, voxel)
+def pair_of(*materials: Material) -> list[Particles]:
+    """Return two blocks that approach each other."""
+    return [
+        moving(block(materials[0], (0, 0, 0), (0.2, 0.2, 0.2), H), 0.0, 1.0, 0.2),
+        moving(block(materials[-1], (0.05, 0.21, 0), (0.25, 0.41, 0.2), H), 0.3, -1.0, 0.0),
+    ]
 
 
-SHAPES = {
-    "sphere": (PosedLevelSets(SPHERE, (0.5,)), lambda y: np.linalg.norm(y, axis=1) - 0.5),
-    "plane": (PosedLevelSets(PLANE), lambda y: y[:, 1]),
-    "capsule": (
-        PosedLevelSets(CAPSULE, (0.2, 0.4)),
-        lambda y: np.linalg.norm(y - np.stack([0 * y[:, 1], np.clip(y[:, 1], -0.4, 0.4), 0 * y[:, 1]], 1), axis=1) - 0.2,
-    ),
-    "box": (
-        PosedLevelSets(BOX, (0.5, 0.3, 0.2)),
-        lambda y: (
-            np.linalg.norm(np.maximum(np.abs(y) - (0.5, 0.3, 0.2), 0), axis=1)
-            + np.minimum((np.abs(y) - (0.5, 0.3, 0.2)).max(axis=1), 0)
-        ),
-    ),
-}
+def test_materials_are_bodies_where_nothing_is_said():
+    """Without a `body` column each material is one: they meet as numbered bodies do, bit for bit."""
+    other = material("neo_hookean", youngs_modulus=2e5)
+    by_material, numbered = merge_particles(pair_of(JELLY, other)), bodies(*pair_of(JELLY, other))
+    runs = [apart(each, friction=0.3) for each in (by_material, numbered)]
+    for each in runs:
+        for _ in range(40):
+            each.step(5e-4)
+    assert np.array_equal(*(each.particles.unpack("position") for each in runs))
+    assert runs[0].particles.unpack("velocity")[:, 1].max() > 0.0
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_analytic_shapes(name):
-    """Analytic bodies give their exact distance, and a gradient that is its derivative."""
-    shape, exact = SHAPES[name]
-    points = np.random.default_rng(1).uniform(-1, 1, (300, 3))
-    sampled = phi_of(posed(shape), points)
-    np.testing.assert_allclose(sampled[:, 0], exact(points), atol=1e-12)
-    step = 1e-6
-    for axis in range(3):
-        move = step * np.eye(3)[axis]
-        slope = (exact(points + move) - exact(points - move)) / (2 * step)
-        smooth = np.abs(slope) < 2.0
-        assert np.median(np.abs(sampled[smooth, 1 + axis] - slope[smooth])) < 1e-8
+def test_without_the_stage_bodies_share_the_grid():
+    """A `body` column alone changes nothing: the numbers are those of particles without it."""
+    runs = [
+        SubstepSolver(each, cell_size=H, dtype=np.float64) for each in (bodies(*pair_of(JELLY)), merge_particles(pair_of(JELLY)))
+    ]
+    for each in runs:
+        for _ in range(30):
+            each.step(5e-4)
+    assert np.array_equal(*(each.particles.unpack("position") for each in runs))
 
 
-def test_level_set_in_the_band(ball_level_set):
-    """In the band a sampled ball is the ball to second order in the voxel size, and its gradient the unit normal."""
-    points = np.random.default_rng(2).normal(size=(500, 3))
-    distance = np.random.default_rng(3).uniform(0.75, 0.85, (500, 1))
-    points *= distance / np.linalg.norm(points, axis=1, keepdims=True)
-    sampled = phi_of(posed(PosedLevelSets(LEVEL_SET, level_sets=(ball_level_set,))), points)
-    away = points - (0.02, 0.0, 0.0)
-    exact = np.linalg.norm(away, axis=1)
-    # trilinear interpolation is off by at most h^2/8 times the two curvatures 1/r
-    np.testing.assert_allclose(sampled[:, 0], exact - 0.8, atol=0.03**2 / 4 / 0.7)
-    normal = sampled[:, 1:] / np.linalg.norm(sampled[:, 1:], axis=1, keepdims=True)
-    assert ((normal * away).sum(axis=1) / exact > 0.999).all()
+@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+def test_fused_threads_and_restored_solves_agree(kernel):
+    """The same bits fused in turn, on one thread and after a save and restore in the middle of a contact."""
+    import numba
+
+    substeps = {"preset": "separate_bodies", "set": {"kernel": kernel, "pairs": "0 1 sticky"}}
+    made = [SubstepSolver(bodies(*pair_of(JELLY)), substeps, cell_size=H) for _ in range(3)]
+    threads = numba.get_num_threads()
+    for n, each in enumerate(made):
+        numba.set_num_threads(1 if n == 1 else threads)
+        for step in range(40):
+            if n == 2 and step == 20:
+                saved = each.particles.save()
+                each.particles.restore(saved)
+            each.step(5e-4)
+    numba.set_num_threads(threads)
+    first, *others = (each.particles.unpack("position") for each in made)
+    assert all(np.array_equal(first, other) for other in others)
+    assert made[0].particles.block_body.max() == 1
 
 
-def test_level_set_beyond_the_band(ball_level_set):
-    """Deep inside phi stays negative and points the way out; far outside it is a lower bound of the distance."""
-    points = np.random.default_rng(4).uniform(-3, 3, (2000, 3))
-    sampled = phi_of(posed(PosedLevelSets(LEVEL_SET, level_sets=(ball_level_set,))), points)
-    away = points - (0.02, 0.0, 0.0)
-    exact = np.linalg.norm(away, axis=1) - 0.8
-    deep, far = exact < -0.1, exact > 0.1
-    assert deep.sum() > 10 and far.sum() > 1000
-    assert (sampled[far, 0] <= exact[far] + 1e-9).all() and (sampled[far, 0] > 0.08).all()
-    assert (np.abs(sampled[deep, 0] - exact[deep]) < 8 * 0.03).all() and (sampled[deep, 0] < 0).all()
-    out = (sampled[deep, 1:] * away[deep]).sum(axis=1)
-    clear = np.linalg.norm(away[deep], axis=1) > 0.3  # at the very centre no way is better than another
-    assert (out[clear] > 0).all()
-
-
-def test_rigid_motion_gives_rotation_velocities():
-    """Nodes stuck to a moving body get V + Omega x r, to the chord of the turn within the substep."""
-    omega, speed, dt = np.array([0.4, 2.0, -1.0]), np.array([0.5, -0.2, 0.1]), 1e-4
-    rate = np.linalg.norm(omega)
-    times = np.array([0.0, 0.1])
-    half = 0.5 * rate * times
-    turns = np.concatenate([np.cos(half)[:, None], np.sin(half)[:, None] * omega / rate], axis=1)
-    shape = PosedLevelSets(SPHERE, (0.7,), times, turns, times[:, None] * speed)
-    colliders = posed(shape, 0.05, 0.05 + dt)
-    nodes = Nodes((9.0, 9.0, 9.0))
-    colliders.collide_grid(nodes)
-    centre = speed * (0.05 + dt)
-    away = nodes.position - centre
-    inside = np.linalg.norm(away, axis=1) < 0.7 - 2.01 * CELL
-    assert inside.sum() > 100
-    np.testing.assert_allclose(nodes.velocity[inside], speed + np.cross(omega, away[inside]), atol=3e-4)
-    outside = np.linalg.norm(away, axis=1) > 0.7 + 2.5 * CELL
-    assert outside.sum() > 100 and (nodes.velocity[outside] == 9.0).all()
-    carried = Nodes(speed + np.cross(omega, away))
-    colliders.collide_grid(carried)
-    np.testing.assert_allclose(
-        carried.velocity, speed + np.cross(omega, away), atol=6e-4
-    )  # what moves with the body stays as it is
-
-
-def test_rotated_level_set_slides_along_its_own_surface():
-    """A slip body that is turned and moved changes just the velocity normal to its turned surface."""
-    turn = rotation_matrix((20.0, 30.0, 40.0))
-    corners = np.array([(x, y, z) for x in (-0.6, 0.6) for y in (-0.6, 0.6) for z in (-0.6, 0.6)])
-    faces = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
-    triangles = np.concatenate([faces[:, :3], faces[:, [0, 2, 3]]])
-    level_set = mesh_level_set(corners, triangles, 0.05)
-    shape = PosedLevelSets(LEVEL_SET, (), np.zeros(1), quaternion(turn)[None], np.full((1, 3), 0.03), (level_set,))
-    nodes = Nodes((0.0, -1.0, 0.0))
-    posed(shape, rule=CollisionRule.SLIP).collide_grid(nodes)
-    local = (nodes.position - 0.03) @ turn
-    depth = 0.6 - np.abs(local)
-    for axis in range(3):
-        others = np.delete(depth, axis, axis=1).min(axis=1)
-        face = (depth[:, axis] > 0.0) & (depth[:, axis] < 0.1) & (others > 0.25)
-        assert face.sum() > 20
-        normal = turn[:, axis]
-        change = nodes.velocity[face] - (0.0, -1.0, 0.0)
-        along = change @ normal
-        np.testing.assert_allclose(change, along[:, None] * normal, atol=1e-4)
-        assert np.abs(along).min() > 0.01
-
-
-def test_thin_fast_body_between_keys_does_not_vanish():
-    """A sheet two voxels thick that moves ten voxels between two keys is whole half way, with its velocity or without."""
-    corners = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.05, 0.05) for z in (-0.5, 0.5)])
-    faces = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)])
-    triangles = np.concatenate([faces[:, :3], faces[:, [0, 2, 3]]])
-    lift, span = np.array([0.0, 0.5, 0.0]), 0.04
-    for speeds in (np.tile(lift / span, (8, 1)), None):
-        keys = tuple(mesh_level_set(corners + move, triangles, 0.05, velocities=speeds) for move in (0 * lift, lift))
-        shape = PosedLevelSets(LEVEL_SET, level_sets=keys, level_set_times=np.array([0.0, span]))
-        colliders = posed(shape, 0.5 * span - 1e-3, 0.5 * span)
-        points = np.array([[0.1, 0.25, 0.1], [0.1, 0.35, 0.1], [0.1, 0.15, -0.1], [0.2, 0.0, 0.0]])
-        sampled = phi_of(colliders, points)
-        np.testing.assert_allclose(sampled[:3, 0], [-0.05, 0.05, 0.05], atol=0.02)
-        assert sampled[3, 0] > 0.1
-        velocity = body_velocity(0, 1e-3, *points[1], bodies_of(colliders))
-        np.testing.assert_allclose(velocity, lift / span, rtol=1e-3)
-
-
-def test_walls_on_the_grid():
-    """Nodes on a wall get its rule; those beyond and just inside share a linear profile, those farther inside feel nothing."""
-    walls = Walls(
-        (-0.8, -0.4, -0.8),
-        (0.8, 0.8, 0.8),
-        (WallRule.OPEN, WallRule.OPEN, WallRule.SEPARATE, WallRule.SLIP, WallRule.STICKY, WallRule.DELETE),
-    )
-    nodes = Nodes((1.0, -2.0, 3.0))
-    colliders = ColliderSet([], walls)
-    colliders.pose(0.0, 0.01)
-    colliders.collide_grid(nodes)
-    _, y, z = nodes.position.T
-    low, high, back = np.abs(y + 0.4) < 1e-9, np.abs(y - 0.8) < 1e-9, np.abs(z + 0.8) < 1e-9
-    inside = (y > -0.4 + 1.5 * CELL) & (y < 0.8 - 1.5 * CELL) & (z > -0.8 + 1.5 * CELL)
-    assert low.any() and high.any() and back.any() and inside.any()
-    np.testing.assert_array_equal(nodes.velocity[back], 0.0)
-    between = z > -0.8 + 1.5 * CELL
-    np.testing.assert_array_equal(nodes.velocity[(low | high) & between] - (1.0, 0.0, 3.0), 0.0)
-    np.testing.assert_array_equal(nodes.velocity[inside] - (1.0, -2.0, 3.0), 0.0)
-    behind, before = np.abs(y + 0.4 + CELL) < 1e-9, np.abs(y + 0.4 - CELL) < 1e-9
-    np.testing.assert_allclose(nodes.velocity[behind & between][:, 1], -nodes.velocity[before & between][:, 1], atol=1e-6)
+def test_the_preset_is_the_explicit_one_with_one_stage_more():
+    """What changes in explicit APIC changes here too."""
+    explicit, own = (json.loads(registries.default().presets[name].read_text()) for name in ("explicit_apic", "separate_bodies"))
+    stage = own["nodes"].pop("collide_bodies")
+    own["nodes"]["collide_grid"]["inputs"]["grid"] = stage["inputs"]["grid"]
+    assert own["nodes"] == explicit["nodes"]
+    assert explicit["parameters"].keys() < own["parameters"].keys()

@@ -22,7 +22,7 @@ def store(position: np.ndarray, dtype: Any = np.float32, material: np.ndarray | 
 
 def tables(particles: ParticleStore) -> tuple[Bins, Places]:
     """Return the bins of a store and its places."""
-    places = places_of(particles.block_coord)
+    places = places_of(particles.block_coord, particles.block_body)
     given = (particles.offset, particles.stride, particles.shift, particles.block_start)
     return bins_of(*given, particles.array("material"), places), places
 

@@ -29,7 +29,7 @@ from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, RULE, Bodies
-from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.kernels.transfers.binning import packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
 """Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
@@ -147,9 +147,7 @@ def _block_of(packed, key):
 def _node_at(grid, block, x, y, z):
     """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
     if (x >> 2) | (y >> 2) | (z >> 2):
-        coord = grid.coord
-        key = pack_coord(coord[block, 0] + (x >> 2), coord[block, 1] + (y >> 2), coord[block, 2] + (z >> 2))
-        block = _block_of(grid.packed, key)
+        block = _block_of(grid.packed, packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2))
         if block < 0:
             return np.int64(-1)
     return np.int64(block * 64 + (x & 3) * 16 + (y & 3) * 4 + (z & 3))

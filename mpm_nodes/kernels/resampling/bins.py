@@ -70,15 +70,15 @@ def neighbours(packed: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(packed[at] == wanted, at, -1).astype(np.int32)
 
 
-def places_of(block_coord: np.ndarray) -> Places:
-    """Return the tables of the blocks with particles, shape (slots, 3), which must be sorted and different."""
+def places_of(block_coord: np.ndarray, block_body: np.ndarray) -> Places:
+    """Return the tables of the blocks with particles, shapes (slots, 3) and (slots,), which must be sorted and different."""
     around = np.empty((len(block_coord), 27), np.int64)
-    list_neighbours(block_coord, around)
+    list_neighbours(block_coord, block_body, around)
     packed = np.unique(around)
-    coord = np.empty((len(packed), 3), np.int32)
-    unpack_coord(packed, coord)
+    coord, body = np.empty((len(packed), 3), np.int32), np.empty(len(packed), np.int32)
+    unpack_coord(packed, coord, body)
     wanted = np.empty((len(packed), 27), np.int64)
-    list_neighbours(coord, wanted)
+    list_neighbours(coord, body, wanted)
     mine = np.ascontiguousarray(around[:, 13])
     return Places(coord, neighbours(packed, wanted), neighbours(mine, packed), neighbours(packed, mine))
 

@@ -3,6 +3,7 @@
 | symbol | meaning |
 |---|---|
 | block | 4^3 cells; particles of a block are contiguous; its tile is the 2^3 grid blocks at coord + {0,1}^3 |
+| body | number of what the particles of a block belong to: bodies with numbers of their own share no grid block |
 | move | (dx, dy, dz) in {-2..2}^3 blocks: wherever an offset can represent (eight cells either way) |
 | target | where the particles of an old block with one move go |
 | key | (new block * materials + material) * 64 + cell, the bin of the counting sort |
@@ -41,49 +42,66 @@ def locate(offset, stride, shift, block_start, block_count, place, moved):
     parallel_for(_locate_at, block_count, (offset, stride, shift, block_start, block_count, place, moved))
 
 
+AXIS_BITS, BODY_BITS = 18, 9
+FARTHEST = 1 << (AXIS_BITS - 1)
+"""Block coordinates lie between minus this and this."""
+MOST_BODIES = 1 << BODY_BITS
+
+
 @inline
-def pack_coord(x, y, z):
-    """Pack block coordinates of 21 bits each into one sortable integer."""
-    return ((np.int64(x) + 1048576) << 42) | ((np.int64(y) + 1048576) << 21) | (np.int64(z) + 1048576)
+def pack_coord(x, y, z, body=0):
+    """Pack block coordinates and a body into one sortable integer: blocks of one place follow each other, body by body."""
+    x, y, z = np.int64(x) + FARTHEST, np.int64(y) + FARTHEST, np.int64(z) + FARTHEST
+    return (x << (2 * AXIS_BITS + BODY_BITS)) | (y << (AXIS_BITS + BODY_BITS)) | (z << BODY_BITS) | np.int64(body)
+
+
+@inline
+def packed_neighbour(packed, x, y, z):
+    """Return the packed coordinates of the block of the same body that lies x, y, z blocks away."""
+    away = (np.int64(x) << (2 * AXIS_BITS)) + (np.int64(y) << AXIS_BITS) + np.int64(z)
+    return packed + (away << BODY_BITS)
 
 
 @compiled
-def unpack_coord(packed, coord):
-    """Write the block coordinates of packed integers into `coord`, shape (n, 3)."""
+def unpack_coord(packed, coord, body):
+    """Write block coordinates and bodies of packed integers into `coord`, shape (n, 3), and `body`, shape (n,)."""
+    axis = (1 << AXIS_BITS) - 1
     for q in range(packed.size):
-        coord[q, 0] = (packed[q] >> 42) - 1048576
-        coord[q, 1] = ((packed[q] >> 21) & 2097151) - 1048576
-        coord[q, 2] = (packed[q] & 2097151) - 1048576
+        coord[q, 0] = (packed[q] >> (2 * AXIS_BITS + BODY_BITS)) - FARTHEST
+        coord[q, 1] = ((packed[q] >> (AXIS_BITS + BODY_BITS)) & axis) - FARTHEST
+        coord[q, 2] = ((packed[q] >> BODY_BITS) & axis) - FARTHEST
+        body[q] = packed[q] & (MOST_BODIES - 1)
 
 
 @compiled
-def list_targets(coord, block_count, moved, packed):
+def list_targets(coord, body, block_count, moved, packed):
     """List the packed coordinates that particles go to; return how many (with repetitions)."""
     n = 0
     for q in range(block_count):
         for d in range(MOVES):
             if moved[q, d] > 0:
-                packed[n] = pack_coord(coord[q, 0] + d // 25 - 2, coord[q, 1] + d // 5 % 5 - 2, coord[q, 2] + d % 5 - 2)
+                x, y, z = coord[q, 0] + d // 25 - 2, coord[q, 1] + d // 5 % 5 - 2, coord[q, 2] + d % 5 - 2
+                packed[n] = pack_coord(x, y, z, body[q])
                 n += 1
     return n
 
 
 @compiled
-def list_tiles(coord, block_count, packed):
+def list_tiles(coord, body, block_count, packed):
     """List the packed coordinates of the 2^3 grid blocks of every particle block."""
     for q in range(block_count):
         for corner in range(8):
             packed[8 * q + corner] = pack_coord(
-                coord[q, 0] + (corner >> 2), coord[q, 1] + ((corner >> 1) & 1), coord[q, 2] + (corner & 1)
+                coord[q, 0] + (corner >> 2), coord[q, 1] + ((corner >> 1) & 1), coord[q, 2] + (corner & 1), body[q]
             )
 
 
 @compiled
-def list_neighbours(coord, packed):
+def list_neighbours(coord, body, packed):
     """List the packed coordinates of each block and its 26 neighbours, shape (blocks, 27), the block itself in the middle."""
     for q in range(coord.shape[0]):
         for n in range(27):
-            packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1)
+            packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1, body[q])
 
 
 @part

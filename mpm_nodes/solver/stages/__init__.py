@@ -6,6 +6,7 @@ MODULES = (
     "stress",
     "tearing",
     "update_grid_velocity",
+    "collide_bodies",
     "collide_grid",
     "implicit",
     "gather",

@@ -8,6 +8,7 @@ from mpm_nodes.data import A, Fact, Facts, Particles, Range, Reads, Reduction, S
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Removal
 from mpm_nodes.kernels.tearing import subgrid
+from mpm_nodes.kernels.transfers.binning import pack_coord
 
 REMOVED = Facts(
     "removed",
@@ -72,8 +73,7 @@ def _mark(particles: Particles, anisotropy: float, dead: np.ndarray) -> None:
     marked_blocks = np.flatnonzero(marked)
     if not len(marked_blocks):
         return
-    coord = particles.block_coord.astype(np.int64)
-    packed = ((coord[:, 0] + 1048576) << 42) | ((coord[:, 1] + 1048576) << 21) | (coord[:, 2] + 1048576)
+    packed = pack_coord(*particles.block_coord.T)
     order = np.argsort(packed, kind="stable")
     # two particles of blocks that lie n apart come as near as 4 n - 2 drift cells
     reach = int(np.ceil(0.25 * (2.0 + 2.0 * max(particles.drift, 2.0)))) - 1

@@ -1,0 +1,157 @@
+"""Stage: contacts of bodies that keep velocities of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import (
+    A,
+    CollisionRule,
+    Grid,
+    Kernel,
+    MpmNodesError,
+    Particles,
+    Range,
+    Reads,
+    Stage,
+    StepContext,
+    Unitless,
+    Writes,
+)
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.collisions import bodies as kernels
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
+
+_RULES = {CollisionRule.STICKY: STICKY, CollisionRule.SLIP: SLIP, CollisionRule.SEPARATE: SEPARATE}
+_PAIR = re.compile(r"\s*(\d+)\s+(\d+)\s+(sticky|slip|separate)(?:\s+([0-9.eE+-]+))?\s*")
+
+
+class Meeting(NamedTuple):
+    """Where bodies meet on a grid.
+
+    Attributes:
+        blocks: Grid blocks at whose place another body has a block too, place by place, shape (n,), int64.
+        groups: First and last + 1 of those that are at one place, shape (places, 2), int64.
+        bodies: Body of each, shape (n,), int64.
+        first, near: Particle blocks that reach each of them: `near[first[k] : first[k + 1]]`, int64.
+        moments: Room for `kernels.collisions.bodies.measure_bodies`.
+    """
+
+    blocks: np.ndarray
+    groups: np.ndarray
+    bodies: np.ndarray
+    first: np.ndarray
+    near: np.ndarray
+    moments: np.ndarray
+
+
+def meeting_of(grid: Grid) -> Meeting:
+    """Return where bodies meet, from the grid's blocks, which are in the order of their places."""
+    changes = np.flatnonzero((np.diff(grid.coord, axis=0) != 0).any(axis=1)) + 1
+    starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
+    several = ends - starts > 1
+    sizes = (ends - starts)[several]
+    blocks = np.concatenate([np.arange(a, b) for a, b in zip(starts[several], ends[several], strict=True)] or [np.zeros(0, int)])
+    last = np.cumsum(sizes)
+    tiles = grid.particle_tiles()
+    order = np.argsort(tiles.ravel(), kind="stable")
+    reached = tiles.ravel()[order]
+    begin, end = np.searchsorted(reached, blocks), np.searchsorted(reached, blocks, side="right")
+    near = np.concatenate([order[a:b] // 8 for a, b in zip(begin, end, strict=True)] or [np.zeros(0, int)])
+    return Meeting(
+        blocks.astype(np.int64),
+        np.stack([last - sizes, last], axis=1).astype(np.int64),
+        grid.body[blocks].astype(np.int64),
+        np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64),
+        near.astype(np.int64),
+        np.empty((len(blocks), 64, kernels.MOMENTS)),
+    )
+
+
+def cloud_of(meeting: Meeting, particles: Particles, grid: Grid) -> tuple:
+    """Return the particles around the blocks where bodies meet, as `measure_bodies` takes them."""
+    offset, stride, _, unit = particles.geometry()
+    own = (offset, stride, unit, particles.block_coord, particles.block_start, particles.array("volume"))
+    return (meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
+
+
+def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return rule and friction of every pair of bodies, shape (bodies, bodies).
+
+    Raises:
+        MpmNodesError: A pair cannot be read, or its friction is no number >= 0.
+    """
+    row = {body: n for n, body in enumerate(bodies)}
+    rules = np.full((len(row), len(row)), _RULES[rule], np.int64)
+    frictions = np.full(rules.shape, float(friction))
+    for text in filter(str.strip, pairs.split(";")):
+        found = _PAIR.fullmatch(text)
+        try:
+            own = friction if found is None or found[4] is None else float(found[4])
+        except ValueError:
+            found = None
+        if found is None or not 0.0 <= own < np.inf:
+            raise MpmNodesError(
+                f"collide_bodies.pairs: {text.strip()!r} cannot be read; write two bodies, a rule and, with separate, a friction "
+                '>= 0, pairs apart by semicolons: "0 2 sticky; 1 2 separate 0.4"'
+            )
+        a, b = int(found[1]), int(found[2])
+        if a in row and b in row:
+            for place in ((row[a], row[b]), (row[b], row[a])):
+                rules[place], frictions[place] = _RULES[CollisionRule(found[3])], own
+    return rules, frictions
+
+
+@stage(label="Collide Bodies")
+def collide_bodies(
+    particles: A[Particles, Reads("position", "volume", "body")],
+    grid: A[Grid, Reads("velocity", "mass"), Writes("velocity")],
+    step: StepContext,
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+    rule: CollisionRule = CollisionRule.SEPARATE,
+    friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.3,
+    pairs: str = "",
+) -> Stage["grid"]:
+    """Let bodies of particles touch, slide and part, each with velocities of its own on the grid (Bardenhagen 2000, Nairn 2013).
+
+    With this stage in the substeps, particles with different values of `body` share no node: they do not drag each other across
+    empty space and can slide on each other. Without values each material is a body; `merge_particles` with `bodies` makes each
+    of its sources one. Where two bodies have mass at a node, their gap is measured from where their matter lies there; if they
+    would overlap at the end of the substep, the approach is stopped by an impulse between them, with Coulomb friction. Momentum
+    is kept to rounding, and kinetic energy does not grow. Stands after the forces and before the collisions with colliders.
+
+    Args:
+        particles: Particles of the bodies.
+        grid: Grid with the updated velocities.
+        kernel: B-spline of the transfers.
+        rule: What touching bodies do: separate (with friction), slip (stay together, free of friction) or sticky (stay together).
+        friction: Coulomb coefficient between bodies that may separate.
+        pairs: Pairs with a rule of their own, by the numbers of their bodies: "0 2 sticky; 1 2 separate 0.4".
+    """
+    if not grid.count:
+        return
+    meeting = grid.derived("meeting", lambda: meeting_of(grid))
+    if not len(meeting.blocks):
+        return
+    present = np.unique(meeting.bodies)
+    rules, frictions = pair_rules(pairs, present.tolist(), rule, friction)
+    cubic, cloud = kernel is Kernel.CUBIC, cloud_of(meeting, particles, grid)
+    kernels.measure_bodies(*cloud, cubic, meeting.moments)
+    kernels.meet_bodies(
+        meeting.groups,
+        np.searchsorted(present, meeting.bodies),
+        meeting.moments,
+        kernels.distances(4 if cubic else 3),
+        grid.array("momentum"),
+        grid.array("velocity"),
+        grid.least_mass,
+        step.dt,
+        rules,
+        frictions,
+        cloud,
+    )
