@@ -48,7 +48,7 @@ class LawLoops:
         """Return the loop of fragments of implicit steps (`implicit_fragments`), with arguments by name."""
         if id(fragments) not in self._composed:  # held with the loop, so that no id is used twice
             table = {**ATTRIBUTES, **TABLE, **self.law.fields}
-            self._composed[id(fragments)] = fragments, generated.composed_loop(self.law, fragments, table, INNER)
+            self._composed[id(fragments)] = fragments, generated.composed_loop(self.law, fragments, table, INNER, fetches=False)
         return self._composed[id(fragments)][1]
 
 

@@ -12,7 +12,7 @@ from mpm_nodes.kernels.algebra.local_hessians import ENTRIES, store_positive
 @numba.njit
 def store(response, count, hessians):
     """Call the kernel function, which Python cannot."""
-    return store_positive(response, 0, count, 16, hessians, 16)
+    return store_positive(response, 0, count, hessians, 16)
 
 
 def stored(matrices):

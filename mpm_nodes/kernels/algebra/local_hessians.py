@@ -96,10 +96,10 @@ def _make_positive(matrix, vectors):
 
 
 @part
-def store_positive(values, begin, end, width, hessians, stride):
+def store_positive(values, begin, end, hessians, stride):
     """Store the projected Hessians of particles begin .. end-1; returns how many had to be changed.
 
-    `values` holds the nine differentials of each, row 9 e + component, `width` particles a row.
+    `values` holds the nine differentials of each, row 9 e + component, one lane a particle.
     """
     work = np.empty(324)
     matrix, factor, vectors = work[:81], work[81:162], work[162:]
@@ -108,7 +108,7 @@ def store_positive(values, begin, end, width, hessians, stride):
         lane = p - begin
         for i in range(9):
             for j in range(i + 1):
-                value = 0.5 * (np.float64(values[width * (9 * i + j) + lane]) + np.float64(values[width * (9 * j + i) + lane]))
+                value = 0.5 * (np.float64(values[WIDTH * (9 * i + j) + lane]) + np.float64(values[WIDTH * (9 * j + i) + lane]))
                 matrix[9 * i + j] = matrix[9 * j + i] = value
         if not _is_positive(matrix, factor):
             _make_positive(matrix, vectors)
@@ -291,9 +291,7 @@ def _add_stored_blocks_at(
                 for j in range(9):
                     entry = i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i
                     response[WIDTH * (9 * i + j) + p - begin] = weight * hessians[entry * stride + p]
-        scatter_blocks(
-            stencil, offset, stride, shift, unit, cell_size, response, begin, end, WIDTH, tile_slot, ranges[r, 2], blocks
-        )
+        scatter_blocks(stencil, offset, stride, shift, unit, cell_size, response, begin, end, tile_slot, ranges[r, 2], blocks)
 
 
 @compiled(fastmath=False)

@@ -119,8 +119,8 @@ class Rounds(Lanes):
         table: Name of its parameter that is given the rows, which is that of an argument as well: the rows, one behind another.
         rows: Number of rows.
         columns: Length of a row.
-        taker: Called behind the last round with parameters as those of a `Run`, and `values, begin, end, width`: value c of row r
-            of particle `begin` + k is values[width * (columns * r + c) + k], for particles up to `end` - 1.
+        taker: Called behind the last round with parameters as those of a `Run`, and `values, begin, end`: value c of row r
+            of particle `begin` + k is values[WIDTH * (columns * r + c) + k], for particles up to `end` - 1.
         scatters: Grid arrays that the taker adds to.
     """
 

@@ -47,13 +47,18 @@ _LOOPS: dict[Any, ComposedLoop] = {}
 
 
 def composed_loop(
-    law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
+    law: Any,
+    fragments: Sequence[Fragment],
+    table: Mapping[str, Any],
+    inner: Sequence[str] = (),
+    fold: Fold | None = None,
+    fetches: bool = True,
 ) -> ComposedLoop:
     """Return the loop of a list of fragments; see `source_of` for the arguments."""
     rows = tuple((name, attribute.rows, attribute.kind) for name, attribute in sorted(table.items()))
-    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, rows)
+    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, fetches, rows)
     if key not in _LOOPS:
-        source = source_of(law, fragments, table, inner, fold)
+        source = source_of(law, fragments, table, inner, fold, fetches)
         functions = [
             f for fragment in fragments for f in (getattr(fragment, name, None) for name in ("body", "guard", "taker")) if f
         ]

@@ -148,6 +148,8 @@ class LaneLoop:
     def fetches(self) -> list[str]:
         """Return the lines that fetch the next block's rows of what no fragment before has touched."""
         writer, lines = self.writer, []
+        if not writer.fetches:
+            return []
         # a loop that may be passed over leaves it to one behind it
         later = writer.read_behind(self.place) if self.fragment.switch else set()
         for name in self.read:
@@ -181,7 +183,7 @@ class LaneLoop:
             call(f"new = {writer.called(fragment.body)}", ["entries" if v == table else v for v in values]),
         ]
         body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
-        own = {"values": "values", "begin": "i", "end": "min(i + WIDTH, end)", "width": "WIDTH"}
+        own = {"values": "values", "begin": "i", "end": "min(i + WIDTH, end)"}
         taken = [
             own.get(name) or self.given(name, writer.given_to_run(self.place, name))
             for name in signature(fragment.taker).parameters

@@ -75,7 +75,12 @@ class Source:
 
 
 def source_of(
-    law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
+    law: Any,
+    fragments: Sequence[Fragment],
+    table: Mapping[str, Any],
+    inner: Sequence[str] = (),
+    fold: Fold | None = None,
+    fetches: bool = True,
 ) -> Source:
     """Return the source of a kernel.
 
@@ -85,8 +90,11 @@ def source_of(
         table: Attributes by name.
         inner: Attributes that may live in `local` alone: `<name>_local` is their stride there, 0 for rows of their own.
         fold: Where scatters go that are not to have a grid array of their own.
+        fetches: Whether rows of the next block are fetched on the way; it does not pay in loops that run many times a substep.
     """
-    return _Writer(law, fragments, table, inner, fold).written()
+    writer = _Writer(law, fragments, table, inner, fold)
+    writer.fetches = fetches
+    return writer.written()
 
 
 def column_name(name: str) -> str:
@@ -108,6 +116,7 @@ class _Writer:
         self.function_names: set[str] = set()
         self.lines: list[str] = []
         self.fetched: set[str] = set()
+        self.fetches = True
         self.pending: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
         self.use("mpm_nodes.kernels.compile.jit", "compiled", "part")
         self.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
@@ -150,6 +159,11 @@ class _Writer:
 
     def rows_of(self, name: str) -> int:
         return self.table[name].rows
+
+    @property
+    def ahead(self) -> str:
+        """How far ahead transfers fetch."""
+        return "ahead" if self.fetches else "np.int64(0)"
 
     def stride_of(self, name: str) -> str:
         return f"{self.column(name)}_stride" if name in self.inner else self.argument("stride")
@@ -216,7 +230,7 @@ class _Writer:
         rows = (self.stride_of(tensor), self.shift_of(tensor)) if tensor else ("0", "0")
         offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
         values = [self.argument(f"stencil{len(stencil)}"), offset, stride, shift, inverse, velocity, affine, mass, stress, *rows]
-        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", "ahead", self.argument("scratch")]
+        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", self.ahead, self.argument("scratch")]
         values += [_IN_BLOCK["at"], self.argument("base"), _IN_BLOCK["base_at"]]
         values += ["True"] if tensor and self.rows_of(tensor) == 9 else []
         self.lines.append(call("scatter_run", values))
@@ -229,7 +243,7 @@ class _Writer:
         """Write how the particles of a block take values from a tile of the grid."""
         tiles, block, following = "mpm_nodes.kernels.transfers.tiles", _IN_BLOCK["block"], _IN_BLOCK["following"]
         self.use("mpm_nodes.kernels.transfers.gather", "gather_run")
-        self.use(tiles, "load_tile", "prefetch_tile")
+        self.use(tiles, "load_tile")
         stencil = self.argument(f"stencil{len(fragment.stencil)}")
         offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
         values, affine, gradient = (
@@ -238,14 +252,17 @@ class _Writer:
         grid, slots, scratch = self.argument(f"grid_{fragment.source}"), self.argument("tile_slot"), self.argument("scratch")
         self.argument("segments")
         at, flip = _IN_BLOCK["at"], "None"
-        lines = [call("load_tile", [scratch, at, grid, slots, block]), call("prefetch_tile", [grid, slots, following])]
+        lines = [call("load_tile", [scratch, at, grid, slots, block])]
+        if self.fetches:
+            self.use(tiles, "prefetch_tile")
+            lines.append(call("prefetch_tile", [grid, slots, following]))
         if fragment.before:
             self.use(tiles, "SECOND_TILE", "load_change_tile")
             before, flip = self.argument(f"grid_{fragment.before}"), self.own(place, fragment.flip)
             lines.append(call("load_change_tile", [scratch, f"{at} + SECOND_TILE", grid, before, flip, slots, block]))
         given = [stencil, offset, stride, shift, inverse, values, affine, gradient]
         given += [self.stride_of(fragment.gradient), self.shift_of(fragment.gradient), flip, f"1.0 / {cell_size}"]
-        given += ["start", "end", "ahead", scratch, at, self.argument("base"), _IN_BLOCK["base_at"]]
+        given += ["start", "end", self.ahead, scratch, at, self.argument("base"), _IN_BLOCK["base_at"]]
         return "\n".join([*lines, call("gather_run", given)])
 
     def run(self, place: int, fragment: Run) -> str:
