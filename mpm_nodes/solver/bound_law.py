@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mpm_nodes.data import Material
-from mpm_nodes.materials.codegen import LawLoops
+from mpm_nodes.materials.law_loops import LawLoops
 
 
 class StateRows(Protocol):

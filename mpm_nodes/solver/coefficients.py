@@ -11,8 +11,8 @@ import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.graph import keys
-from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_of
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.bound_law import BoundLaw
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.graph.fusion import runs_of
+from mpm_nodes.graph.fusion import fragments_of, runs_of
 from mpm_nodes.graph.substep_document import Substeps
 from mpm_nodes.graph.substeps import plan_substeps, resolve
+from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.materials.contract import law as law_named
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.solver.shared_loops import shared_loop
 
 __all__ = ["explained"]
@@ -40,6 +42,9 @@ def _one(substeps: Substeps, law_id: str | None) -> str:
             stage = run.members[0].id
             because = run.ending.removeprefix(f"{stage} ")
             lines.append(f"  {stage}: alone, since it {because}" if because != run.ending else f"  {stage}: alone, since {because}")
+            for name, fragments in (each for f in fragments_of(run.members[0]) if isinstance(f, OwnLoops) for each in f.lists):
+                lines.append(f"    has a loop of its own on request: {name}")
+                sources += [law_loops(law.id).composed(fragments).source.text] if law is not None else []
             continue
         loop = shared_loop(run, plan)
         lines.append(f"  {' + '.join(member.id for member in run.members)}: one loop")

@@ -1,6 +1,6 @@
-"""The parts of a shared loop: fragments that one kernel takes, and that kernel bound to the arrays of a solve.
+"""The parts of a shared loop: fragments that one composed loop takes, and that loop bound to the arrays of a solve.
 
-What a kernel is given hardly changes from substep to substep: arrays, tables and numbers stay where they are until particles are
+What a loop is given hardly changes from substep to substep: arrays, tables and numbers stay where they are until particles are
 sorted, come or go. So its arguments are put together once (`bind`) and kept by the particle store for as long; a substep fills in
 what its fragments compute for it, and dt.
 """
@@ -10,19 +10,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.graph.substeps import PlannedStage
-from mpm_nodes.kernels.composition.fragments import Fragment, Lanes, Nodes, Removal, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nodes, Removal, Run, Scatter
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.source import Fold
 
-__all__ = ["LOOPS", "BoundCall", "Course", "Part", "Section", "bind"]
+__all__ = ["LOOPS", "BoundCall", "Course", "Part", "Section", "bind", "lasting_arguments"]
 
-LOOPS = (Lanes, Run, Scatter)
-"""Fragments that a kernel is composed of."""
+LOOPS = (Lanes, Run, Gather, Scatter)
+"""Fragments that a loop is composed of."""
 
 
 class Part(NamedTuple):
@@ -41,12 +42,12 @@ class Section:
 
     @functools.cached_property
     def loops(self) -> list[Part]:
-        """What the kernel is composed of."""
+        """What the loop is composed of."""
         return [part for part in self.parts if isinstance(part.fragment, LOOPS)]
 
     @functools.cached_property
     def of_law(self) -> bool:
-        """Whether the kernel depends on the law."""
+        """Whether the loop depends on the law."""
         return any(part.fragment.of_law for part in self.loops)
 
     @functools.cached_property
@@ -117,7 +118,7 @@ class Course:
         return frozenset().union(*(section.written for section in self.sections))
 
 
-# ---------------------------------------------------------------- a kernel and its arguments
+# ---------------------------------------------------------------- a loop and its arguments
 class _Own(NamedTuple):
     """What one fragment asks for besides arrays: places of its values among the arguments, by their names."""
 
@@ -126,7 +127,7 @@ class _Own(NamedTuple):
 
 
 class BoundCall:
-    """A kernel with its arguments, for as long as the arrays lie where they are.
+    """A composed loop with its arguments, for as long as the arrays lie where they are.
 
     Args:
         composed: The loop.
@@ -139,10 +140,11 @@ class BoundCall:
         source, self.run, self.material = composed.source, composed.run, material
         place = {name: index for index, name in enumerate(source.names)}
         self.reductions = []
-        for index, name in source.largest.items():
-            names = parts[index].fragment.largest
-            given[name] = np.empty((rows, len(names)))
-            self.reductions.append((names, given[name]))
+        for found, kind, reduce in ((source.largest, "largest", np.maximum), (source.sums, "sums", np.add)):
+            for index, name in found.items():
+                names = getattr(parts[index].fragment, kind)
+                given[name] = np.empty((rows, len(names)))
+                self.reductions.append((names, given[name], reduce))
         self.dt = place.get("dt")
         self.own = [
             _Own(part, tuple((name, place[unique]) for name, unique in source.given[index].items() if unique in place))
@@ -152,7 +154,7 @@ class BoundCall:
         self.arguments = [given.get(name) for name in source.names]
 
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-        """Run the kernel in a substep; returns its reductions by name."""
+        """Run the loop in a substep; returns its reductions by name."""
         arguments = self.arguments
         if self.dt is not None:
             arguments[self.dt] = step.dt
@@ -164,8 +166,8 @@ class BoundCall:
                 arguments[place] = values[name]
         self.run(*arguments)
         found: dict[str, float] = {}
-        for names, rows in self.reductions:
-            found.update(zip(names, rows.max(axis=0).tolist(), strict=True))
+        for names, rows, reduce in self.reductions:
+            found.update(zip(names, reduce.reduce(rows).tolist(), strict=True))
         return found
 
 
@@ -177,7 +179,7 @@ def bind(
     stores: tuple[Any, Any],
     local: frozenset[str],
 ) -> BoundCall:
-    """Return a kernel with the arguments that stay from substep to substep.
+    """Return a loop with the arguments that stay from substep to substep.
 
     Args:
         composed: The loop.
@@ -187,18 +189,38 @@ def bind(
         stores: Particles and grid.
         local: Attributes that stay in the scratch of each thread.
     """
-    given = dict(_arrays(composed, parts, stores, local))
-    given |= _plain(material, segments, stores, transfers=not {"tile_slot", "scratch"}.isdisjoint(composed.source.names))
+    given = lasting_arguments(composed, material, segments, stores, local)
+    given |= {f"stencil{len(p.fragment.stencil)}": p.fragment.stencil for p in parts if isinstance(p.fragment, (Gather, Scatter))}
     return BoundCall(composed, parts, material, given, len(segments))
 
 
+def lasting_arguments(
+    composed: ComposedLoop,
+    material: Any,
+    segments: np.ndarray,
+    stores: tuple[Any, Any],
+    local: frozenset[str],
+    known: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return what a loop asks for that does not depend on its fragments, by name: arrays, runs, tables and coefficients.
+
+    Args are those of `bind`, and:
+        known: Arguments that the caller has; they come before others of the same name.
+    """
+    plain = _plain(material, segments, stores, transfers=not {"tile_slot", "scratch"}.isdisjoint(composed.source.names))
+    plain.update(known)
+    return dict(_arrays(composed, stores, local, plain)) | plain
+
+
 def _arrays(
-    composed: ComposedLoop, parts: Sequence[Part], stores: tuple[Any, Any], local: frozenset[str]
+    composed: ComposedLoop, stores: tuple[Any, Any], local: frozenset[str], known: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
-    """Yield names and rows of the attributes and grid arrays that a kernel asks for."""
+    """Yield names and rows of the attributes and grid arrays that a loop asks for, but of those that are known."""
     (particles, grid), columns = stores, composed.source.columns
     for name in composed.source.names:
         column = columns.get(name)
+        if name in known:
+            continue
         if column in local:
             yield name, grid.local
         elif name == "stiffness_scale":
@@ -209,9 +231,6 @@ def _arrays(
             yield name, grid.array(name.removeprefix("grid_"))
         elif name.endswith("_local"):
             yield name, grid.local_stride if columns.get(name.removesuffix("_local")) in local else 0
-    for part in parts:
-        if isinstance(part.fragment, Scatter):
-            yield f"stencil{len(part.fragment.stencil)}", part.fragment.stencil
 
 
 def _plain(material: Any, segments: np.ndarray, stores: tuple[Any, Any], transfers: bool) -> dict[str, Any]:

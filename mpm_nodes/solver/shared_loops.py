@@ -119,7 +119,8 @@ def _born(members: Sequence[PlannedStage]) -> list[str]:
     for fragment in _fragments(members):
         read |= fragment.names_read
         for name in getattr(fragment, "writes", ()):
-            can = isinstance(fragment, Lanes) or f"{name}_stride" in fragment.parameters
+            own_stride = f"{name}_stride" in fragment.parameters or name == getattr(fragment, "gradient", "")
+            can = isinstance(fragment, Lanes) or own_stride
             if name not in read and name not in born and name != STATE and can:
                 born.append(name)
     return born
@@ -270,9 +271,9 @@ class _Substep:
         if isinstance(fragment, Removal):
             fragment.remove(self.particles, self.step, self.marks[id(fragment)])
             return
-        names = getattr(fragment, "largest", ())
-        largest = {name: max(row[name] for row in self.found) for name in names if self.found}
-        fragment.finish(self.particles, self.step, largest, **self.knobs[member.id])
+        found = {name: max(row[name] for row in self.found) for name in getattr(fragment, "largest", ()) if self.found}
+        found |= {name: sum(row[name] for row in self.found) for name in getattr(fragment, "sums", ()) if self.found}
+        fragment.finish(self.particles, self.step, found, **self.knobs[member.id])
 
     # ---------------------------------------------------------------- what stays in the scratch
     def _kept(self) -> _Kept:
@@ -324,7 +325,7 @@ class _Substep:
 
     # ---------------------------------------------------------------- composed loops
     def _calls(self, section: Section, kept: _Kept) -> list[BoundCall | None]:
-        """Return the call of each material's kernel, or the one for all particles; None where nothing fits a law."""
+        """Return the call of each material's loop, or the one for all particles; None where nothing fits a law."""
         calls = self.particles.bound.get((section, kept))
         if calls is None:
             calls = self.particles.bound[section, kept] = list(self._bound(section, kept))

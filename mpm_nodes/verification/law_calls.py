@@ -1,6 +1,6 @@
 """The functions of a law as kernels see them: in sixteen lanes and as compiled scalars, on columns of values.
 
-Each call compiles a loop of its own, in memory: for checks of laws, not for solves (see `materials.codegen`).
+Each call compiles a loop of its own, in memory: for checks of laws, not for solves (see `materials.law_loops`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.materials.codegen import law_loops
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, Problem

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.materials.codegen import law_loops
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.verification.contract import Finding, Problem
 

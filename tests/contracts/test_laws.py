@@ -13,8 +13,8 @@ import pytest
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError
 from mpm_nodes.graph.declare import parse_docstring
 from mpm_nodes.materials import contract
-from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import LawError, law, law_ids, law_of, register_law
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.parameters import BUILT_IN

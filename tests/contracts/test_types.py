@@ -48,8 +48,6 @@ def test_the_checker_finds_nothing(tmp_path):
 MOST_ARGUMENTS = 8
 CEILINGS = {"kernels": 22, "materials": 11, "solver": 15}
 """Rooms that still hold longer lists, and the longest that they hold: these figures may only fall."""
-BLOCKS = {"mpm_nodes/solver/stages/gather.py": 24}
-"""Stages whose inlined blocks take arrays one by one, as kernels do, and their longest list: these too may only fall."""
 
 
 def argument_lists(room: Path) -> Iterator[tuple[str, int]]:
@@ -72,15 +70,14 @@ def test_argument_lists_are_short(room):
     """Whoever needs more than eight values takes a dataclass or a named tuple."""
     ceiling = CEILINGS.get(room.name, MOST_ARGUMENTS)
     lists = dict(argument_lists(room))
-    longest = {place: count for place, count in lists.items() if count > BLOCKS.get(place.partition(":")[0], ceiling)}
+    longest = {place: count for place, count in lists.items() if count > ceiling}
     assert not longest, "\n".join(f"{place}: {count}" for place, count in sorted(longest.items()))
 
 
-@pytest.mark.parametrize("name, ceiling", [*CEILINGS.items(), *BLOCKS.items()])
+@pytest.mark.parametrize("name, ceiling", CEILINGS.items())
 def test_no_ceiling_is_higher_than_what_lies_under_it(name, ceiling):
     """A list that became shorter takes its ceiling down with it."""
-    room = ROOT / name if name in BLOCKS else PACKAGE / name
-    assert ceiling == max(count for place, count in argument_lists(room) if name in BLOCKS or place.partition(":")[0] not in BLOCKS)
+    assert ceiling == max(count for _, count in argument_lists(PACKAGE / name))
 
 
 # ---------------------------------------------------------------- what a stage gets

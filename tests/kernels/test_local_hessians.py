@@ -10,9 +10,9 @@ from mpm_nodes.kernels.algebra.local_hessians import ENTRIES, store_positive
 
 
 @numba.njit
-def store(response, count, hessians, work):
+def store(response, count, hessians):
     """Call the kernel function, which Python cannot."""
-    return store_positive(response, 0, count, hessians, 16, work)
+    return store_positive(response, 0, count, hessians, 16)
 
 
 def stored(matrices):
@@ -20,7 +20,7 @@ def stored(matrices):
     response = np.zeros((81, 16), matrices.dtype)
     response[:, : len(matrices)] = matrices.reshape(-1, 81).T
     hessians = np.zeros(ENTRIES * 16 + 16, matrices.dtype)
-    changed = store(response.ravel(), len(matrices), hessians, np.empty(324))
+    changed = store(response.ravel(), len(matrices), hessians)
     found = np.zeros((len(matrices), 9, 9))
     rows, columns = np.tril_indices(9)
     found[:, rows, columns] = found[:, columns, rows] = hessians[: ENTRIES * 16].reshape(ENTRIES, 16)[:, : len(matrices)].T

@@ -11,8 +11,8 @@ from law_samples import PARAMS, flat, random_matrices, random_states, unflat
 from mpm_nodes.data import Material, MpmNodesError, Particles
 from mpm_nodes.materials import contract
 from mpm_nodes.materials import newtonian_viscosity as term
-from mpm_nodes.materials.codegen import law_loops
 from mpm_nodes.materials.contract import law_ids, law_of
+from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.nodes.materials import material_viscosity
 from mpm_nodes.solver.checkpoint import SolverState

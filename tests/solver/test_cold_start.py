@@ -36,7 +36,7 @@ solver = SubstepSolver(Particles({"position": lattice}, (rubber,), 0.01))
 for _ in range(3):
     solver.step()
 loops = [module.run for name, module in sys.modules.items() if name.startswith("mpm_nodes_loop_") and hasattr(module, "run")]
-misses = [sum(loop.stats.cache_misses.values()) for loop in loops if "gather_block" in loop.__module__]
+misses = [sum(loop.stats.cache_misses.values()) for loop in loops if "gather_velocity" in loop.__module__]
 print(len(started), sum(misses), hashlib.sha256(solver.snapshot()["position"].tobytes()).hexdigest())
 for child in started:
     child.wait(60)

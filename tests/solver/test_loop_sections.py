@@ -61,7 +61,7 @@ def test_kernels_are_bound_anew_when_arrays_move(change, bound):
         for run in runs:
             run.step(dt=DT, keep=True)
         assert far(*runs, count) == {}
-    assert len([each for each in bound if "gather_block" in each.run.__module__]) == 2
+    assert len([each for each in bound if "gather_velocity" in each.run.__module__]) == 2
 
 
 def test_materials_that_change_are_bound_anew(bound):

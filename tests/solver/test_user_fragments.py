@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,15 @@ def test_outside_the_loop_it_is_given_what_it_reads(own):
     assert far(fused, single, 6, warmth="velocity_gradient") == {}
 
 
+def lint(texts, folder) -> str:
+    """Return what the linter has against modules."""
+    for place, text in enumerate(texts):
+        (folder / f"loop_{place}.py").write_text(text)
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F,B,I", "--line-length", "132", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout if done.returncode else ""
+
+
 @pytest.mark.parametrize("preset", ["explicit_apic", "continuum_foam"])
 @pytest.mark.parametrize("law_id", ["snow", "herschel_bulkley"])
 def test_the_composed_source_is_clean(preset, law_id, tmp_path):
@@ -91,12 +101,20 @@ def test_the_composed_source_is_clean(preset, law_id, tmp_path):
     found = law(law_id)
     plan = plan_substeps(preset, found.state)
     loops = [shared_loop(run, plan).source(found, ATTRIBUTES).text for run in runs_of(plan) if run.is_shared]
-    assert len(loops) == 2
-    for place, text in enumerate(loops):
-        (tmp_path / f"loop_{place}.py").write_text(text)
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F,B,I", "--line-length", "132", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    assert len(loops) == 2 and not lint(loops, tmp_path)
+
+
+@pytest.mark.parametrize("law_id", ["snow", "liquid"])
+@pytest.mark.parametrize("project", [False, True])
+def test_the_loops_of_implicit_steps_are_composed_and_shown(law_id, project, tmp_path):
+    """What a minimisation asks of a law is composed of fragments too: modules without a fault, named and shown by the report."""
+    text = explained({"preset": "implicit_apic", "set": {"law_energy.project_hessians": project}}, law_id)
+    asked = re.findall("on request: (.*)", text)
+    assert asked == ["evaluate trial", *(["store Hessians"] if project else ["apply Hessian", "add node blocks"])]
+    modules = [part for part in re.split('(?m)^(?=""")(?=.*\n(?:.*\n)?\nWritten by)', text) if "@compiled" in part]
+    assert sum("gather velocity + energy + trial stress + scatter force" in part for part in modules) == 1
+    assert len(modules) > len(asked) and not lint(modules, tmp_path)
+    assert max(len(line) for line in text.splitlines()) <= 132
 
 
 def test_a_substep_graph_explains_what_it_fuses():

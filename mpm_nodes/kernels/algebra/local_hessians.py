@@ -18,6 +18,7 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, store, store_first
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.gather import gather_run
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
 from mpm_nodes.kernels.transfers.scatter import scatter_run
@@ -95,18 +96,19 @@ def _make_positive(matrix, vectors):
 
 
 @part
-def store_positive(response, begin, end, hessians, stride, work):
+def store_positive(values, begin, end, hessians, stride):
     """Store the projected Hessians of particles begin .. end-1; returns how many had to be changed.
 
-    `response` holds the nine differentials of each, row 9 e + component, sixteen lanes a row; `work` has 324 elements.
+    `values` holds the nine differentials of each, row 9 e + component, one lane a particle.
     """
+    work = np.empty(324)
     matrix, factor, vectors = work[:81], work[81:162], work[162:]
     changed = 0
     for p in range(begin, end):
         lane = p - begin
         for i in range(9):
             for j in range(i + 1):
-                value = 0.5 * (np.float64(response[16 * (9 * i + j) + lane]) + np.float64(response[16 * (9 * j + i) + lane]))
+                value = 0.5 * (np.float64(values[WIDTH * (9 * i + j) + lane]) + np.float64(values[WIDTH * (9 * j + i) + lane]))
                 matrix[9 * i + j] = matrix[9 * j + i] = value
         if not _is_positive(matrix, factor):
             _make_positive(matrix, vectors)
@@ -122,15 +124,15 @@ def store_positive(response, begin, end, hessians, stride, work):
 def _multiply(hessians, stride, rows, row_stride, row_shift, begin, end, buffer):
     """Replace the nine rows of Q of particles begin .. end-1 by those of M Q."""
     zero = const(load(hessians, begin), 0.0)
-    for p in range(begin, end, 16):
+    for p in range(begin, end, WIDTH):
         for i in range(9):
             total = zero
             for j in range(9):
                 entry = i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i
                 total = total + load(hessians, entry * stride + p) * load(rows, j * row_stride + row_shift + p)
-            store(buffer, 16 * i, total)
+            store(buffer, WIDTH * i, total)
         for i in range(9):
-            store_first(rows, i * row_stride + row_shift + p, load(buffer, 16 * i), end - p)
+            store_first(rows, i * row_stride + row_shift + p, load(buffer, WIDTH * i), end - p)
 
 
 @part
@@ -183,7 +185,7 @@ def _apply_stored_at(
         base,
         64 * thread,
     )
-    _multiply(hessians, stride, local, local_stride, rows_shift, start, end, np.empty(9 * 16, local.dtype))
+    _multiply(hessians, stride, local, local_stride, rows_shift, start, end, np.empty(9 * WIDTH, local.dtype))
     scatter_run(
         stencil,
         offset,
@@ -280,16 +282,16 @@ def _add_stored_blocks_at(
     k, first, hessians, stencil, offset, stride, shift, unit, volume, cell_size, dt, ranges, colour_range, tile_slot, blocks
 ):
     r = colour_range[first + k]
-    response = np.empty(81 * 16, volume.dtype)
-    for begin in range(ranges[r, 0], ranges[r, 1], 16):
-        end = min(begin + 16, ranges[r, 1])
+    response = np.empty(81 * WIDTH, volume.dtype)
+    for begin in range(ranges[r, 0], ranges[r, 1], WIDTH):
+        end = min(begin + WIDTH, ranges[r, 1])
         for p in range(begin, end):
             weight = dt * dt * volume[p]
             for i in range(9):
                 for j in range(9):
                     entry = i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i
-                    response[16 * (9 * i + j) + p - begin] = weight * hessians[entry * stride + p]
-        scatter_blocks(stencil, offset, stride, shift, unit, 1.0 / cell_size, response, begin, end, tile_slot, ranges[r, 2], blocks)
+                    response[WIDTH * (9 * i + j) + p - begin] = weight * hessians[entry * stride + p]
+        scatter_blocks(stencil, offset, stride, shift, unit, cell_size, response, begin, end, tile_slot, ranges[r, 2], blocks)
 
 
 @compiled(fastmath=False)

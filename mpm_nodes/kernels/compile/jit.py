@@ -73,3 +73,6 @@ def most_threads() -> int:
 
 inline: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True)
 """Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""
+
+spliced: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, inline="always")
+"""As `inline`, for bodies so large that LLVM would leave them as calls: they are put into their caller before LLVM sees it."""

@@ -4,11 +4,14 @@ A fragment holds a function that numba compiles and says what the function write
 
 | parameter | what is given |
 |---|---|
-| name of a particle attribute | its values of sixteen particles, a tuple where it has several rows (`Lanes`); its rows (`Run`) |
+| name of a particle attribute | its values for a group of particles, a tuple if it has several rows (`Lanes`); its rows (`Run`) |
 | `law`, `state` | module of the particles' law, and a tuple of one entry per name in its STATE |
 | `coefficients`, `bare_coefficients` | its coefficients, with and without the particles' `stiffness_scale` |
 | `dt`, `material_viscosity` | step [s], viscosity of the material itself [Pa s] |
-| any other name | a knob of the stage, or what `arguments` returns; as it is where annotated as `bool` or `int`, else in lanes |
+| any other name | a knob of the stage, or what `arguments` returns |
+
+Numbers that are no attributes are the same in all lanes; where they are annotated as `bool`, `int` or `float` they are given as
+they are, and may be branched by.
 
 Which stages follow each other is nobody's business here: `source` writes one kernel for any list of fragments.
 """
@@ -21,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Fragment", "Idle", "Lanes", "Measure", "Nodes", "Removal", "Run", "Scatter"]
+__all__ = ["Fragment", "Gather", "Idle", "Lanes", "Measure", "Nodes", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
 
 STATE = "state"
 SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
@@ -36,7 +39,7 @@ class Fragment:
     Attributes:
         arguments: Called as arguments(law, particles, step, **knobs) before the loop of every material; returns what parameters
             that are neither attributes nor names of the table above are. None: the knobs.
-        finish: Called as finish(particles, step, largest, **knobs) after the loop, with the largest value of each reduction.
+        finish: Called as finish(particles, step, found, **knobs) after the loop, with the largest values and sums by name.
         needs: Functions of a law without which the fragment leaves its particles alone.
         lacks: Functions that the law must not have: for the other form of a fragment with `needs`.
         switch: Name of an argument; the fragment is passed over where that is not above 0.
@@ -83,24 +86,49 @@ def _parameters(*functions: Callable[..., Any] | None) -> Mapping[str, inspect.P
 
 @dataclass(frozen=True)
 class Lanes(Fragment):
-    """A function on the values of sixteen particles.
+    """A function on the values of a group of particles, one lane each; on values of one where lanes are numbers.
 
     Attributes:
         body: Returns what is written, in the order of `writes`, and then what `largest` names; a tuple where that is more than one.
         writes: Attributes written, or "state".
         largest: Names of numbers >= 0 whose largest value over the particles is wanted; what is not a number counts as infinite.
-        guard: Function like `body` that returns a mask: sixteen particles of which none needs the body are passed over.
+        guard: Function like `body` that returns a mask: groups of particles of which none needs the body are passed over.
+        sums: Names of numbers, behind those of `largest`, whose sum over the particles is wanted, in double precision.
+        precise: Whether the body gets its values in double precision, whatever the solve's float type is; it writes nothing then.
     """
 
     body: Callable[..., Any]
     writes: tuple[str, ...] = ()
     largest: tuple[str, ...] = ()
     guard: Callable[..., Any] | None = None
+    sums: tuple[str, ...] = ()
+    precise: bool = False
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """Parameters of guard and body."""
         return _parameters(self.guard, self.body)
+
+
+@dataclass(frozen=True)
+class Rounds(Lanes):
+    """A function that is called for one row of a table after another, and what takes the values of all rows together.
+
+    Attributes:
+        body: Returns a tuple of as many numbers as a row of the table has.
+        table: Name of its parameter that is given the rows, which is that of an argument as well: the rows, one behind another.
+        rows: Number of rows.
+        columns: Length of a row.
+        taker: Called behind the last round with parameters as those of a `Run`, and `values, begin, end`: value c of row r
+            of particle `begin` + k is values[WIDTH * (columns * r + c) + k], for particles up to `end` - 1.
+        scatters: Grid arrays that the taker adds to.
+    """
+
+    table: str = ""
+    rows: int = 0
+    columns: int = 0
+    taker: Callable[..., Any] | None = None
+    scatters: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -137,6 +165,44 @@ class Run(Fragment):
 
 
 @dataclass(frozen=True)
+class Gather(Fragment):
+    """What particles take from a grid array: values, their affine parts, and their gradient.
+
+    Attributes:
+        source: The grid array.
+        values: Attribute that takes the values, or "".
+        affine: Attribute that takes the affine parts, or "".
+        gradient: Attribute that takes the gradient.
+        stencil: Stencil of the B-spline.
+        before: Grid array with momentum and mass as they were: the particles' own values get the change since then; or "".
+        flip: With `before`, name of the number that says which share of the own values stays.
+    """
+
+    source: str
+    gradient: str
+    values: str = ""
+    affine: str = ""
+    stencil: tuple[int, ...] = (0, 0, 0)
+    before: str = ""
+    flip: str = ""
+
+    @functools.cached_property
+    def writes(self) -> tuple[str, ...]:
+        """Attributes that it writes."""
+        return tuple(name for name in (self.values, self.affine, self.gradient) if name)
+
+    @functools.cached_property
+    def names_read(self) -> frozenset[str]:
+        """Attributes of which the old values count."""
+        return frozenset([self.values] if self.before else [])
+
+    @functools.cached_property
+    def gathers(self) -> frozenset[str]:
+        """Grid fields that it reads."""
+        return frozenset([self.source, *([self.before, "mass"] if self.before else [])])
+
+
+@dataclass(frozen=True)
 class Scatter(Fragment):
     """What particles add to a grid array: momentum with mass, or the force of a stress. Those with one target become one scatter.
 
@@ -145,12 +211,16 @@ class Scatter(Fragment):
         gives: Attributes, under the names that `scatter_run` has for them.
         stencil: Stencil of the B-spline.
         clears: Grid arrays that are zero before.
+        stress: The attribute that stands for "stress" among `gives`: six rows of a symmetric matrix, or nine.
+        scale: What the stress is multiplied by besides 1/h, an expression of numbers that the loop is given.
     """
 
     target: str
     gives: tuple[str, ...]
     stencil: tuple[int, ...] = (0, 0, 0)
     clears: tuple[str, ...] = ()
+    stress: str = "stress"
+    scale: str = "-1.0"
 
     @functools.cached_property
     def scatters(self) -> frozenset[str]:
@@ -160,7 +230,7 @@ class Scatter(Fragment):
     @functools.cached_property
     def names_read(self) -> frozenset[str]:
         """Attributes that it reads."""
-        return frozenset(self.gives)
+        return frozenset(self.stress if name == "stress" else name for name in self.gives)
 
 
 @dataclass(frozen=True)
@@ -221,3 +291,16 @@ class Measure(Fragment):
     lanes: Lanes
     takes: tuple[str, ...]
     keep: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class OwnLoops(Fragment):
+    """Loops that a stage runs when others ask for it, each composed of fragments: they are no part of the plan's loops.
+
+    Attributes:
+        lists: Name of each and its fragments.
+    """
+
+    joins: ClassVar[bool] = False
+
+    lists: tuple[tuple[str, tuple[Fragment, ...]], ...]

@@ -21,12 +21,12 @@ from typing import Any
 from mpm_nodes.data import MpmNodesError, OutputError
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.source import Fold, Source, source_of
+from mpm_nodes.kernels.composition.source import Fold, Source, label_of, source_of
 
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ComposedLoop:
     """A loop composed of fragments, compiled at its first call.
 
@@ -47,15 +47,23 @@ _LOOPS: dict[Any, ComposedLoop] = {}
 
 
 def composed_loop(
-    law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
+    law: Any,
+    fragments: Sequence[Fragment],
+    table: Mapping[str, Any],
+    inner: Sequence[str] = (),
+    fold: Fold | None = None,
+    fetches: bool = True,
 ) -> ComposedLoop:
     """Return the loop of a list of fragments; see `source_of` for the arguments."""
     rows = tuple((name, attribute.rows, attribute.kind) for name, attribute in sorted(table.items()))
-    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, rows)
+    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, fetches, rows)
     if key not in _LOOPS:
-        source = source_of(law, fragments, table, inner, fold)
-        functions = [f for fragment in fragments for f in (getattr(fragment, "body", None), getattr(fragment, "guard", None)) if f]
-        title = "_".join([law.id if law is not None else "any", *dict.fromkeys(f.__name__.strip("_") for f in functions)])
+        source = source_of(law, fragments, table, inner, fold, fetches)
+        functions = [
+            f for fragment in fragments for f in (getattr(fragment, name, None) for name in ("body", "guard", "taker")) if f
+        ]
+        labels = dict.fromkeys(label_of(fragment).replace(" ", "_") for fragment in fragments)
+        title = "_".join([law.id if law is not None else "any", *labels])
         module = imported(written(source.text, title[:80], foreign_files(law, functions)))
         _LOOPS[key] = ComposedLoop(source, module.run)
     return _LOOPS[key]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
 from typing import Any
 
-from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSITY, Lanes
+from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSITY, Lanes, Rounds
 from mpm_nodes.kernels.composition.text import call
 
 SCALE = "stiffness_scale"
+PLAIN = (bool, int, float, "bool", "int", "float")
+"""Annotations of parameters that are given as they are."""
 _LOADS = {1: "load", 3: "load_rows3", 6: "load_rows6", 9: "load_rows9"}
 
 
@@ -36,12 +38,17 @@ class LaneLoop:
             values = self.arguments(fragment.guard, body)
             body += [f"if not any_lane({call(writer.called(fragment.guard), values)}):", "    continue"]
         values = self.arguments(fragment.body, body)
-        results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest)]
-        body.append(f"{', '.join(results)} = {call(writer.called(fragment.body), values)}")
-        for name in fragment.writes:
-            for each, value in self.stored(name):
-                body.append(self.store(each, value))
-        before, after = self.reductions(body)
+        before: list[str] = []
+        after: list[str] = []
+        if isinstance(fragment, Rounds):
+            before = self.rounds(fragment, values, body)
+        else:
+            results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest, *fragment.sums)]
+            body.append(f"{', '.join(results)} = {call(writer.called(fragment.body), values)}")
+            for name in fragment.writes:
+                for each, value in self.stored(name):
+                    body.append(self.store(each, value))
+            before, after = self.reductions(body)
         fetches = self.fetches()
         self.given("start", "start"), self.given("end", "end")
         writer.use("mpm_nodes.kernels.lanes.types", "WIDTH")
@@ -65,11 +72,13 @@ class LaneLoop:
             return f"{writer.column(name)}_i"
         if name in (SCALED, BARE):
             return self.coefficients(name, body)
+        if isinstance(self.fragment, Rounds) and name == self.fragment.table:
+            return name
         own = name if name in ("dt", VISCOSITY, "cell_size") else writer.own(self.place, name)
         self.given(own, own)
         if own in ("dt", "cell_size"):
             writer.argument(own)
-        return own if annotation in (bool, int, "bool", "int") else f"broadcast({self.reference(body)}, {own})"
+        return own if annotation in PLAIN else f"broadcast({self.reference(body)}, {own})"
 
     def reference(self, body: list[str]) -> str:
         """Return the name of lanes of the solve's float type."""
@@ -107,9 +116,10 @@ class LaneLoop:
         self.read.append(name)
         if rows not in _LOADS:
             self.writer.use("mpm_nodes.kernels.lanes.memory", "load")
-            return "(" + "".join(f"load({array}, {row} * {stride} + {index}), " for row in range(rows)) + ")"
+            each = [self.widened(f"load({array}, {row} * {stride} + {index})") for row in range(rows)]
+            return f"({', '.join(each)},)"
         self.writer.use(f"mpm_nodes.kernels.lanes.{'memory' if rows == 1 else 'rows'}", _LOADS[rows])
-        return f"load({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})"
+        return self.widened(f"load({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})", rows)
 
     def rows(self, name: str) -> tuple[str, str, str]:
         """Return array, stride and index of an attribute."""
@@ -130,7 +140,7 @@ class LaneLoop:
         if name == SCALED:
             writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
             writer.use("mpm_nodes.kernels.lanes.memory", "load")
-            body += [f"s = const({x}, 1.0)", f"if {self.given(SCALE)}.size > 0:", f"    s = load({SCALE}, i)"]
+            body += [f"s = const({x}, 1.0)", f"if {self.given(SCALE)}.size > 0:", f"    s = {self.widened(f'load({SCALE}, i)')}"]
             values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
         body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short
@@ -138,6 +148,8 @@ class LaneLoop:
     def fetches(self) -> list[str]:
         """Return the lines that fetch the next block's rows of what no fragment before has touched."""
         writer, lines = self.writer, []
+        if not writer.fetches:
+            return []
         # a loop that may be passed over leaves it to one behind it
         later = writer.read_behind(self.place) if self.fragment.switch else set()
         for name in self.read:
@@ -147,6 +159,38 @@ class LaneLoop:
                 stride, ahead = self.given("stride"), self.given("ahead", "ahead")
                 lines.append(f"prefetch_rows({writer.column(name)}, {writer.rows_of(name)}, {stride}, i, {ahead})")
         return lines
+
+    def widened(self, value: str, rows: int = 1) -> str:
+        """Return lanes, or a tuple of as many as an attribute has rows, in the precision of the fragment."""
+        if not self.fragment.precise:
+            return value
+        name = "to_double" if rows == 1 else f"to_double{rows}"
+        self.writer.use(f"mpm_nodes.kernels.lanes.{'memory' if rows == 1 else 'rows'}", name)
+        return f"{name}({value})"
+
+    # ---------------------------------------------------------------- one row of a table after another
+    def rounds(self, fragment: Rounds, values: Sequence[str], body: list[str]) -> list[str]:
+        """Write the calls and what takes their values; return the lines before the loop."""
+        writer, columns = self.writer, fragment.columns
+        table = self.given(fragment.table, writer.own(self.place, fragment.table))
+        x = self.reference(body)
+        self.given("end", "end")
+        writer.use("mpm_nodes.kernels.lanes.memory", "store")
+        row = ", ".join(f"broadcast({x}, {table}[{columns} * r + {c}])" for c in range(columns))
+        stores = [f"store(values, WIDTH * ({columns} * r + {c}), new[{c}])" for c in range(columns)]
+        inside = [
+            call("entries = ", [row]),
+            call(f"new = {writer.called(fragment.body)}", ["entries" if v == table else v for v in values]),
+        ]
+        body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
+        own = {"values": "values", "begin": "i", "end": "min(i + WIDTH, end)"}
+        taken = [
+            own.get(name) or self.given(name, writer.given_to_run(self.place, name))
+            for name in signature(fragment.taker).parameters
+        ]
+        body.append(call(writer.called(fragment.taker), taken))
+        like = writer.column(next(name for name in self.read if writer.table[name].kind == "real"))
+        return [f"values = np.empty({fragment.rows * columns} * WIDTH, {like}.dtype)"]
 
     # ---------------------------------------------------------------- what comes out
     def stored(self, name: str) -> Iterable[tuple[str, str]]:
@@ -168,19 +212,31 @@ class LaneLoop:
 
     def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
         """Return the lines before and after the loop, and add those inside it."""
-        names = self.fragment.largest
-        if not names:
+        writer, largest, sums = self.writer, self.fragment.largest, self.fragment.sums
+        if not (largest or sums):
             return [], []
-        self.writer.use("mpm_nodes.kernels.composition.values", "lane_index", "seen", "whole")
-        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "maximum")
-        self.writer.use("mpm_nodes.kernels.lanes.memory", "load")
+        writer.use("mpm_nodes.kernels.composition.values", "lane_index")
+        writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
+        writer.use("mpm_nodes.kernels.lanes.memory", "load")
         x = self.reference(body)
         body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
-        body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in names]
-        name = next(name for name in self.read if self.writer.table[name].kind == "real")
-        array = self.writer.column(name)
-        shift = f"{array}_shift + " if name in self.writer.inner else ""
-        before = [f"zero = const(load({array}, {shift}start), 0.0)", f"{', '.join(names)} = {', '.join('zero' for _ in names)}"]
-        largest, row = self.given(self.writer.largest(self.place)), self.given("row", "row")
-        after = [f"{largest}[{row}, {column}] = whole({name})" for column, name in enumerate(names)]
+        name = next(name for name in self.read if writer.table[name].kind == "real")
+        array = writer.column(name)
+        first = self.widened(f"load({array}, {f'{array}_shift + ' if name in writer.inner else ''}start)")
+        row = self.given("row", "row")
+        before, after = [f"zero = const({first}, 0.0)"], []
+        if largest:
+            writer.use("mpm_nodes.kernels.composition.values", "seen", "whole")
+            writer.use("mpm_nodes.kernels.lanes.arithmetic", "maximum")
+            found = self.given(writer.largest(self.place))
+            before.append(f"{', '.join(largest)} = {', '.join('zero' for _ in largest)}")
+            body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in largest]
+            after += [f"{found}[{row}, {column}] = whole({name})" for column, name in enumerate(largest)]
+        if sums:
+            writer.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
+            writer.use("mpm_nodes.kernels.lanes.memory", "to_double")
+            found = self.given(writer.sums(self.place))
+            before.append(f"{', '.join(sums)} = {', '.join('to_double(zero)' for _ in sums)}")
+            body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]
+            after += [f"{found}[{row}, {column}] = hsum({name})" for column, name in enumerate(sums)]
         return before, after

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Lanes, Run, Scatter
+from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Gather, Lanes, Run, Scatter
 from mpm_nodes.kernels.composition.lane_loop import LaneLoop
 from mpm_nodes.kernels.composition.text import call, import_line, in_order
 
-__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "source_of"]
+__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "label_of", "source_of"]
 
 LOCAL_ROWS = 16
 """Rows of the scratch of each thread: a velocity gradient and a stress."""
@@ -61,7 +61,8 @@ class Source:
         text: The module.
         names: Arguments of its function `run`, in order.
         given: For each fragment, its arguments: the name in its signature and that in `names`.
-        largest: For each fragment with reductions, its place in the list and the name of the array that they go to.
+        largest: For each fragment that looks for largest values, its place in the list and the name of the array that they go to.
+        sums: The same for sums.
         columns: The attributes among the arguments: name of the argument, and that of the attribute.
     """
 
@@ -69,11 +70,17 @@ class Source:
     names: list[str] = field(default_factory=list)
     given: list[dict[str, str]] = field(default_factory=list)
     largest: dict[int, str] = field(default_factory=dict)
+    sums: dict[int, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
 
 
 def source_of(
-    law: Any, fragments: Sequence[Fragment], table: Mapping[str, Any], inner: Sequence[str] = (), fold: Fold | None = None
+    law: Any,
+    fragments: Sequence[Fragment],
+    table: Mapping[str, Any],
+    inner: Sequence[str] = (),
+    fold: Fold | None = None,
+    fetches: bool = True,
 ) -> Source:
     """Return the source of a kernel.
 
@@ -83,8 +90,11 @@ def source_of(
         table: Attributes by name.
         inner: Attributes that may live in `local` alone: `<name>_local` is their stride there, 0 for rows of their own.
         fold: Where scatters go that are not to have a grid array of their own.
+        fetches: Whether rows of the next block are fetched on the way; it does not pay in loops that run many times a substep.
     """
-    return _Writer(law, fragments, table, inner, fold).written()
+    writer = _Writer(law, fragments, table, inner, fold)
+    writer.fetches = fetches
+    return writer.written()
 
 
 def column_name(name: str) -> str:
@@ -106,6 +116,7 @@ class _Writer:
         self.function_names: set[str] = set()
         self.lines: list[str] = []
         self.fetched: set[str] = set()
+        self.fetches = True
         self.pending: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
         self.use("mpm_nodes.kernels.compile.jit", "compiled", "part")
         self.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
@@ -149,6 +160,11 @@ class _Writer:
     def rows_of(self, name: str) -> int:
         return self.table[name].rows
 
+    @property
+    def ahead(self) -> str:
+        """How far ahead transfers fetch."""
+        return "ahead" if self.fetches else "np.int64(0)"
+
     def stride_of(self, name: str) -> str:
         return f"{self.column(name)}_stride" if name in self.inner else self.argument("stride")
 
@@ -163,6 +179,8 @@ class _Writer:
                 self.add(fragment, self.lanes(place, fragment))
             elif isinstance(fragment, Run):
                 self.add(fragment, self.run(place, fragment))
+            elif isinstance(fragment, Gather):
+                self.add(fragment, self.gather(place, fragment))
             elif isinstance(fragment, Scatter):
                 self.wait(place, fragment)
         self.flush(None)
@@ -186,58 +204,95 @@ class _Writer:
         if calls.keys() & set(fragment.gives):
             self.flush(None)
             calls = self.pending.setdefault((target, fragment.stencil), {})
-        calls.update({name: name for name in fragment.gives})
+        calls.update({name: fragment.stress if name == "stress" else name for name in fragment.gives})
         if "stress" in fragment.gives:
-            calls["force_scale"] = f"-{self.argument(self.fold.factor) if folded and self.fold else '1.0'} / cell_size"
+            scale = f"-{self.fold.factor}" if folded and self.fold else fragment.scale
+            for name in re.findall(r"[a-z]\w*", scale):
+                self.argument(name)
+            calls["force_scale"] = f"{scale} / cell_size"
 
     def flush(self, before: Fragment | None) -> None:
         """Write the scatters that wait: all of them, or those whose attributes the next fragment writes."""
         written = None if before is None else set(getattr(before, "writes", ()))
         for key in list(self.pending):
             gives = self.pending[key]
-            if written is None or written & {*gives, "position"}:
+            if written is None or written & {*gives.values(), "position"}:
                 del self.pending[key]
                 self.scatter(*key, gives)
 
     def scatter(self, target: str, stencil: tuple[int, ...], gives: Mapping[str, str]) -> None:
         self.use("mpm_nodes.kernels.transfers.scatter", "scatter_run")
         self.use("mpm_nodes.kernels.transfers.tiles", "add_tile")
-        velocity, affine, mass, stress, volume = (self.argument(self.column(name)) if name in gives else "None" for name in _GIVEN)
-        rows = (self.stride_of("stress"), self.shift_of("stress")) if "stress" in gives else ("0", "0")
+        velocity, affine, mass, stress, volume = (
+            self.argument(self.column(gives[name])) if name in gives else "None" for name in _GIVEN
+        )
+        tensor = gives.get("stress", "")
+        rows = (self.stride_of(tensor), self.shift_of(tensor)) if tensor else ("0", "0")
         offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
         values = [self.argument(f"stencil{len(stencil)}"), offset, stride, shift, inverse, velocity, affine, mass, stress, *rows]
-        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", "ahead", self.argument("scratch")]
+        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", self.ahead, self.argument("scratch")]
         values += [_IN_BLOCK["at"], self.argument("base"), _IN_BLOCK["base_at"]]
+        values += ["True"] if tensor and self.rows_of(tensor) == 9 else []
         self.lines.append(call("scatter_run", values))
         grid = self.argument(f"grid_{target}")
         self.lines.append(
             call("add_tile", ["scratch", _IN_BLOCK["at"], grid, self.argument("tile_slot"), self.argument("segments") + "[row, 2]"])
         )
 
+    def gather(self, place: int, fragment: Gather) -> str:
+        """Write how the particles of a block take values from a tile of the grid."""
+        tiles, block, following = "mpm_nodes.kernels.transfers.tiles", _IN_BLOCK["block"], _IN_BLOCK["following"]
+        self.use("mpm_nodes.kernels.transfers.gather", "gather_run")
+        self.use(tiles, "load_tile")
+        stencil = self.argument(f"stencil{len(fragment.stencil)}")
+        offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
+        values, affine, gradient = (
+            self.given_to_run(place, name) if name else "None" for name in (fragment.values, fragment.affine, fragment.gradient)
+        )
+        grid, slots, scratch = self.argument(f"grid_{fragment.source}"), self.argument("tile_slot"), self.argument("scratch")
+        self.argument("segments")
+        at, flip = _IN_BLOCK["at"], "None"
+        lines = [call("load_tile", [scratch, at, grid, slots, block])]
+        if self.fetches:
+            self.use(tiles, "prefetch_tile")
+            lines.append(call("prefetch_tile", [grid, slots, following]))
+        if fragment.before:
+            self.use(tiles, "SECOND_TILE", "load_change_tile")
+            before, flip = self.argument(f"grid_{fragment.before}"), self.own(place, fragment.flip)
+            lines.append(call("load_change_tile", [scratch, f"{at} + SECOND_TILE", grid, before, flip, slots, block]))
+        given = [stencil, offset, stride, shift, inverse, values, affine, gradient]
+        given += [self.stride_of(fragment.gradient), self.shift_of(fragment.gradient), flip, f"1.0 / {cell_size}"]
+        given += ["start", "end", self.ahead, scratch, at, self.argument("base"), _IN_BLOCK["base_at"]]
+        return "\n".join([*lines, call("gather_run", given)])
+
     def run(self, place: int, fragment: Run) -> str:
-        values = []
-        for name in fragment.parameters:
-            base, _, end = name.rpartition("_")
-            if name in _IN_BLOCK:
-                values.append(_IN_BLOCK[name])
-            elif name == "largest":
-                values.append(self.largest(place))
-            elif name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
-                values.append(self.argument(name))
-            elif name in self.table:
-                self.fetched.add(name)
-                values.append(self.argument(self.column(name)))
-            elif base in self.table and end in ("stride", "shift"):
-                values.append(self.stride_of(base) if end == "stride" else self.shift_of(base))
-            else:
-                values.append(self.own(place, name))
-        return call(self.called(fragment.body), values)
+        return call(self.called(fragment.body), [self.given_to_run(place, name) for name in fragment.parameters])
+
+    def given_to_run(self, place: int, name: str) -> str:
+        """Return what a function on the rows of a block is given for a parameter."""
+        base, _, end = name.rpartition("_")
+        if name in _IN_BLOCK:
+            return _IN_BLOCK[name]
+        if name == "largest":
+            return self.largest(place)
+        if name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
+            return self.argument(name)
+        if name in self.table:
+            self.fetched.add(name)
+            return self.argument(self.column(name))
+        if base in self.table and end in ("stride", "shift"):
+            return self.stride_of(base) if end == "stride" else self.shift_of(base)
+        return self.own(place, name)
 
     def largest(self, place: int) -> str:
         name = "largest" if not self.source.largest else f"largest_{place}"
         return self.argument(self.source.largest.setdefault(place, name))
 
-    # ---------------------------------------------------------------- sixteen particles at a time
+    def sums(self, place: int) -> str:
+        name = "sums" if not self.source.sums else f"sums_{place}"
+        return self.argument(self.source.sums.setdefault(place, name))
+
+    # ---------------------------------------------------------------- a group of particles at a time
     def lanes(self, place: int, fragment: Lanes) -> str:
         """Write the loop of a fragment over the particles of a block as a function; return its call."""
         loop = LaneLoop(self, place, fragment)
@@ -251,7 +306,7 @@ class _Writer:
 
     # ---------------------------------------------------------------- the module
     def module(self) -> str:
-        coloured = any(isinstance(fragment, Scatter) for fragment in self.fragments)
+        coloured = any(getattr(fragment, "scatters", ()) for fragment in self.fragments)
         body = "\n".join(self.lines)
         head = self.block_head(body, coloured)
         loop = ["first", "last"] if coloured else []
@@ -301,7 +356,7 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def head(self) -> str:
-        names = " + ".join(dict.fromkeys(_label(fragment) for fragment in self.fragments))
+        names = " + ".join(dict.fromkeys(label_of(fragment) for fragment in self.fragments))
         for_law = "" if self.law is None else f' for the law "{self.law.id}"'
         title = textwrap.fill(f'"""{names}{for_law}: one loop over blocks.', 120)
         text = "\n\n".join([*self.functions, *self.lines])
@@ -319,7 +374,10 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
 
-def _label(fragment: Fragment) -> str:
+def label_of(fragment: Fragment) -> str:
+    """Return what a fragment is called in a title."""
     if isinstance(fragment, Scatter):
         return f"scatter {fragment.target}"
+    if isinstance(fragment, Gather):
+        return f"gather {fragment.source}"
     return fragment.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]

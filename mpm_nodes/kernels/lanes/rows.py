@@ -6,7 +6,7 @@ An attribute of n rows is a flat array, row k of particle i at [k * stride + i].
 from __future__ import annotations
 
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.memory import load, prefetch, store, store_first
+from mpm_nodes.kernels.lanes.memory import load, prefetch, store, store_first, to_double
 from mpm_nodes.kernels.lanes.types import WIDTH
 
 
@@ -43,6 +43,25 @@ def load_rows9(rows, stride, i):
         load(rows, 7 * stride + i),
         load(rows, 8 * stride + i),
     )
+
+
+@inline
+def to_double3(v):
+    """Widen a vector to double precision."""
+    return to_double(v[0]), to_double(v[1]), to_double(v[2])
+
+
+@inline
+def to_double6(p):
+    """Widen a symmetric matrix."""
+    return to_double(p[0]), to_double(p[1]), to_double(p[2]), to_double(p[3]), to_double(p[4]), to_double(p[5])
+
+
+@inline
+def to_double9(M):
+    """Widen a matrix."""
+    a, b, c = to_double3(M[:3]), to_double3(M[3:6]), to_double3(M[6:])
+    return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
 
 
 @inline

@@ -15,6 +15,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.weights import first_node, slopes, weights
 
 __all__ = ["BLOCK", "UNITS", "invert_blocks", "scatter_blocks"]
@@ -29,30 +30,35 @@ _PAIRS = np.array([(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)])
 
 
 @part
-def _quadratic_forms(response, lane, forms):
+def _quadratic_forms(values, lane, forms):
     """Write forms[6 ab + cd]: the block entry ab is their sum over cd, times grad_c w grad_d w."""
     for pair in range(6):
         a, b = _PAIRS[pair, 0], _PAIRS[pair, 1]
         for other in range(6):
             c, d = _PAIRS[other, 0], _PAIRS[other, 1]
-            value = np.float64(response[16 * (9 * (3 * a + c) + 3 * b + d) + lane])
+            value = np.float64(values[WIDTH * (9 * (3 * a + c) + 3 * b + d) + lane])
             if c != d:
-                value += response[16 * (9 * (3 * a + d) + 3 * b + c) + lane]
+                value += values[WIDTH * (9 * (3 * a + d) + 3 * b + c) + lane]
             forms[6 * other + pair] = value
 
 
 @part
-def scatter_blocks(stencil, offset, stride, shift, unit, per_cell, response, begin, end, tile_slot, q, blocks):
-    """Add what particles begin .. end-1 of particle block q give to the blocks of their nodes.
+def scatter_blocks(stencil, offset, stride, shift, inverse_unit, cell_size, values, begin, end, tile_slot, block, grid_blocks):
+    """Add what particles begin .. end-1 of a particle block give to the blocks of their nodes.
 
-    `response` holds the nine differentials of each: row 9 e + component, sixteen lanes a row.
+    `values` holds the nine differentials of each: row 9 e + component, one lane a particle.
     """
+    per_cell, q = 1.0 / cell_size, block
     mask, first = (1 << shift) - 1, first_node(stencil, shift)
     forms, products = np.empty(36), np.empty(6)
     for p in range(begin, end):
-        _quadratic_forms(response, p - begin, forms)
+        _quadratic_forms(values, p - begin, forms)
         ux, uy, uz = offset[p] + first, offset[stride + p] + first, offset[2 * stride + p] + first
-        fx, fy, fz = np.float64(ux & mask) * unit, np.float64(uy & mask) * unit, np.float64(uz & mask) * unit
+        fx, fy, fz = (
+            np.float64(ux & mask) * inverse_unit,
+            np.float64(uy & mask) * inverse_unit,
+            np.float64(uz & mask) * inverse_unit,
+        )
         wx, wy, wz = weights(stencil, fx), weights(stencil, fy), weights(stencil, fz)
         sx, sy, sz = slopes(stencil, fx), slopes(stencil, fy), slopes(stencil, fz)
         for i in range(len(stencil)):
@@ -69,7 +75,7 @@ def scatter_blocks(stencil, offset, stride, shift, unit, per_cell, response, beg
                     at = BLOCK * (64 * tile_slot[q, corner] + 16 * (x & 3) + 4 * (y & 3) + (z & 3))
                     for other in range(6):
                         for pair in range(6):
-                            blocks[at + pair] += products[other] * forms[6 * other + pair]
+                            grid_blocks[at + pair] += products[other] * forms[6 * other + pair]
 
 
 @part

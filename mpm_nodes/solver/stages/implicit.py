@@ -22,7 +22,9 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.materials.implicit_fragments import loops_of_energy
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.grid import GridStore
@@ -58,7 +60,11 @@ MOST_CUTS = 10
 """A substep is halved so often before the solve counts as diverged."""
 
 
-@stage(label="Law Energy")
+def _loops(kernel: Kernel, project_hessians: bool) -> tuple[OwnLoops, ...]:
+    return (loops_of_energy(STENCIL[kernel.value], project_hessians),)
+
+
+@stage(label="Law Energy", fragments=_loops)
 def law_energy(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
     grid: A[GridStore, Reads("mass")],

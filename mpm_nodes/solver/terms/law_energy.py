@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mpm_nodes.kernels.algebra import local_hessians
-from mpm_nodes.kernels.compile.jit import most_threads
-from mpm_nodes.kernels.composition.source import LOCAL_ROWS
+from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
+from mpm_nodes.materials.implicit_fragments import ADD_NODE_BLOCKS, INNER, STORE_HESSIANS, apply_hessian, evaluate_trial
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.loop_sections import lasting_arguments
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyTerm
@@ -37,25 +39,35 @@ class LawEnergy:
         self._hessians = np.empty(0, grid.dtype)
         self.viscous = False
         self._no_stiffness: np.ndarray | None = None
-        needed = most_threads() * LOCAL_ROWS * grid.local_stride + PAD
-        if grid.local.size < needed:
-            grid.local = aligned(needed, grid.dtype)
 
-    def _given(self, law: BoundLaw, dt: float, *, local: bool) -> tuple[Any, ...]:
-        particles, grid = self.particles, self.grid
-        scratch = (grid.local, grid.local_stride) if local else ()
-        return (
-            *law.state(particles),
-            particles.array("velocity_gradient"),
-            self._stiffness_scale(),
-            *scratch,
-            self.stencil,
-            *particles.geometry(),
-            particles.array("volume"),
-            grid.h,
-            self._coefficients(law),
-            dt,
-        )
+    def _run(self, law: BoundLaw, fragments: tuple[Any, ...], dt: float, **given: Any) -> dict[str, float]:
+        """Run the loop of fragments over a material's particles; returns its sums by name."""
+        composed, particles = law.loops.composed(fragments), self.particles
+        key = (type(self), law.index, composed, self.stencil, self.viscous, self.grid, self.grid.version)
+        laws, arguments = particles.bound.get(key, (None, {}))
+        if laws is not particles.laws:
+            arguments = self._lasting(law, fragments, composed, given)
+            particles.bound[key] = (particles.laws, arguments)
+        arguments.update(given, dt=dt)
+        composed(arguments)
+        sums: dict[str, float] = {}
+        for place, name in composed.source.sums.items():
+            sums.update(zip(fragments[place].sums, (float(column.sum()) for column in arguments[name].T), strict=True))
+        return sums
+
+    def _lasting(self, law: BoundLaw, fragments: Sequence[Any], composed: ComposedLoop, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a loop that stay as they are while particles stay in their order."""
+        segments = self.particles.segments[law.index]
+        known = {
+            "stencil": self.stencil,
+            f"stencil{len(self.stencil)}": self.stencil,
+            "stiffness_scale": self._stiffness_scale(),
+            "coefficients": self._coefficients(law),
+            "units": UNITS,
+            **given,
+        }
+        known |= {name: np.empty((len(segments), len(fragments[place].sums))) for place, name in composed.source.sums.items()}
+        return lasting_arguments(composed, law, segments, (self.particles, self.grid), frozenset(INNER), known)
 
     def takes_in(self, term: EnergyTerm) -> bool:
         """Take the viscosity of the same particles in: it is evaluated in the same pass, with the weights of this term."""
@@ -72,11 +84,10 @@ class LawEnergy:
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
         energy, broken = 0.0, 0.0
-        for law, segments in self.particles.runs():
-            sums = np.empty((len(segments), 2))
-            law.loops.evaluate_trial(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), velocity, force, sums)
-            energy += float(sums[:, 0].sum())
-            broken += float(sums[:, 1].sum())
+        for law, _ in self.particles.runs():
+            sums = self._run(law, evaluate_trial(self.stencil), dt, grid_velocity=velocity, grid_force=force)
+            energy += sums["stored"]
+            broken += sums["broken"]
         return energy, int(broken)
 
     def linearise(self, dt: float) -> None:
@@ -86,18 +97,8 @@ class LawEnergy:
         particles, needed = self.particles, local_hessians.ENTRIES * self.particles.stride + PAD
         if self._hessians.size < needed:
             self._hessians = aligned(needed, self.grid.dtype)
-        for law, segments in particles.runs():
-            law.loops.store_local_hessians(
-                *law.state(particles),
-                particles.array("velocity_gradient"),
-                self._stiffness_scale(),
-                particles.stride,
-                segments,
-                self._coefficients(law),
-                dt,
-                UNITS,
-                self._hessians,
-            )
+        for law, _ in particles.runs():
+            self._run(law, STORE_HESSIANS, dt, hessians=self._hessians)
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
@@ -108,7 +109,7 @@ class LawEnergy:
             )
             return
         for law, _ in self.particles.runs():
-            law.loops.apply_hessian(*self._given(law, dt, local=True), *self.grid.scatter_tables(law.index), direction, result)
+            self._run(law, apply_hessian(self.stencil), dt, grid_direction=direction, grid_product=result)
 
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """See `EnergyTerm`."""
@@ -116,7 +117,7 @@ class LawEnergy:
             local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
             return
         for law, _ in self.particles.runs():
-            law.loops.add_node_blocks(*self._given(law, dt, local=False), *self.grid.scatter_tables(law.index)[:4], UNITS, blocks)
+            self._run(law, ADD_NODE_BLOCKS, dt, grid_blocks=blocks)
 
     def _stored(self, dt: float) -> tuple[Any, ...]:
         return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
