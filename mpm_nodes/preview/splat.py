@@ -71,17 +71,16 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
         z = np.maximum(seen[:, 2], _NEAR * 0.5)
         turned = np.ascontiguousarray(normals @ axes.T * np.array([1.0, 1.0, -1.0]), np.float32)
         draw_triangles(
-            0.5 * width + focal * seen[:, 0] / z,
-            0.5 * height - focal * seen[:, 1] / z,
-            z,
+            (
+                0.5 * width + focal * seen[:, 0] / z,
+                0.5 * height - focal * seen[:, 1] / z,
+                z,
+            ),
             triangles,
             turned,
             np.asarray(skin.colour, np.float32),
             True,
-            images.depth,
-            images.normal,
-            images.colour,
-            images.layer,
+            (images.depth, images.normal, images.colour, images.layer),
             MESH,
         )
     for cloud in shapes.clouds:
@@ -90,16 +89,15 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
         near = np.maximum(z, _NEAR)
         radii = cloud.radii.astype(np.float64)
         draw_spheres(
-            0.5 * width + focal * seen[:, 0] / near,
-            0.5 * height - focal * seen[:, 1] / near,
-            z,
+            (
+                0.5 * width + focal * seen[:, 0] / near,
+                0.5 * height - focal * seen[:, 1] / near,
+                z,
+            ),
             np.maximum(focal * radii / near, 0.6),
             radii,
             cloud.colours,
-            images.depth,
-            images.normal,
-            images.colour,
-            images.layer,
+            (images.depth, images.normal, images.colour, images.layer),
             POINTS,
         )
 
@@ -188,33 +186,31 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
     for skin in shapes.skins:
         seen = (skin.points - centre) @ axes.T
         draw_triangles(
-            0.5 * resolution + seen[:, 0] * scale,
-            0.5 * resolution - seen[:, 1] * scale,
-            seen[:, 2] + away,
+            (
+                0.5 * resolution + seen[:, 0] * scale,
+                0.5 * resolution - seen[:, 1] * scale,
+                seen[:, 2] + away,
+            ),
             skin.triangles,
             np.zeros((len(skin.triangles), 3, 3), np.float32),
             np.zeros(3, np.float32),
             False,
-            sun.depth,
-            sun.normal,
-            sun.colour,
-            sun.layer,
+            (sun.depth, sun.normal, sun.colour, sun.layer),
             MESH,
         )
     for cloud in shapes.clouds:
         seen = (cloud.positions - centre) @ axes.T
         radii = cloud.radii.astype(np.float64)
         draw_spheres(
-            0.5 * resolution + seen[:, 0] * scale,
-            0.5 * resolution - seen[:, 1] * scale,
-            seen[:, 2] + away,
+            (
+                0.5 * resolution + seen[:, 0] * scale,
+                0.5 * resolution - seen[:, 1] * scale,
+                seen[:, 2] + away,
+            ),
             np.maximum(radii * scale, 0.6),
             radii,
             cloud.colours,
-            sun.depth,
-            sun.normal,
-            sun.colour,
-            sun.layer,
+            (sun.depth, sun.normal, sun.colour, sun.layer),
             POINTS,
         )
     bias = 0.012 * extent + 1.5 * _spacing(shapes)

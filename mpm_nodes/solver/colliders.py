@@ -26,8 +26,10 @@ from mpm_nodes.kernels.level_sets.level_set import (
     PLANE,
     RULE,
     SIZES,
+    Bodies,
     LeafLevelSet,
     PosedLevelSets,
+    WallPlanes,
     pack_level_sets,
 )
 from mpm_nodes.materials.values import FloatType
@@ -137,9 +139,9 @@ class ColliderSet(Store):
         """Whether there is neither a body nor a wall that does anything."""
         return not self.colliders and self.walls.idle
 
-    def shapes(self) -> tuple[np.ndarray, ...]:
-        """Return walls and bodies as kernels take them: corners and rules of the walls, and the arrays of `Bodies`."""
-        return (self.walls.box, self.walls.rules, self._integer, self._real, *self._lattices)
+    def shapes(self) -> tuple[WallPlanes, Bodies]:
+        """Return walls and bodies as kernels take them."""
+        return WallPlanes(self.walls.box, self.walls.rules), Bodies(self._integer, self._real, *self._lattices)
 
     @property
     def nbytes(self) -> int:
@@ -213,21 +215,12 @@ class ColliderSet(Store):
             if len(self._rows) < start[-1]:
                 self._rows = np.empty((int(start[-1] * 1.25), collision_grid.COLUMNS))
             collision_grid.list_contacts(
-                start,
-                counts,
-                self._rows,
-                grid.array("momentum"),
-                grid.coord,
-                grid.packed,
-                np.array([grid.least_mass]),
+                collision_grid.ContactList(start, counts, self._rows),
+                collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, np.array([grid.least_mass])),
                 grid.h,
                 grid.origin - self.origin,
                 self._dt,
-                self.walls.box,
-                self.walls.rules,
-                self._integer,
-                self._real,
-                *self._lattices,
+                *self.shapes(),
             )
             if (counts <= self._room).all():
                 following = np.empty(len(self._rows), np.int64)
@@ -237,26 +230,24 @@ class ColliderSet(Store):
 
     def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""
-        doomed = np.zeros(particles.count if self.walls.deletes else 0, np.uint8)
+        doomed, free = np.zeros(particles.count if self.walls.deletes else 0, np.uint8), self._free
+        walls, bodies = self.shapes()
         collision_paths.collide_particle_paths(
-            particles.offset,
+            self._cloud(particles),
             particles.array("velocity"),
-            particles.stride,
-            particles.block_coord,
-            particles.block_start,
-            particles.unit,
-            particles.h,
             max(particles.drift, 2.0),
-            particles.origin - self.origin,
             self._dt,
-            self.walls.box,
-            self.walls.rules,
+            walls,
+            bodies if free is None else bodies._replace(integer=bodies.integer[free], real=bodies.real[free]),
             doomed,
-            *((self._integer, self._real) if self._free is None else (self._integer[self._free], self._real[self._free])),
-            *self._lattices,
         )
         if doomed.any():
             particles.delete(doomed.astype(bool))
+
+    def _cloud(self, particles: ParticleStore) -> collision_paths.Cloud:
+        """Return the particles as kernels take them."""
+        tables, shift = (particles.block_coord, particles.block_start), particles.origin - self.origin
+        return collision_paths.Cloud(particles.offset, particles.stride, *tables, particles.unit, particles.h, shift)
 
     def report(self, particles: ParticleStore) -> list[tuple[str, int, float]]:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed.
@@ -265,18 +256,7 @@ class ColliderSet(Store):
         """
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
-        found = collision_paths.penetration(
-            particles.offset,
-            particles.stride,
-            particles.block_coord,
-            particles.block_start,
-            particles.unit,
-            particles.h,
-            particles.origin - self.origin,
-            self._integer,
-            self._real,
-            *self._lattices,
-        )
+        found = collision_paths.penetration(self._cloud(particles), self.shapes()[1])
         told = zip(self.colliders, found, strict=True)
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 

@@ -136,9 +136,7 @@ def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.
     cells = 64 * staggered.count
     found = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32), np.ones(cells)
     if not colliders.idle:
-        near_bodies.find_near_bodies(
-            staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), *found
-        )
+        near_bodies.find_near_bodies(staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), found)
     return found
 
 

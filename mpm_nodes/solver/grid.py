@@ -11,6 +11,7 @@ from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
+from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
@@ -108,19 +109,19 @@ class GridStore(GridArrays):
                 "filled and before it was read back; wire that stage before rasterize, or make it the last one"
             )
 
-    def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+    def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> ScatterTables:
         """Return what scatter kernels need besides the attributes, for all points (the particles) or those of one material."""
         self.check(points)
         points = self.particles if points is None else points
         tables = self._tables[id(points)]
         place = 0 if material is None else 1 + material
-        return (self._ranges(points, material), *tables.colours[place], tables.tile_slot, self.scratch, self.base)
+        return ScatterTables(self._ranges(points, material), *tables.colours[place], tables.tile_slot, self.scratch, self.base)
 
-    def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+    def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> GatherTables:
         """Return what gather kernels need besides the attributes, for all points (the particles) or those of one material."""
         self.check(points)
         points = self.particles if points is None else points
-        return (self._ranges(points, material), self._tables[id(points)].tile_slot, self.scratch, self.base)
+        return GatherTables(self._ranges(points, material), self._tables[id(points)].tile_slot, self.scratch, self.base)
 
     @staticmethod
     def _ranges(points: ParticleStore, material: int | None) -> np.ndarray:

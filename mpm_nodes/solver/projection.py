@@ -113,9 +113,9 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
     states = [np.zeros(64 * count, np.int32) for _ in AXES]
     speeds = [np.zeros(64 * count) for _ in AXES]
     if not colliders.idle:
-        shift = staggered.origin - colliders.origin
+        place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
         for axis, (state, speed) in enumerate(zip(states, speeds, strict=True)):
-            solid_faces.find_solid_faces(axis, staggered.blocks, staggered.h, shift, dt, *colliders.shapes(), state, speed)
+            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed))
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction
     return pressure.Fields._make(

@@ -155,11 +155,12 @@ def _layout(particles: ParticleStore, names: Sequence[str]) -> _Columns:
     return _Columns(tuple(names), stretches, start, at + len(stretches))
 
 
-def _given(particles: ParticleStore, layout: _Columns) -> tuple[tuple[np.ndarray, ...], np.ndarray, int, np.ndarray]:
-    """Return what the kernels stack: arrays, the rows of each, their stride, and where matrices start that have a determinant."""
+def _stack(particles: ParticleStore, layout: _Columns) -> grid_averages.Stack:
+    """Return what the kernels write side by side for each particle."""
     rows = np.array([particles.table[name].rows for name in layout.names])
     matrices = np.array([layout.start[name].start + 1 for name in layout.stretches], np.int64)
-    return tuple(particles.array(name) for name in layout.names), rows, particles.stride, matrices
+    arrays = tuple(particles.array(name) for name in layout.names)
+    return grid_averages.Stack(arrays, rows, particles.stride, matrices, layout.padded)
 
 
 def _settled(layout: _Columns, values: np.ndarray, columns: dict[str, np.ndarray], mine: np.ndarray) -> None:
@@ -272,26 +273,18 @@ def _node_sums(
     givers = np.zeros(len(places.coord), bool)
     givers[around[around >= 0]] = True
     runs = np.ascontiguousarray(segments[givers[places.of_slot[segments[:, 2]]]])
-    arrays, rows, stride, matrices = _given(particles, layout)
+    stack, points = _stack(particles, layout), (particles.offset, particles.stride, 1.0 / particles.unit)
     sums = np.zeros(64 * len(places.coord) * layout.padded + PAD, particles.dtype)
     parity = (particles.block_coord[runs[:, 2]] & 1) @ np.array([4, 2, 1])
     for colour in range(8):  # tiles of one colour share no node
         grid_averages.add_to_nodes(
             stencil,
-            particles.offset,
-            stride,
-            1.0 / particles.unit,
+            points,
             particles.array("mass"),
-            arrays,
-            rows,
-            matrices,
-            layout.padded,
+            stack,
             runs,
-            places.near,
-            places.of_slot,
             np.flatnonzero(parity == colour),
-            wanted,
-            sums,
+            grid_averages.Places(places.near, places.of_slot, wanted, sums),
         )
     return sums
 
@@ -300,7 +293,7 @@ def _node_sums(
 def _values(particles: ParticleStore, layout: _Columns, rows: np.ndarray) -> np.ndarray:
     """Return averaged attributes and determinants of some particles, shape (n, width), float64."""
     values = np.empty(len(rows) * layout.padded, particles.dtype)
-    grid_averages.stack_rows(*_given(particles, layout), np.stack([rows, rows + 1], 1), np.arange(len(rows)), values, layout.padded)
+    grid_averages.stack_rows(_stack(particles, layout), np.stack([rows, rows + 1], 1), np.arange(len(rows)), values)
     return values.reshape(len(rows), layout.padded)[:, 1 : layout.width + 1].astype(float)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from mpm_nodes.data import STAGGERED, Domain, Field
 from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import GridArrays, GridField
 from mpm_nodes.solver.state import ParticleStore
@@ -55,11 +56,11 @@ class StaggeredStore(GridArrays):
         self.make_room()
         return super().array(name)
 
-    def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+    def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> ScatterTables:
         """See `GridStore`."""
         return self.grid.scatter_tables(material, points)
 
-    def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> tuple[Any, ...]:
+    def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> GatherTables:
         """See `GridStore`."""
         return self.grid.gather_tables(material, points)
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
+from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
@@ -130,9 +131,9 @@ class ParticleStore(Store):
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
         return self._memory.arrays.get(name, np.empty(0, self.dtype))
 
-    def geometry(self) -> tuple[np.ndarray, int, int, float]:
-        """Return what every transfer kernel takes first: offsets, their stride, fixed-point bits and unit."""
-        return self.offset, self.stride, self.shift, 1.0 / self.unit
+    def geometry(self) -> Placement:
+        """Return where the particles are, as transfer kernels take it."""
+        return Placement(self.offset, self.stride, self.shift, 1.0 / self.unit, self.h)
 
     def runs(self) -> Iterator[tuple[BoundLaw, np.ndarray]]:
         """Yield each material that has particles: its law and its (begin, end, block) runs."""

@@ -120,7 +120,7 @@ def scatter(
     """
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
     if found:
-        scatters.scatter_arrays(STENCIL[kernel.value], *points.geometry(), grid.h, found, *grid.scatter_tables(material, points))
+        scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
 
 
 def gather(
@@ -140,7 +140,7 @@ def gather(
     """
     found = tuple(_taken(points, grid, kernel, take) for take in takes)
     if found:
-        gathers.gather_arrays(STENCIL[kernel.value], *points.geometry(), 1.0 / grid.h, found, *grid.gather_tables(material, points))
+        gathers.gather_arrays(STENCIL[kernel.value], points.geometry(), found, grid.gather_tables(material, points))
 
 
 def _given(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, deposit: Deposit) -> fields.Given:

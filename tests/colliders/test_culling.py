@@ -73,16 +73,17 @@ def cloud(dtype: type, seed: int = 1, count: int = 6000) -> ParticleStore:
 
 
 @numba.njit
-def every_path(offset, velocity, stride, coord, start, unit, h, shift, dt, walls, wall_rules, doomed, b):
+def every_path(cloud, velocity, dt, walls, doomed, b):
     """Collide every particle by itself, with every body."""
     bodies = lend(b)
+    offset, stride, coord, start, unit, h, shift = cloud
     every = np.arange(b.real.shape[0])
     for q in range(len(coord)):
         x0 = shift[0] + h * (4.0 * coord[q, 0] + 3.5)
         x1 = shift[1] + h * (4.0 * coord[q, 1] + 3.5)
         x2 = shift[2] + h * (4.0 * coord[q, 2] + 3.5)
         for p in range(start[q], start[q + 1]):
-            collide_particle(p, offset, velocity, stride, x0, x1, x2, h / unit, h, dt, walls, wall_rules, doomed, every, bodies)
+            collide_particle(p, (offset, velocity, stride), (x0, x1, x2), (h / unit, h, dt), walls, doomed, every, bodies)
 
 
 def check_paths(colliders: ColliderSet, dtype: type) -> int:
@@ -92,19 +93,12 @@ def check_paths(colliders: ColliderSet, dtype: type) -> int:
     colliders.pose(0.0, DT)
     before = velocity.copy()
     every_path(
-        offset,
+        colliders._cloud(store)._replace(offset=offset),
         velocity,
-        store.stride,
-        store.block_coord,
-        store.block_start,
-        store.unit,
-        store.h,
-        store.origin - colliders.origin,
         DT,
-        colliders.walls.box,
-        colliders.walls.rules,
+        colliders.shapes()[0],
         doomed,
-        Bodies(colliders._integer, colliders._real, *colliders._lattices),
+        colliders.shapes()[1],
     )
     keep = ~doomed.astype(bool)
     rows = [row.reshape(3, -1)[:, : store.count][:, keep] for row in (offset[: 3 * store.stride], velocity[: 3 * store.stride])]
@@ -141,13 +135,11 @@ def clear_points(b, x, offset, h, arrays):
     bodies = lend(arrays)
     clear = np.ones(offset.shape[1], np.bool_)
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
-    if write_frame(reals, integers, 0, b, 1, x[0], x[1], x[2], 14.0, h, 0.0, 0.0, bodies):
+    if write_frame((reals, integers), 0, b, 1, (x[0], x[1], x[2]), 14.0, (h, 0.0, 0.0), bodies):
         for p in range(0, offset.shape[1], 16):
             o0, o1, o2 = load(offset[0], p), load(offset[1], p), load(offset[2], p)
             zero = const(o0, 0.0)
-            bits = mask_bits(
-                clear_lanes(reals, integers, 0, o0, o1, o2, zero, zero, zero, 1.0 / h, bodies.table, bodies.coarse, bodies.values)
-            )
+            bits = mask_bits(clear_lanes((reals, integers), 0, (o0, o1, o2), (zero, zero, zero), 1.0 / h, bodies))
             for lane in range(16):
                 clear[p + lane] = bits >> lane & 1
     return clear

@@ -171,7 +171,7 @@ def test_slow_creep_is_not_lost(dtype):
     store.sort()
     begin, largest = store.unpack("position")[0, 0], np.zeros((1, 3))
     for _ in range(1000):
-        motion.move_particles(store.offset, store.stride, store.unit, store.array("velocity"), 1e-5 / 0.05, store.ranges, largest)
+        motion.move_particles(store.geometry(), store.array("velocity"), 1e-5 / 0.05, store.ranges, largest)
     # each step rounds to the fixed-point unit of the position: at most half of one
     assert abs(store.unpack("position")[0, 0] - begin - 1e-5) < 1000 * 0.5 * 0.05 / store.unit + 1e-12
     assert largest[0, 1] == pytest.approx(1e-3 * 1e-5 / 0.05, rel=1e-5)
@@ -183,7 +183,7 @@ def test_a_runaway_velocity_is_reported_as_infinite():
     store.append({"position": np.zeros((3, 3)), "velocity": np.array([[0, 0, 0], [np.nan, 0, 0], [1.0, 0, 0]])})
     store.sort()
     largest = np.zeros((1, 3))
-    motion.move_particles(store.offset, store.stride, store.unit, store.array("velocity"), 1e-3, store.ranges, largest)
+    motion.move_particles(store.geometry(), store.array("velocity"), 1e-3, store.ranges, largest)
     assert np.isinf(largest[0, 1]) and np.isinf(largest[0, 2])
 
 

@@ -104,20 +104,12 @@ def test_averages_keep_constants_and_follow_slopes(kernel):
     for run in range(len(particles.ranges)):
         grid_averages.add_to_nodes(
             STENCIL[kernel],
-            particles.offset,
-            particles.stride,
-            1.0 / particles.unit,
+            (particles.offset, particles.stride, 1.0 / particles.unit),
             np.ones(particles.stride),
-            (constant, slope),
-            np.ones(2, int),
-            np.zeros(0, int),
-            16,
+            grid_averages.Stack((constant, slope), np.ones(2, int), particles.stride, np.zeros(0, int), 16),
             particles.ranges,
-            places.near,
-            places.of_slot,
             np.array([run]),
-            np.ones(64 * len(places.coord), np.uint8),
-            sums,
+            grid_averages.Places(places.near, places.of_slot, np.ones(64 * len(places.coord), np.uint8), sums),
         )
     assert sums[::16].sum() == pytest.approx(particles.count, rel=1e-12)
     averages, at = np.empty((len(samples.slot), 2)), 1.5 + 0.5 * samples.position.astype(float)

@@ -25,6 +25,7 @@ NARROW = """
 import sys
 import numpy as np
 from mpm_nodes.kernels.transfers import motion
+from mpm_nodes.kernels.transfers.places import Placement
 random = np.random.default_rng(0)
 stride, ranges = 96, np.array([[0, 37, 0], [37, 60, 1]])
 for dtype, unit, whole in ((np.float32, 2.0**28, np.int32), (np.float64, 2.0**56, np.int64)):
@@ -32,7 +33,8 @@ for dtype, unit, whole in ((np.float32, 2.0**28, np.int32), (np.float64, 2.0**56
     offset = (0.5 * unit * random.normal(size=velocity.size).clip(-1.0, 1.0)).astype(whole)
     speeds, moves = np.zeros(2), np.zeros((2, 3))
     motion.largest_speeds(velocity, stride, ranges, speeds)
-    motion.move_particles(offset, stride, unit, velocity, 0.01, ranges, moves)
+    place = Placement(offset, stride, int(np.log2(unit)), 1.0 / unit, 1.0)
+    motion.move_particles(place, velocity, 0.01, ranges, moves)
     print("numbers", *speeds, *moves.ravel(), *(offset[:60] / unit))
 """
 

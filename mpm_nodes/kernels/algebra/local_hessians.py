@@ -11,23 +11,49 @@ factorisation tells for a fiftieth of the price of the eigenvalues; the rest tak
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import get_thread_id
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
-from mpm_nodes.kernels.lanes.memory import load, store, store_first
+from mpm_nodes.kernels.lanes.memory import bare, load, store, store_first
 from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.transfers.fields import FULL, Flux, slopes_of_matrix
 from mpm_nodes.kernels.transfers.gather import gather_run
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
+from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement
 from mpm_nodes.kernels.transfers.scatter import scatter_run
 from mpm_nodes.kernels.transfers.tiles import SCRATCH, add_tile, load_tile
 
-__all__ = ["ENTRIES", "add_stored_blocks", "apply_stored", "store_positive"]
+__all__ = ["ENTRIES", "LocalRows", "StoredHessians", "add_stored_blocks", "apply_stored", "store_positive"]
 
 ENTRIES = 45
 """Entries of the lower triangle of a symmetric 9 x 9 matrix."""
+
+
+class StoredHessians(NamedTuple):
+    """Hessians that are kept.
+
+    Attributes:
+        hessians: Entry k of particle p at k * stride + p [Pa].
+        volume: Undeformed volumes [m^3].
+        dt: Substep [s].
+    """
+
+    hessians: Any
+    volume: Any
+    dt: Any
+
+
+class LocalRows(NamedTuple):
+    """Scratch of each thread: rows of a block's particles."""
+
+    rows: Any
+    stride: Any
+
 
 SWEEPS = 12
 """Jacobi sweeps at most; off-diagonal entries shrink quadratically after the third or so."""
@@ -136,173 +162,62 @@ def _multiply(hessians, stride, rows, row_stride, row_shift, begin, end, buffer)
 
 
 @part
-def _apply_stored_at(
-    k,
-    first,
-    hessians,
-    local,
-    local_stride,
-    stencil,
-    offset,
-    stride,
-    shift,
-    unit,
-    volume,
-    cell_size,
-    dt,
-    ranges,
-    colour_range,
-    tile_slot,
-    scratch,
-    base,
-    direction,
-    result,
-):
-    r, thread = colour_range[first + k], get_thread_id()
-    start, end, at = ranges[r, 0], ranges[r, 1], thread * SCRATCH
+def _apply_stored_at(k, first, stored, local, stencil, place, tables, grids):
+    r, thread = tables.colour_range[first + k], get_thread_id()
+    start, end, q, at = tables.runs[r, 0], tables.runs[r, 1], tables.runs[r, 2], thread * SCRATCH
     if start == end:
         return
-    rows_shift = thread * 9 * local_stride - start
-    load_tile(scratch, at, direction, tile_slot, ranges[r, 2])
-    gather_run(
-        stencil,
-        offset,
-        stride,
-        shift,
-        unit,
-        None,
-        None,
-        local,
-        local_stride,
-        rows_shift,
-        None,
-        1.0 / cell_size,
-        start,
-        end,
-        0,
-        scratch,
-        at,
-        base,
-        64 * thread,
-    )
-    _multiply(hessians, stride, local, local_stride, rows_shift, start, end, np.empty(9 * WIDTH, local.dtype))
-    scatter_run(
-        stencil,
-        offset,
-        stride,
-        shift,
-        unit,
-        None,
-        None,
-        None,
-        local,
-        local_stride,
-        rows_shift,
-        volume,
-        cell_size,
-        dt * dt / cell_size,
-        start,
-        end,
-        0,
-        scratch,
-        at,
-        base,
-        64 * thread,
-        True,
-    )
-    add_tile(scratch, at, result, tile_slot, ranges[r, 2])
+    scratch, rows_shift = bare(tables.scratch), thread * 9 * local.stride - start
+    place = bare_placement(place)
+    work = BlockWork(start, end, 0, scratch, at, bare(tables.base), 64 * thread)
+    load_tile(scratch, at, grids[0], tables.tile_slot, q)
+    gather_run(stencil, place, None, None, slopes_of_matrix(local.rows, local.stride, rows_shift), None, work)
+    buffer = np.empty(9 * WIDTH, local.rows.dtype)
+    _multiply(bare(stored.hessians), place.stride, bare(local.rows), local.stride, rows_shift, start, end, buffer)
+    scale = stored.dt * stored.dt / place.cell_size
+    flux = Flux(bare(local.rows), local.stride, rows_shift, FULL, bare(stored.volume), scale)
+    scatter_run(stencil, place, None, None, None, flux, work)
+    add_tile(scratch, at, grids[1], tables.tile_slot, q)
 
 
 @compiled(fastmath=False)
-def apply_stored(
-    hessians,
-    local,
-    local_stride,
-    stencil,
-    offset,
-    stride,
-    shift,
-    unit,
-    volume,
-    cell_size,
-    dt,
-    ranges,
-    colour_start,
-    colour_range,
-    tile_slot,
-    scratch,
-    base,
-    direction,
-    result,
-):
+def apply_stored(stored, local, stencil, place, tables, direction, result):
     """Add dt^2 sum V0 (M grad d) grad w_i of all particles to `result` [kg m/s].
 
     Args:
-        hessians: Stored Hessians, row k of particle p at k * stride + p [Pa].
-        local, local_stride: Scratch of each thread, nine rows.
-        stencil ... unit: Spline and positions, as for `gather`.
-        volume: Undeformed volumes [m^3].
-        cell_size: h [m].
-        dt: Substep [s].
-        ranges ... base: Tables of the transfers.
+        stored: `StoredHessians` of the particles.
+        local: `LocalRows`, the scratch of each thread: nine rows.
+        stencil, place: Spline and positions, as for `gather_arrays`.
+        tables: `ScatterTables`.
         direction: d [m/s], grid array.
         result: Grid array, added to.
     """
     for colour in range(8):
-        first = colour_start[colour]
-        parallel_for(
-            _apply_stored_at,
-            colour_start[colour + 1] - first,
-            (
-                first,
-                hessians,
-                local,
-                local_stride,
-                stencil,
-                offset,
-                stride,
-                shift,
-                unit,
-                volume,
-                cell_size,
-                dt,
-                ranges,
-                colour_range,
-                tile_slot,
-                scratch,
-                base,
-                direction,
-                result,
-            ),
-        )
+        first = tables.colour_start[colour]
+        count = tables.colour_start[colour + 1] - first
+        parallel_for(_apply_stored_at, count, (first, stored, local, stencil, place, tables, (direction, result)))
 
 
 @part
-def _add_stored_blocks_at(
-    k, first, hessians, stencil, offset, stride, shift, unit, volume, cell_size, dt, ranges, colour_range, tile_slot, blocks
-):
-    r = colour_range[first + k]
-    response = np.empty(81 * WIDTH, volume.dtype)
-    for begin in range(ranges[r, 0], ranges[r, 1], WIDTH):
-        end = min(begin + WIDTH, ranges[r, 1])
-        for p in range(begin, end):
-            weight = dt * dt * volume[p]
+def _add_stored_blocks_at(k, first, stored, stencil, place, tables, blocks):
+    r = tables.colour_range[first + k]
+    start, end, q, stride = tables.runs[r, 0], tables.runs[r, 1], tables.runs[r, 2], place.stride
+    response = np.empty(81 * WIDTH, stored.volume.dtype)
+    for begin in range(start, end, WIDTH):
+        last = min(begin + WIDTH, end)
+        for p in range(begin, last):
+            weight = stored.dt * stored.dt * stored.volume[p]
             for i in range(9):
                 for j in range(9):
                     entry = i * (i + 1) // 2 + j if j <= i else j * (j + 1) // 2 + i
-                    response[WIDTH * (9 * i + j) + p - begin] = weight * hessians[entry * stride + p]
-        scatter_blocks(stencil, offset, stride, shift, unit, cell_size, response, begin, end, tile_slot, ranges[r, 2], blocks)
+                    response[WIDTH * (9 * i + j) + p - begin] = weight * stored.hessians[entry * stride + p]
+        scatter_blocks(stencil, place, response, begin, last, tables.tile_slot, q, blocks)
 
 
 @compiled(fastmath=False)
-def add_stored_blocks(
-    hessians, stencil, offset, stride, shift, unit, volume, cell_size, dt, ranges, colour_start, colour_range, tile_slot, blocks
-):
+def add_stored_blocks(stored, stencil, place, tables, blocks):
     """Add the node-diagonal blocks of stored Hessians [kg] to `blocks`; arguments as for `apply_stored`."""
     for colour in range(8):
-        first = colour_start[colour]
-        parallel_for(
-            _add_stored_blocks_at,
-            colour_start[colour + 1] - first,
-            (first, hessians, stencil, offset, stride, shift, unit, volume, cell_size, dt, ranges, colour_range, tile_slot, blocks),
-        )
+        first = tables.colour_start[colour]
+        count = tables.colour_start[colour + 1] - first
+        parallel_for(_add_stored_blocks_at, count, (first, stored, stencil, place, tables, blocks))

@@ -27,6 +27,7 @@ approach, and friction at most mu times as much along the surface.
 from __future__ import annotations
 
 import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,7 @@ from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["MOMENTS", "MOST_POINTS", "distances", "find_contact", "measure_bodies", "meet_bodies"]
+__all__ = ["MOMENTS", "MOST_POINTS", "Cloud", "Nodes", "Pairs", "distances", "find_contact", "measure_bodies", "meet_bodies"]
 
 MOMENTS = 7
 """Sums of a body at a node: V, M and G."""
@@ -130,11 +131,10 @@ def spline(cubic, x, wide):
     return first, w, m, s
 
 
-@compiled(fastmath=False)
-def measure_bodies(blocks, first, near, offset, stride, unit, block_coord, block_start, volume, coord, h, cubic, moments):
-    """Write the sums of every body at the nodes of the grid blocks where bodies meet.
+class Cloud(NamedTuple):
+    """The particles around the grid blocks where bodies meet.
 
-    Args:
+    Attributes:
         blocks: Those grid blocks, shape (n,), int64.
         first, near: Particle blocks whose particles reach each, `near[first[k] : first[k + 1]]`.
         offset, stride, unit: Fixed-point offsets of the particles, distance of their rows, cells per unit.
@@ -142,15 +142,65 @@ def measure_bodies(blocks, first, near, offset, stride, unit, block_coord, block
         volume: V_p [m^3].
         coord: Grid blocks, shape (m, 3), int32.
         h: Grid spacing [m].
+    """
+
+    blocks: Any
+    first: Any
+    near: Any
+    offset: Any
+    stride: Any
+    unit: Any
+    block_coord: Any
+    block_start: Any
+    volume: Any
+    coord: Any
+    h: Any
+
+
+class Pairs(NamedTuple):
+    """Which bodies meet, and by which rules.
+
+    Attributes:
+        groups: First and last + 1 of the places in a cloud's grid blocks that are at one place of space, shape (n, 2).
+        bodies: Body of each, as a row of `rules`.
+        rules, friction: Rule and mu of each pair of bodies, shape (bodies, bodies).
+    """
+
+    groups: Any
+    bodies: Any
+    rules: Any
+    friction: Any
+
+
+class Nodes(NamedTuple):
+    """The nodes of the grid.
+
+    Attributes:
+        momentum: (px, py, pz, m), flat.
+        velocity: (vx, vy, vz, 0), flat, changed [m/s].
+        least_mass: Nodes lighter than this count as empty [kg].
+    """
+
+    momentum: Any
+    velocity: Any
+    least_mass: Any
+
+
+@compiled(fastmath=False)
+def measure_bodies(cloud, cubic, moments):
+    """Write the sums of every body at the nodes of the grid blocks where bodies meet.
+
+    Args:
+        cloud: `Cloud` of the particles.
         cubic: Whether the spline is cubic.
         moments: V, M and G, shape (n, 64, MOMENTS), float64, written.
     """
-    given = (blocks, first, near, offset, stride, unit, block_coord, block_start, volume, coord, h, cubic, moments)
-    parallel_for(_measure_block, blocks.shape[0], given)
+    parallel_for(_measure_block, cloud.blocks.shape[0], (cloud, cubic, moments))
 
 
 @part
-def _measure_block(k, blocks, first, near, offset, stride, unit, block_coord, block_start, volume, coord, h, cubic, moments):
+def _measure_block(k, cloud, cubic, moments):
+    blocks, first, near, offset, stride, unit, block_coord, block_start, volume, coord, h = cloud
     moments[k] = 0.0
     b = blocks[k]
     for n in range(first[k], first[k + 1]):
@@ -323,29 +373,26 @@ def impulse(rule, friction, mass, u, n, leave):
 
 
 @compiled(fastmath=False)
-def meet_bodies(groups, bodies, moments, table, momentum, velocity, least_mass, dt, rules, friction, cloud):
+def meet_bodies(pairs, moments, table, nodes, dt, cloud):
     """Change the velocities of nodes where bodies meet by the impulses between them.
 
     Args:
-        groups: First and last + 1 of the places in `cloud`'s grid blocks that are at one place of space, shape (n, 2).
-        bodies: Body of each, as a row of `rules`.
+        pairs: `Pairs` of the bodies that meet.
         moments: As `measure_bodies` writes them.
         table: `distances` of the spline.
-        momentum: Nodes' (px, py, pz, m), flat.
-        velocity: Nodes' (vx, vy, vz, 0), flat, changed [m/s].
-        least_mass: Nodes lighter than this count as empty [kg].
+        nodes: `Nodes` of the grid.
         dt: Substep [s].
-        rules, friction: Rule and mu of each pair of bodies, shape (bodies, bodies).
-        cloud: The first arguments of `measure_bodies`, up to h.
+        cloud: `Cloud` of the particles.
     """
-    given = (groups, bodies, moments, table, momentum, velocity, least_mass, dt, rules, friction, cloud)
-    parallel_for(_meet_group, groups.shape[0], given)
+    parallel_for(_meet_group, pairs.groups.shape[0], (pairs, moments, table, nodes, dt, cloud))
 
 
 @part
-def _meet_group(place, groups, bodies, moments, table, momentum, velocity, least_mass, dt, rules, friction, cloud):
+def _meet_group(place, pairs, moments, table, nodes, dt, cloud):
+    groups, bodies, rules, friction = pairs
+    momentum, velocity, least_mass = nodes
     begin, end = groups[place, 0], groups[place, 1]
-    blocks, h = cloud[0], cloud[10]
+    blocks, h = cloud.blocks, cloud.h
     size = end - begin
     contacts = np.empty((size, size, 4))
     points = np.empty((2, MOST_POINTS, 3))
@@ -373,7 +420,7 @@ def find_contact(a, b, node, moments, table, cloud, points, contact):
     sums_a, sums_b = moments[a, node], moments[b, node]
     if sums_a[0] <= 0.0 or sums_b[0] <= 0.0:
         return
-    h = cloud[10]
+    h = cloud.h
     faces, n, gap = face_contact(sums_a, sums_b, table, h * h * h)
     if not faces:
         own_a, own_b = _unit(sums_a[4], sums_a[5], sums_a[6]), _unit(-sums_b[4], -sums_b[5], -sums_b[6])

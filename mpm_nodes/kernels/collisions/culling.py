@@ -73,22 +73,20 @@ NEITHER = 5
 
 # ---------------------------------------------------------------- a block's view of a body
 @compiled(fastmath=False)
-def write_frame(reals, integers, k, b, start, x0, x1, x2, radius, h, dt, touching, bodies):
+def write_frame(frames, k, b, start, x, radius, motion, bodies):
     """Write frame k, body b as seen from a block's centre x, unless nothing within a radius can meet the body: return whether.
 
     Args:
-        reals: FRAME_REALS per frame, flat, float32.
-        integers: FRAME_INTEGERS per frame, flat, int32.
+        frames: FRAME_REALS per frame, flat, float32, and FRAME_INTEGERS per frame, flat, int32.
         k: The frame's place.
         b: Body.
         start: Which pose the points are compared with first: 0 for paths over the substep, 1 for points at its end.
-        x0, x1, x2: The block's centre [m].
+        x: The block's centre [m].
         radius: Of the ball around x that holds all paths or points [cells].
-        h: Grid spacing [m].
-        dt: Substep [s], 0 for points.
-        touching: Distance at which a path begins in contact [cells].
+        motion: Grid spacing [m]; substep [s], 0 for points; distance at which a path begins in contact [cells].
         bodies: All bodies.
     """
+    (reals, integers), (x0, x1, x2), (h, dt, touching) = frames, x, motion
     real, at = bodies.real, k * FRAME_REALS
     p, q, cells = POSE + 12 * start, POSE + 12, 1.0 / h
     a0, a1, a2 = to_body(b, start, x0, x1, x2, real)
@@ -114,13 +112,14 @@ def write_frame(reals, integers, k, b, start, x0, x1, x2, radius, h, dt, touchin
     reals[at + MARGIN] = SLACK + 1e-6 * (largest * cells + FARTHEST)
     integers[k * FRAME_INTEGERS + FORM] = kind
     if kind == LEVEL_SET:
-        _write_lattice(reals, integers, k, b, p, a0, a1, a2, h, bodies)
+        _write_lattice(frames, k, b, p, (a0, a1, a2), h, bodies)
     return True
 
 
 @compiled(fastmath=False)
-def _write_lattice(reals, integers, k, b, p, a0, a1, a2, h, bodies):
+def _write_lattice(frames, k, b, p, a, h, bodies):
     """Write what frame k knows of the level set of body b, whose pose is at column p and sees the block's centre at a."""
+    (reals, integers), (a0, a1, a2) = frames, a
     at, place = k * FRAME_REALS, k * FRAME_INTEGERS
     lattice = bodies.integer[b, KEY_LATTICES]
     sampled = lattice == bodies.integer[b, KEY_LATTICES + 1] and lattice == bodies.integer[b, KEY_LATTICES + 3]
@@ -169,11 +168,12 @@ def _row(reals, at, x, y, z):
 
 
 @inline
-def clear_lanes(reals, integers, k, o0, o1, o2, d0, d1, d2, per_metre, table, coarse, values):
+def clear_lanes(frames, k, o, d, per_metre, bodies):
     """Return the mask of the points that surely do not meet the body of frame k on their way from o by d.
 
     The test is the first one of the exact path: the body is farther away than the way relative to it is long.
     """
+    (reals, integers), (o0, o1, o2), (d0, d1, d2) = frames, o, d
     at = k * FRAME_REALS
     m0 = load_splat(reals, at + MOVE) + _row(reals, at + TURN, o0, o1, o2) + _row(reals, at + LAST, d0, d1, d2)
     m1 = load_splat(reals, at + MOVE + 1) + _row(reals, at + TURN + 3, o0, o1, o2) + _row(reals, at + LAST + 3, d0, d1, d2)
@@ -187,7 +187,7 @@ def clear_lanes(reals, integers, k, o0, o1, o2, d0, d1, d2, per_metre, table, co
     if all_lanes(clear) or form == NEITHER:
         return clear
     if form == LEVEL_SET:
-        phi = _lattice_distance(reals, integers, k, o0, o1, o2, per_metre, table, coarse, values)
+        phi = _lattice_distance(frames, k, o, per_metre, bodies)
     else:
         phi = _shape_distance(reals, at, form, o0, o1, o2)
     return both(phi > way, phi > contact)
@@ -226,8 +226,9 @@ def _index(u, end):
 
 
 @inline
-def _lattice_distance(reals, integers, k, o0, o1, o2, per_metre, table, coarse, values):
+def _lattice_distance(frames, k, o, per_metre, bodies):
     """Return phi of a level set, a lower bound outside its band, anything below zero deep inside; as `sample_lattice` does."""
+    (reals, integers), (o0, o1, o2) = frames, o
     at, place = k * FRAME_REALS, k * FRAME_INTEGERS
     u0 = load_splat(reals, at + CENTRE_VOXEL) + _row(reals, at + TO_VOXELS, o0, o1, o2)
     u1 = load_splat(reals, at + CENTRE_VOXEL + 1) + _row(reals, at + TO_VOXELS + 3, o0, o1, o2)
@@ -244,14 +245,14 @@ def _lattice_distance(reals, integers, k, o0, o1, o2, per_metre, table, coarse, 
         + shift_right(i1, 3) * load_splat(integers, place + ROW)
         + shift_right(i2, 3)
     )
-    leaf, at_centre = gather_lanes(table, entry), gather_lanes(coarse, entry)
+    leaf, at_centre = gather_lanes(bodies.table, entry), gather_lanes(bodies.coarse, entry)
     nowhere, in_leaf = broadcast_lanes(leaf, 0), PADDED
     has_leaf = leaf >= nowhere
     base = (load_splat(integers, place + LEAVES) + leaf) * broadcast_lanes(leaf, PADDED_VOLUME) + bit_and(i2, LEAF - 1)
     base = base + (bit_and(i0, LEAF - 1) * broadcast_lanes(leaf, in_leaf) + bit_and(i1, LEAF - 1)) * broadcast_lanes(leaf, in_leaf)
     base = select(has_leaf, base, nowhere)
     f0, f1, f2 = u0 - to_float(i0), u1 - to_float(i1), u2 - to_float(i2)
-    inside = broadcast(u0, per_metre) * _trilinear(values, base, f0, f1, f2)
+    inside = broadcast(u0, per_metre) * _trilinear(bodies.values, base, f0, f1, f2)
     at_centre = broadcast(u0, per_metre) * at_centre
     voxel, band = load_splat(reals, at + VOXEL_SIZE), load_splat(reals, at + BAND_SIZE)
     zero = const(u0, 0.0)

@@ -28,7 +28,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, RULE, Bodies
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, RULE
 from mpm_nodes.kernels.transfers.binning import packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
@@ -56,7 +56,13 @@ at the fellow, and the place of the body among all bodies and walls."""
 
 
 class ContactList(NamedTuple):
-    """Where contacts are listed; see `list_contacts`."""
+    """Where contacts are listed.
+
+    Attributes:
+        start: First row of each block, shape (n + 1,), int64: a block writes no further than the start of the next.
+        counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
+        rows: COLUMNS of every contact, float64, written.
+    """
 
     start: np.ndarray
     counts: np.ndarray
@@ -74,53 +80,20 @@ class GridView(NamedTuple):
 
 
 @compiled(fastmath=False)
-def list_contacts(
-    start,
-    counts,
-    rows,
-    momentum,
-    coord,
-    packed,
-    least_mass,
-    h,
-    shift,
-    dt,
-    walls,
-    wall_rules,
-    integer,
-    real,
-    lattice_integer,
-    lattice_real,
-    table,
-    coarse,
-    values,
-    velocities,
-    coarse_velocities,
-):
+def list_contacts(found, grid, h, shift, dt, walls, bodies):
     """List the contacts of every node with mass on, behind or just before the surface of a body or wall, block by block.
 
     Args:
-        start: First row of each block, shape (n + 1,), int64: a block writes no further than the start of the next.
-        counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
-        rows: COLUMNS of every contact, float64, written.
-        momentum: Nodes' (px, py, pz, m), flat: nodes without mass are left alone.
-        coord: Grid blocks, shape (n, 3), int32.
-        packed: Their packed coordinates, ascending, shape (n,), int64.
-        least_mass: Nodes lighter than this are nobody's fellows, shape (1,) [kg].
+        found: `ContactList` that takes them.
+        grid: `GridView` of the nodes: those without mass are left alone.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         dt: Substep [s].
-        walls: Box corners (2, 3) in the frame of the bodies [m].
-        wall_rules: Rules of the sides -x +x -y +y -z +z, one friction, the sides' speeds along their axes [m/s], shape (13,).
-        integer ... coarse_velocities: The arrays of `Bodies`.
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
     """
-    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    grid = lend(GridView(momentum, coord, packed, least_mass))
-    parallel_for(
-        _list_block,
-        striped_places(coord.shape[0]),
-        (grid, h, shift, dt, walls, wall_rules, bodies, lend(ContactList(start, counts, rows))),
-    )
+    given = (lend(grid), h, shift, dt, walls.box, walls.rules, lend(bodies), lend(found))
+    parallel_for(_list_block, striped_places(grid.coord.shape[0]), given)
 
 
 # ---------------------------------------------------------------- fellows
@@ -225,39 +198,23 @@ def _list_block(place, grid, h, shift, dt, walls, wall_rules, bodies, found):
 def _meet_bodies(block, grid, base0, base1, base2, h, shift, dt, bodies, found):
     """List contacts of a block's nodes with the bodies, in order: sixteen are tried at a time, then each that is left."""
     m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
-    reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
+    frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
     for b in range(bodies.real.shape[0]):
-        if not write_frame(reals, integers, np.int64(0), b, np.int64(1), m0, m1, m2, HALF_DIAGONAL, h, 0.0, REACH, bodies):
+        if not write_frame(frames, np.int64(0), b, np.int64(1), (m0, m1, m2), HALF_DIAGONAL, (h, 0.0, REACH), bodies):
             continue
         for layer in range(4):
-            clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
+            clear = _clear_nodes(layer, frames, 1.0 / h, bodies)
             for rest in range(16 * int(clear != ALL_CLEAR)):
                 if not clear >> rest & 1:
                     _meet_node(block, 16 * layer + rest, grid, base0, base1, base2, b, h, shift, dt, bodies, found)
 
 
 @part
-def _clear_nodes(layer, reals, integers, per_metre, bodies):
+def _clear_nodes(layer, frames, per_metre, bodies):
     """Return the bits of those nodes of a layer of a block that surely lie out of reach of the body of frame 0."""
-    like = load_splat(reals, 0)
+    like = load_splat(frames[0], 0)
     o0, zero = broadcast(like, layer - 1.5), const(like, 0.0)
-    return mask_bits(
-        clear_lanes(
-            reals,
-            integers,
-            0,
-            o0,
-            NODE_Y(like),
-            NODE_Z(like),
-            zero,
-            zero,
-            zero,
-            per_metre,
-            bodies.table,
-            bodies.coarse,
-            bodies.values,
-        )
-    )
+    return mask_bits(clear_lanes(frames, 0, (o0, NODE_Y(like), NODE_Z(like)), (zero, zero, zero), per_metre, bodies))
 
 
 @part

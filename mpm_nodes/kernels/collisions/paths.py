@@ -10,6 +10,8 @@ A path is sphere-traced relative to the moving body, so bodies thinner than a ce
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FARTHEST, FRAME_INTEGERS, FRAME_REALS, SLACK, clear_lanes, write_frame
@@ -32,7 +34,7 @@ from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits, to_single
 from mpm_nodes.kernels.lanes.memory import load, to_float
 from mpm_nodes.kernels.lanes.types import WIDTH
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, RULE, Bodies
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, RULE
 
 SKIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
@@ -61,60 +63,47 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 
 # ---------------------------------------------------------------- particle paths
+class Cloud(NamedTuple):
+    """Particles in their blocks.
+
+    Attributes:
+        offset: Fixed-point position in the block, 3 rows.
+        stride: Length of a row.
+        block_coord: Particle blocks, shape (n, 3), int32.
+        block_start: First particle of each block, shape (n + 1,), int32.
+        unit: Fixed-point units per cell.
+        h: Grid spacing [m].
+        shift: Particle origin in the frame of the bodies, shape (3,) [m].
+    """
+
+    offset: Any
+    stride: Any
+    block_coord: Any
+    block_start: Any
+    unit: Any
+    h: Any
+    shift: Any
+
+
 @compiled(fastmath=False)
-def collide_particle_paths(
-    offset,
-    velocity,
-    stride,
-    block_coord,
-    block_start,
-    unit,
-    h,
-    drift,
-    shift,
-    dt,
-    walls,
-    wall_rules,
-    doomed,
-    integer,
-    real,
-    lattice_integer,
-    lattice_real,
-    table,
-    coarse,
-    values,
-    velocities,
-    coarse_velocities,
-):
+def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
     """Follow each particle's path over the substep and end it outside every body and closed wall.
 
     Before: x at the start of the substep, v its final velocity. After: v obeys the rule of what the path met, and x is such
     that x + dt v is where the path ends (so that the position update that follows needs no knowledge of contacts).
 
     Args:
-        offset: Fixed-point position in the block, 3 rows of `stride`, changed in place.
-        velocity: 3 rows of `stride`, changed in place [m/s].
-        stride: Length of a row.
-        block_coord: Particle blocks, shape (n, 3), int32.
-        block_start: First particle of each block, shape (n + 1,), int32.
-        unit: Fixed-point units per cell.
-        h: Grid spacing [m].
+        cloud: `Cloud` of the particles; offsets are changed in place.
+        velocity: 3 rows, changed in place [m/s].
         drift: Largest |offset| in cells.
-        shift: Particle origin in the frame of the bodies, shape (3,) [m].
         dt: Substep [s].
-        walls: Box corners (2, 3) in the frame of the bodies [m].
-        wall_rules: Rules of the sides -x +x -y +y -z +z, one friction, the sides' speeds along their axes [m/s], shape (13,).
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
         doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
-        integer ... coarse_velocities: The arrays of `Bodies`.
     """
-    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
     # the position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides
-    reach = drift + 1.0 + PUSH
-    parallel_for(
-        _collide_particle_block,
-        striped_places(block_coord.shape[0]),
-        (offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls, wall_rules, doomed, bodies),
-    )
+    given = (cloud, velocity, drift + 1.0 + PUSH, dt, walls, lend(bodies), doomed)
+    parallel_for(_collide_particle_block, striped_places(cloud.block_coord.shape[0]), given)
 
 
 @part
@@ -129,28 +118,28 @@ def _wall_places(b0, b1, b2, h, walls, wall_rules):
 
 
 @part
-def _collide_particle_block(
-    place, offset, velocity, stride, block_coord, block_start, unit, h, reach, shift, dt, walls, wall_rules, doomed, bodies
-):
+def _collide_particle_block(place, cloud, velocity, reach, dt, walls, bodies, doomed):
     """Collide one block: the bodies and walls near it are tried on sixteen particles at a time, then on each that is left."""
+    offset, stride, block_coord, block_start, unit, h, shift = cloud
+    rows, motion = (offset, velocity, stride), (h / unit, h, dt)
     block = striped(place, block_coord.shape[0])
     if block >= block_coord.shape[0]:
         return
     b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
-    sides = _wall_places(b0, b1, b2, h, walls, wall_rules)
+    sides = _wall_places(b0, b1, b2, h, walls.box, walls.rules)
     walled = max(sides[0], sides[2], sides[4]) > -reach or min(sides[1], sides[3], sides[5]) < reach
     bodies_count = bodies.real.shape[0]
     if bodies_count == 0 and not walled:
         return
     reals, integers = np.empty(bodies_count * FRAME_REALS, np.float32), np.empty(bodies_count * FRAME_INTEGERS, np.int32)
-    near = np.empty(bodies_count, np.int64)
+    frames, near = (reals, integers), np.empty(bodies_count, np.int64)
     count = np.int64(0)
     for b in range(bodies_count):
         # what sticks or slides was set down at the skin and is still in contact there
         touching = 1.5 * SKIN if bodies.integer[b, RULE] != SEPARATE else 0.0
-        if write_frame(reals, integers, count, b, np.int64(0), b0, b1, b2, 3.0**0.5 * reach, h, dt, touching, bodies):
+        if write_frame(frames, count, b, np.int64(0), (b0, b1, b2), 3.0**0.5 * reach, (h, dt, touching), bodies):
             near[count] = b
             count += 1
     if count == 0 and not walled:
@@ -158,22 +147,19 @@ def _collide_particle_block(
     near = near[:count]
     end = block_start[block + 1]
     for first in range(block_start[block], end, WIDTH):
-        off_bodies, off_walls = _clear_of_all(
-            first, offset, velocity, stride, unit, h, dt, sides, near.size, reals, integers, bodies
-        )
+        off_bodies, off_walls = _clear_of_all(first, rows, unit, motion, sides, near.size, frames, bodies)
         if off_bodies & off_walls == ALL_CLEAR:
             continue
         for lane in range(min(WIDTH, end - first)):
             if not (off_bodies & off_walls) >> lane & 1:
                 hits = near[: near.size * int(not (off_bodies >> lane & 1))]
-                collide_particle(
-                    first + lane, offset, velocity, stride, b0, b1, b2, h / unit, h, dt, walls, wall_rules, doomed, hits, bodies
-                )
+                collide_particle(first + lane, rows, (b0, b1, b2), motion, walls, doomed, hits, bodies)
 
 
 @part
-def _clear_of_all(first, offset, velocity, stride, unit, h, dt, sides, frames, reals, integers, bodies):
+def _clear_of_all(first, rows, unit, motion, sides, count, frames, bodies):
     """Return the bits of those of sixteen particles that surely meet no body, and no wall if they meet no body."""
+    (offset, velocity, stride), (_, h, dt) = rows, motion
     o0, o1, o2 = (_cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit))
     scale = broadcast(o0, dt / h)
     d0 = scale * to_single(load(velocity, first))
@@ -183,10 +169,8 @@ def _clear_of_all(first, offset, velocity, stride, unit, h, dt, sides, frames, r
         both(_between(o0 + d0, sides[0], sides[1]), _between(o1 + d1, sides[2], sides[3])), _between(o2 + d2, sides[4], sides[5])
     )
     off_bodies = o0 == o0
-    for k in range(frames):
-        off_bodies = both(
-            off_bodies, clear_lanes(reals, integers, k, o0, o1, o2, d0, d1, d2, 1.0 / h, bodies.table, bodies.coarse, bodies.values)
-        )
+    for k in range(count):
+        off_bodies = both(off_bodies, clear_lanes(frames, k, (o0, o1, o2), (d0, d1, d2), 1.0 / h, bodies))
     return mask_bits(off_bodies), mask_bits(off_walls)
 
 
@@ -204,14 +188,18 @@ def _between(x, low, high):
 
 
 @compiled(fastmath=False)
-def collide_particle(p, offset, velocity, stride, b0, b1, b2, cell, h, dt, walls, wall_rules, doomed, near, bodies):
-    """Follow the path of particle p of the block at b past the bodies `near`, then apply the walls."""
+def collide_particle(p, rows, b, motion, walls, doomed, near, bodies):
+    """Follow the path of particle p of the block at b past the bodies `near`, then apply the walls.
+
+    `rows` are offsets and velocities with the distance of their rows; `motion` is the length of a unit [m], h and dt.
+    """
+    (offset, velocity, stride), (b0, b1, b2), (cell, h, dt) = rows, b, motion
     x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
     v0, v1, v2 = np.float64(velocity[p]), np.float64(velocity[stride + p]), np.float64(velocity[2 * stride + p])
     if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
         return  # diverged: the stage that chooses dt reports it
     met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies)
-    met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls, wall_rules)
+    met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls)
     if gone:
         doomed[p] = 1
     if met:
@@ -300,15 +288,15 @@ def first_touch(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
 
 
 @part
-def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
+def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls):
     """Apply the walls to a particle that would advance from z with v; the last value says that it is to be deleted."""
-    gone = False
+    gone, (box, wall_rules) = False, walls
     for side in range(6):
         rule = int(wall_rules[side])
         if rule == OPEN:
             continue
         axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-        plane = walls[side & 1, axis]
+        plane = box[side & 1, axis]
         z = z0 if axis == 0 else (z1 if axis == 1 else z2)
         v = v0 if axis == 0 else (v1 if axis == 1 else v2)
         if sign * (z + dt * v - plane) >= 0.0:
@@ -332,31 +320,11 @@ def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls, wall_rules):
 
 # ---------------------------------------------------------------- report
 @compiled(fastmath=False)
-def penetration(
-    offset,
-    stride,
-    block_coord,
-    block_start,
-    unit,
-    h,
-    shift,
-    integer,
-    real,
-    lattice_integer,
-    lattice_real,
-    table,
-    coarse,
-    values,
-    velocities,
-    coarse_velocities,
-):
+def penetration(cloud, bodies):
     """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
-    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    blocks = block_coord.shape[0]
+    blocks, real = cloud.block_coord.shape[0], bodies.real
     found = np.zeros((blocks, real.shape[0], 2))
-    parallel_for(
-        _penetrate_block, striped_places(blocks), (offset, stride, block_coord, block_start, unit, h, shift, bodies, found)
-    )
+    parallel_for(_penetrate_block, striped_places(blocks), (cloud, lend(bodies), found))
     total = np.zeros((real.shape[0], 2))
     for block in range(blocks):
         for b in range(real.shape[0]):
@@ -366,8 +334,9 @@ def penetration(
 
 
 @part
-def _penetrate_block(place, offset, stride, block_coord, block_start, unit, h, shift, bodies, found):
+def _penetrate_block(place, cloud, bodies, found):
     """Write how many particles of a block are inside each body, and the greatest depth [m]."""
+    offset, stride, block_coord, block_start, unit, h, shift = cloud
     block = striped(place, block_coord.shape[0])
     if block >= block_coord.shape[0]:
         return
@@ -375,12 +344,12 @@ def _penetrate_block(place, offset, stride, block_coord, block_start, unit, h, s
     b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
     cell, end = h / unit, block_start[block + 1]
-    reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
+    frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
     for b in range(found.shape[1]):
-        if not write_frame(reals, integers, np.int64(0), b, np.int64(1), b0, b1, b2, FARTHEST, h, 0.0, 0.0, bodies):
+        if not write_frame(frames, np.int64(0), b, np.int64(1), (b0, b1, b2), FARTHEST, (h, 0.0, 0.0), bodies):
             continue
         for first in range(block_start[block], end, WIDTH):
-            outside = _outside(first, offset, stride, unit, 1.0 / h, reals, integers, bodies)
+            outside = _outside(first, offset, stride, unit, 1.0 / h, frames, bodies)
             for p in range(first, min(first + WIDTH, end)):
                 if outside >> (p - first) & 1:
                     continue
@@ -394,10 +363,8 @@ def _penetrate_block(place, offset, stride, block_coord, block_start, unit, h, s
 
 
 @part
-def _outside(first, offset, stride, unit, per_metre, reals, integers, bodies):
+def _outside(first, offset, stride, unit, per_metre, frames, bodies):
     """Return the bits of those of sixteen particles that surely lie outside the body of frame 0."""
     o0, o1, o2 = _cells(offset, first, unit), _cells(offset, stride + first, unit), _cells(offset, 2 * stride + first, unit)
     zero = const(o0, 0.0)
-    return mask_bits(
-        clear_lanes(reals, integers, 0, o0, o1, o2, zero, zero, zero, per_metre, bodies.table, bodies.coarse, bodies.values)
-    )
+    return mask_bits(clear_lanes(frames, 0, (o0, o1, o2), (zero, zero, zero), per_metre, bodies))

@@ -20,8 +20,10 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError, OutputError
 from mpm_nodes.kernels.compile import jit, sources
+from mpm_nodes.kernels.composition.backends import CPU, Backend
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.source import Fold, Source, label_of, source_of
+from mpm_nodes.kernels.composition.module import label_of
+from mpm_nodes.kernels.composition.source import Fold, Source, source_of
 
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
@@ -53,12 +55,13 @@ def composed_loop(
     inner: Sequence[str] = (),
     fold: Fold | None = None,
     fetches: bool = True,
+    backend: Backend = CPU,
 ) -> ComposedLoop:
     """Return the loop of a list of fragments; see `source_of` for the arguments."""
     rows = tuple((name, attribute.rows, attribute.kind) for name, attribute in sorted(table.items()))
-    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, fetches, rows)
+    key = (law and (law.id, law.module), tuple(fragments), tuple(inner), fold, fetches, backend, rows)
     if key not in _LOOPS:
-        source = source_of(law, fragments, table, inner, fold, fetches)
+        source = source_of(law, fragments, table, inner, fold, fetches, backend)
         functions = [
             f for fragment in fragments for f in (getattr(fragment, name, None) for name in ("body", "guard", "taker")) if f
         ]

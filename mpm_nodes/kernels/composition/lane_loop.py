@@ -51,8 +51,12 @@ class LaneLoop:
             before, after = self.reductions(body)
         fetches = self.fetches()
         self.given("start", "start"), self.given("end", "end")
-        writer.use("mpm_nodes.kernels.lanes.types", "WIDTH")
-        loop = "for i in range(start, end, WIDTH):\n" + textwrap.indent("\n".join([*fetches, *body]), "    ")
+        step = writer.backend.step
+        if step == "WIDTH":
+            writer.use("mpm_nodes.kernels.lanes.types", "WIDTH")
+        if step == "step":
+            self.given("step", "step")
+        loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *body]), "    ")
         return "\n".join([*before, loop, *after])
 
     # ---------------------------------------------------------------- what goes in
@@ -114,12 +118,14 @@ class LaneLoop:
         rows = self.writer.rows_of(name)
         array, stride, index = self.rows(name)
         self.read.append(name)
-        if rows not in _LOADS:
-            self.writer.use("mpm_nodes.kernels.lanes.memory", "load")
-            each = [self.widened(f"load({array}, {row} * {stride} + {index})") for row in range(rows)]
+        backend = self.writer.backend
+        load = self.writer.use(backend.memory, backend.load)
+        if rows not in _LOADS or (rows > 1 and not backend.rows):
+            each = [self.widened(f"{load}({array}, {row} * {stride} + {index})") for row in range(rows)]
             return f"({', '.join(each)},)"
-        self.writer.use(f"mpm_nodes.kernels.lanes.{'memory' if rows == 1 else 'rows'}", _LOADS[rows])
-        return self.widened(f"load({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})", rows)
+        if rows > 1:
+            self.writer.use(backend.rows, _LOADS[rows])
+        return self.widened(f"{load}({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})", rows)
 
     def rows(self, name: str) -> tuple[str, str, str]:
         """Return array, stride and index of an attribute."""
@@ -139,8 +145,8 @@ class LaneLoop:
         values = [f"broadcast({x}, {given}[{index}])" for index in range(len(writer.law.names))]
         if name == SCALED:
             writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
-            writer.use("mpm_nodes.kernels.lanes.memory", "load")
-            body += [f"s = const({x}, 1.0)", f"if {self.given(SCALE)}.size > 0:", f"    s = {self.widened(f'load({SCALE}, i)')}"]
+            scale = f"{writer.use(writer.backend.memory, writer.backend.load)}({self.given(SCALE)}, i)"
+            body += [f"s = const({x}, 1.0)", f"if {SCALE}.size > 0:", f"    s = {self.widened(scale)}"]
             values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
         body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short
@@ -164,9 +170,9 @@ class LaneLoop:
         """Return lanes, or a tuple of as many as an attribute has rows, in the precision of the fragment."""
         if not self.fragment.precise:
             return value
+        backend = self.writer.backend
         name = "to_double" if rows == 1 else f"to_double{rows}"
-        self.writer.use(f"mpm_nodes.kernels.lanes.{'memory' if rows == 1 else 'rows'}", name)
-        return f"{name}({value})"
+        return f"{self.writer.use(backend.memory if rows == 1 else backend.rows, name)}({value})"
 
     # ---------------------------------------------------------------- one row of a table after another
     def rounds(self, fragment: Rounds, values: Sequence[str], body: list[str]) -> list[str]:
@@ -204,25 +210,29 @@ class LaneLoop:
         if rows == 1:
             stride = "1"
         self.given("end", "end")
-        if f"store_rows{rows}" in ("store_rows1", "store_rows3", "store_rows6", "store_rows9"):
-            self.writer.use("mpm_nodes.kernels.lanes.rows", f"store_rows{rows}")
+        backend = self.writer.backend
+        if backend.rows and rows in _LOADS:
+            self.writer.use(backend.rows, f"store_rows{rows}")
             return f"store_rows{rows}({array}, {stride}, {index}, {value}, end - i)"
-        self.writer.use("mpm_nodes.kernels.lanes.memory", "store_first")
-        return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
+        self.writer.use(backend.memory, "store_first")
+        each = [value] if rows == 1 else [f"{value}[{row}]" for row in range(rows)]
+        return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {one}, end - i)" for row, one in enumerate(each))
 
     def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
         """Return the lines before and after the loop, and add those inside it."""
         writer, largest, sums = self.writer, self.fragment.largest, self.fragment.sums
         if not (largest or sums):
             return [], []
-        writer.use("mpm_nodes.kernels.composition.values", "lane_index")
+        if not writer.backend.blocks:
+            raise writer.refused(self.fragment, "a reduction")
+        writer.use(writer.backend.memory, "lane_index")
         writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
-        writer.use("mpm_nodes.kernels.lanes.memory", "load")
+        load = writer.use(writer.backend.memory, writer.backend.load)
         x = self.reference(body)
         body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
         name = next(name for name in self.read if writer.table[name].kind == "real")
         array = writer.column(name)
-        first = self.widened(f"load({array}, {f'{array}_shift + ' if name in writer.inner else ''}start)")
+        first = self.widened(f"{load}({array}, {f'{array}_shift + ' if name in writer.inner else ''}start)")
         row = self.given("row", "row")
         before, after = [f"zero = const({first}, 0.0)"], []
         if largest:
@@ -234,7 +244,7 @@ class LaneLoop:
             after += [f"{found}[{row}, {column}] = whole({name})" for column, name in enumerate(largest)]
         if sums:
             writer.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
-            writer.use("mpm_nodes.kernels.lanes.memory", "to_double")
+            writer.use(writer.backend.memory, "to_double")
             found = self.given(writer.sums(self.place))
             before.append(f"{', '.join(sums)} = {', '.join('to_double(zero)' for _ in sums)}")
             body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]

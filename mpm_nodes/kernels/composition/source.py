@@ -18,12 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Gather, Lanes, Run, Scatter
+from mpm_nodes.data import ATTRIBUTES, MpmNodesError
+from mpm_nodes.kernels.composition.backends import CPU, Backend
+from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Gather, Lanes, Rounds, Run, Scatter
 from mpm_nodes.kernels.composition.lane_loop import LaneLoop
-from mpm_nodes.kernels.composition.text import call, import_line, in_order
+from mpm_nodes.kernels.composition.module import label_of, module_of
+from mpm_nodes.kernels.composition.text import call
 
-__all__ = ["LOCAL_ROWS", "Fold", "Source", "column_name", "label_of", "source_of"]
+__all__ = ["LOCAL_ROWS", "CompositionError", "Fold", "Source", "column_name", "source_of"]
 
 LOCAL_ROWS = 16
 """Rows of the scratch of each thread: a velocity gradient and a stress."""
@@ -41,7 +43,13 @@ _IN_BLOCK = {
     "base_at": "64 * thread",
 }
 """What a `Run` may ask for besides arguments of the kernel."""
+_MADE = ("placement", "block_work")
+"""What a block puts together of its arguments, for transfers and for each `Run` that asks for it."""
 _GIVEN = ("velocity", "affine", "mass", "stress", "volume")
+
+
+class CompositionError(MpmNodesError):
+    """A fragment cannot be composed for what a loop is to run on."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,7 @@ def source_of(
     inner: Sequence[str] = (),
     fold: Fold | None = None,
     fetches: bool = True,
+    backend: Backend = CPU,
 ) -> Source:
     """Return the source of a kernel.
 
@@ -91,9 +100,13 @@ def source_of(
         inner: Attributes that may live in `local` alone: `<name>_local` is their stride there, 0 for rows of their own.
         fold: Where scatters go that are not to have a grid array of their own.
         fetches: Whether rows of the next block are fetched on the way; it does not pay in loops that run many times a substep.
+        backend: What the loop is to run on, and how many particles a body is given at once.
+
+    Raises:
+        CompositionError: A fragment asks for what the backend does not have.
     """
     writer = _Writer(law, fragments, table, inner, fold)
-    writer.fetches = fetches
+    writer.fetches, writer.backend = fetches and backend == CPU, backend
     return writer.written()
 
 
@@ -116,14 +129,21 @@ class _Writer:
         self.function_names: set[str] = set()
         self.lines: list[str] = []
         self.fetched: set[str] = set()
-        self.fetches = True
+        self.fetches, self.backend = True, CPU
+        self.made: dict[str, str] = {}
         self.pending: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
-        self.use("mpm_nodes.kernels.compile.jit", "compiled", "part")
-        self.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
 
     # ---------------------------------------------------------------- names
-    def use(self, module: str, *names: str) -> None:
+    def use(self, module: str, *names: str) -> str:
+        """Import names from a module; return the last."""
         self.imports.setdefault(module, set()).update(names)
+        return names[-1]
+
+    def refused(self, fragment: Fragment, what: str) -> CompositionError:
+        """Return the error of a fragment that asks for what the backend has not."""
+        return CompositionError(
+            f"'{label_of(fragment)}' asks for {what}, which loops for {self.backend.name} do not have; compose it for CPU"
+        )
 
     def argument(self, name: str) -> str:
         """Return the name of an argument of the kernel."""
@@ -139,7 +159,7 @@ class _Writer:
 
     def own(self, place: int, name: str) -> str:
         """Return the name in the kernel of an argument of one fragment."""
-        taken = name in self.source.names or any(name in given.values() for given in self.source.given)
+        taken = name in self.source.names or name in _MADE or any(name in given.values() for given in self.source.given)
         unique = f"{name}_{place}" if taken and name not in self.source.given[place] else name
         return self.argument(self.source.given[place].setdefault(name, unique))
 
@@ -175,6 +195,8 @@ class _Writer:
     def written(self) -> Source:
         for place, fragment in enumerate(self.fragments):
             self.flush(fragment)
+            if self.backend.width != CPU.width and not (isinstance(fragment, Lanes) and not isinstance(fragment, Rounds)):
+                raise self.refused(fragment, "a tile of the grid")
             if isinstance(fragment, Lanes):
                 self.add(fragment, self.lanes(place, fragment))
             elif isinstance(fragment, Run):
@@ -184,7 +206,7 @@ class _Writer:
             elif isinstance(fragment, Scatter):
                 self.wait(place, fragment)
         self.flush(None)
-        self.source.text = self.module()
+        self.source.text = module_of(self)
         return self.source
 
     def add(self, fragment: Fragment, call: str) -> None:
@@ -228,12 +250,14 @@ class _Writer:
         )
         tensor = gives.get("stress", "")
         rows = (self.stride_of(tensor), self.shift_of(tensor)) if tensor else ("0", "0")
-        offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
-        values = [self.argument(f"stencil{len(stencil)}"), offset, stride, shift, inverse, velocity, affine, mass, stress, *rows]
-        values += [volume, cell_size, gives.get("force_scale", "0.0"), "start", "end", self.ahead, self.argument("scratch")]
-        values += [_IN_BLOCK["at"], self.argument("base"), _IN_BLOCK["base_at"]]
-        values += ["True"] if tensor and self.rows_of(tensor) == 9 else []
-        self.lines.append(call("scatter_run", values))
+        values, flux = [self.argument(f"stencil{len(stencil)}"), self.placement(), velocity, affine, mass], "None"
+        if tensor:
+            self.use("mpm_nodes.kernels.transfers.fields", "Flux")
+            lines = "FULL" if self.rows_of(tensor) == 9 else "None"
+            if lines == "FULL":
+                self.use("mpm_nodes.kernels.transfers.fields", "FULL")
+            flux = f"Flux(bare({stress}), {rows[0]}, {rows[1]}, {lines}, bare({volume}), {gives['force_scale']})"
+        self.lines.append(call("scatter_run", [*values, flux, self.block_work()]))
         grid = self.argument(f"grid_{target}")
         self.lines.append(
             call("add_tile", ["scratch", _IN_BLOCK["at"], grid, self.argument("tile_slot"), self.argument("segments") + "[row, 2]"])
@@ -245,7 +269,6 @@ class _Writer:
         self.use("mpm_nodes.kernels.transfers.gather", "gather_run")
         self.use(tiles, "load_tile")
         stencil = self.argument(f"stencil{len(fragment.stencil)}")
-        offset, stride, shift, inverse, cell_size = (self.argument(name) for name in _GEOMETRY if name != "unit")
         values, affine, gradient = (
             self.given_to_run(place, name) if name else "None" for name in (fragment.values, fragment.affine, fragment.gradient)
         )
@@ -260,10 +283,27 @@ class _Writer:
             self.use(tiles, "SECOND_TILE", "load_change_tile")
             before, flip = self.argument(f"grid_{fragment.before}"), self.own(place, fragment.flip)
             lines.append(call("load_change_tile", [scratch, f"{at} + SECOND_TILE", grid, before, flip, slots, block]))
-        given = [stencil, offset, stride, shift, inverse, values, affine, gradient]
-        given += [self.stride_of(fragment.gradient), self.shift_of(fragment.gradient), flip, f"1.0 / {cell_size}"]
-        given += ["start", "end", self.ahead, scratch, at, self.argument("base"), _IN_BLOCK["base_at"]]
+        self.use("mpm_nodes.kernels.transfers.fields", "slopes_of_matrix")
+        slopes = f"slopes_of_matrix({gradient}, {self.stride_of(fragment.gradient)}, {self.shift_of(fragment.gradient)})"
+        given = [stencil, self.placement(), values, affine, slopes, flip, self.block_work()]
         return "\n".join([*lines, call("gather_run", given)])
+
+    def placement(self) -> str:
+        """Return where the particles are; the block puts it together once."""
+        self.use("mpm_nodes.kernels.lanes.memory", "bare")
+        self.use("mpm_nodes.kernels.transfers.places", "NODES", "Placement")
+        offset, *others = (self.argument(name) for name in _GEOMETRY if name != "unit")
+        self.made["placement"] = call("placement = Placement", [f"bare({offset})", *others, "NODES"])
+        return "placement"
+
+    def block_work(self) -> str:
+        """Return the particles of the block with the scratch of the thread."""
+        self.use("mpm_nodes.kernels.lanes.memory", "bare")
+        self.use("mpm_nodes.kernels.transfers.places", "BlockWork")
+        scratch, base = self.argument("scratch"), self.argument("base")
+        place = [f"bare({scratch})", _IN_BLOCK["at"], f"bare({base})", _IN_BLOCK["base_at"]]
+        self.made["block_work"] = call("block_work = BlockWork", ["start", "end", self.ahead, *place])
+        return "block_work"
 
     def run(self, place: int, fragment: Run) -> str:
         return call(self.called(fragment.body), [self.given_to_run(place, name) for name in fragment.parameters])
@@ -273,6 +313,8 @@ class _Writer:
         base, _, end = name.rpartition("_")
         if name in _IN_BLOCK:
             return _IN_BLOCK[name]
+        if name in _MADE:
+            return self.placement() if name == "placement" else self.block_work()
         if name == "largest":
             return self.largest(place)
         if name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
@@ -303,81 +345,3 @@ class _Writer:
         self.use("mpm_nodes.kernels.compile.jit", "inline")
         self.functions.append(f"@inline\n{call(f'def {name}_in', list(loop.values))}:\n{textwrap.indent(text, '    ')}\n")
         return call(f"{name}_in", list(loop.values.values()))
-
-    # ---------------------------------------------------------------- the module
-    def module(self) -> str:
-        coloured = any(getattr(fragment, "scatters", ()) for fragment in self.fragments)
-        body = "\n".join(self.lines)
-        head = self.block_head(body, coloured)
-        loop = ["first", "last"] if coloured else []
-        if coloured:
-            self.argument("colour_start")
-        arguments = [name for name in self.source.names if name != "colour_start"]
-        block = f"@part\n{call('def block', ['k', *loop, *arguments])}:\n{textwrap.indent(head + body, '    ')}\n"
-        passed = f"({', '.join([*loop, *arguments])})"
-        if coloured:
-            calls = "for colour in range(8):\n    first, last = colour_start[colour], colour_start[colour + 1]\n"
-            calls += textwrap.indent(call("parallel_for", ["block", "last - first", passed]), "    ")
-        else:
-            calls = call("parallel_for", ["block", "segments.shape[0]", passed])
-        kernel = f"@compiled(fastmath=False)\n{call('def run', self.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
-        pieces = [self.head(), *self.functions, block, kernel]
-        return "\n\n".join(pieces)
-
-    def block_head(self, body: str, coloured: bool) -> str:
-        """Return the lines that say which particles it is about, as far as the others ask for them."""
-        lines = []
-        self.argument("segments")
-        inner = [name for name in self.inner if any(f"{self.column(name)}_{end}" in body for end in ("stride", "shift"))]
-        thread = inner or "thread" in body
-        if thread:
-            self.use("numba", "get_thread_id")
-        row = f"{self.argument('colour_range')}[first + k]" if coloured else "k"
-        lines.append(f"row, thread = {row}, get_thread_id()" if thread else f"row = {row}")
-        lines.append("start, end = segments[row, 0], segments[row, 1]")
-        if "ahead" in body or "next_row" in body:
-            after = "colour_range[min(first + k + 1, last - 1)]" if coloured else "min(k + 1, segments.shape[0] - 1)"
-            lines += [f"next_row = {after}", "ahead = segments[next_row, 0] - start"]
-        if "SCRATCH" in body:
-            self.use("mpm_nodes.kernels.transfers.tiles", "SCRATCH")
-        place = 0
-        for name in inner:
-            column = self.column(name)
-            local = self.argument(f"{column}_local")
-            self.use("mpm_nodes.kernels.composition.source", "LOCAL_ROWS")
-            shift = f"thread * LOCAL_ROWS * {local} - start" + (f" + {place} * {local}" if place else "")
-            lines += [f"{column}_stride, {column}_shift = stride, np.int64(0)", f"if {local} > 0:"]
-            lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]
-            self.argument("stride")
-            place += self.rows_of(name)
-        if f"{VISCOSITY}" in body:
-            self.use("mpm_nodes.kernels.composition.values", "behind")
-            lines.append(f"{VISCOSITY} = behind({self.argument('coefficients')}, {len(self.law.names)})")
-        return "\n".join(lines) + "\n"
-
-    def head(self) -> str:
-        names = " + ".join(dict.fromkeys(label_of(fragment) for fragment in self.fragments))
-        for_law = "" if self.law is None else f' for the law "{self.law.id}"'
-        title = textwrap.fill(f'"""{names}{for_law}: one loop over blocks.', 120)
-        text = "\n\n".join([*self.functions, *self.lines])
-        lines = [title, "", f'Written by {__name__}.\n"""', ""]
-        modules = dict(self.imports)
-        bound = {"law": self.law.module.__name__} if self.law is not None and re.search(r"\blaw\b", text) else {}
-        bound |= {alias: module for module, alias in self.foreign.items()}
-        if bound:
-            lines += ["import sys", ""]
-        lines.append("import numpy as np")
-        lines += [f"from {name} import {', '.join(in_order(modules.pop(name)))}" for name in ("numba",) if name in modules]
-        lines.append("")
-        lines += [import_line(name, in_order(found)) for name, found in sorted(modules.items())]
-        lines += ["", *(f'{alias} = sys.modules["{module}"]' for alias, module in bound.items())] if bound else []
-        return "\n".join(lines) + "\n"
-
-
-def label_of(fragment: Fragment) -> str:
-    """Return what a fragment is called in a title."""
-    if isinstance(fragment, Scatter):
-        return f"scatter {fragment.target}"
-    if isinstance(fragment, Gather):
-        return f"gather {fragment.source}"
-    return fragment.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]

@@ -6,11 +6,6 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, hmax, select
-from mpm_nodes.kernels.lanes.memory import lane_constant
-from mpm_nodes.kernels.lanes.types import WIDTH
-
-lane_index = lane_constant(range(WIDTH))
-"""Return the numbers of the lanes."""
 
 
 @inline

@@ -16,7 +16,6 @@ from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_norm
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import Bodies
 
 __all__ = ["FAR", "find_near_bodies"]
 
@@ -42,15 +41,17 @@ def _outside(s):
 
 
 @part
-def _note(c, body, distance, n0, n1, n2, phi, normal, which, opened):
+def _note(c, body, distance, n, near):
+    phi, normal, which, opened = near
     opened[c] *= _outside(distance)
     if distance < phi[c]:
         phi[c], which[c] = distance, body
-        normal[3 * c], normal[3 * c + 1], normal[3 * c + 2] = n0, n1, n2
+        normal[3 * c], normal[3 * c + 1], normal[3 * c + 2] = n
 
 
 @part
-def _near_at(g, coord, h, shift, walls, wall_rules, bodies, phi, normal, which, opened):
+def _near_at(g, coord, h, shift, walls, bodies, near):
+    (phi, normal, which, opened), (box, wall_rules) = near, walls
     x0, x1, x2 = (
         shift[0] + h * (4 * coord[g, 0] + 2.0),
         shift[1] + h * (4 * coord[g, 1] + 2.0),
@@ -68,56 +69,33 @@ def _near_at(g, coord, h, shift, walls, wall_rules, bodies, phi, normal, which, 
             y0, y1, y2 = to_body(b, 1, z0, z1, z2, bodies.real)
             distance, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
             n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
-            _note(64 * g + n, b, distance / h, n0, n1, n2, phi, normal, which, opened)
+            _note(64 * g + n, b, distance / h, (n0, n1, n2), near)
     for side in range(6):
         if wall_rules[side] >= OPEN:
             continue
         axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
         middle = x0 if axis == 0 else (x1 if axis == 1 else x2)
-        at_centre = sign * (middle - walls[side & 1, axis]) / h
+        at_centre = sign * (middle - box[side & 1, axis]) / h
         if at_centre > HALF_DIAGONAL + REACH:
             continue
         for n in range(64):
             place = (n >> 4) if axis == 0 else (((n >> 2) & 3) if axis == 1 else (n & 3))
             n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
             distance = at_centre + sign * (place - 1.5)
-            _note(64 * g + n, bodies.real.shape[0] + side, distance, n0, n1, n2, phi, normal, which, opened)
+            _note(64 * g + n, bodies.real.shape[0] + side, distance, (n0, n1, n2), near)
 
 
 @compiled(fastmath=False)
-def find_near_bodies(
-    coord,
-    h,
-    shift,
-    walls,
-    wall_rules,
-    integer,
-    real,
-    lattice_integer,
-    lattice_real,
-    table,
-    coarse,
-    values,
-    velocities,
-    coarse_velocities,
-    phi,
-    normal,
-    which,
-    opened,
-):
+def find_near_bodies(coord, h, shift, walls, bodies, near):
     """Write the nearest surface of every cell of the grid's blocks.
 
     Args:
         coord: Grid blocks, shape (n, 3), int32.
         h: Cell size [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
-        walls: Box corners (2, 3) in the frame of the bodies [m].
-        wall_rules: Rules of the sides -x +x -y +y -z +z, and more.
-        integer ... coarse_velocities: The arrays of `Bodies`.
-        phi: Written, shape (64 n,), float64; FAR where there is none near.
-        normal: Written, shape (192 n,), float64.
-        which: Written, shape (64 n,), int32: the body; walls stand behind the bodies; -1 for none.
-        opened: Written, shape (64 n,), float64: what bodies leave open.
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
+        near: Written: phi, shape (64 n,), float64, FAR where there is none near; the normal, shape (192 n,), float64; which body,
+            shape (64 n,), int32, walls behind the bodies and -1 for none; what bodies leave open, shape (64 n,), float64.
     """
-    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    parallel_for(_near_at, coord.shape[0], (coord, h, shift, walls, wall_rules, bodies, phi, normal, which, opened))
+    parallel_for(_near_at, coord.shape[0], (coord, h, shift, walls, lend(bodies), near))

@@ -1,6 +1,7 @@
-"""Explicit SIMD for numba: sixteen-lane values with scalar twins, so that one source serves lanes, scalars, NumPy and CUDA.
+"""Explicit SIMD for numba: values of several lanes with scalar twins, so that one source serves lanes, scalars, NumPy and CUDA.
 
-A `LaneType` value is one LLVM vector `<16 x T>`; LLVM splits it into what the CPU has (one zmm, two ymm, four xmm). The public
+A `LaneType` value is one LLVM vector, `<16 x T>` in all but loops composed for another width (`composition.backends`). LLVM splits
+it into what the CPU has (one zmm, two ymm, four xmm). The public
 functions below are ordinary Python functions that work on Python floats and NumPy arrays; numba sees their overloads for
 scalars, and for lanes writes the instructions where they are called: most of a large kernel's functions would otherwise be those
 of single operations, each compiled, linked and inlined. Rules for code shared between them: no bare literals (`const(x, 0.5)`), no
@@ -11,7 +12,7 @@ branches on lane values (`select`), fixed iteration counts.
 | `const broadcast` | literal / run-time scalar in the type of `x` | conversion |
 | `fma sqrt absolute minimum maximum copysign rint` | elementwise | same |
 | `select both either negate any_lane all_lanes` | masks | bool |
-| `hmax hsum` | reduce sixteen lanes | identity |
+| `hmax hsum` | reduce all lanes | identity |
 
 `lane_memory` moves lanes to and from arrays, `exponentials` has exp and log.
 
@@ -31,7 +32,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable
 
-from mpm_nodes.kernels.lanes.types import ELEMENT, FLAGS, MASK, NUMBA_TYPE, LaneType, call_intrinsic, splat, suffix, vector
+from mpm_nodes.kernels.lanes.types import ELEMENT, FLAGS, NUMBA_TYPE, LaneType, call_intrinsic, splat, suffix, vector
 
 
 # ---------------------------------------------------------------- instructions in place
@@ -65,7 +66,7 @@ def _need(fits: bool, what: str, *kinds: types.Type) -> None:
 # ---------------------------------------------------------------- arithmetic and comparison
 def _binary(float_op: str, int_op: str | None) -> Callable:
     def define(context, a, b):
-        _need(a == b and a != MASK and (a.is_float or int_op is not None), "lanes of one numeric kind", a, b)
+        _need(a == b and a.kind != "b1" and (a.is_float or int_op is not None), "lanes of one numeric kind", a, b)
 
         def generate(context, builder, signature, args):
             if signature.return_type.is_float:
@@ -84,7 +85,7 @@ def _compared(builder, symbol, kind, args):
 def _comparison(symbol: str) -> Callable:
     def define(context, a, b):
         _need(a == b, "lanes of one kind", a, b)
-        return MASK(a, b), lambda context, builder, signature, args: _compared(builder, symbol, a, args)
+        return a.mask(a, b), lambda context, builder, signature, args: _compared(builder, symbol, a, args)
 
     return define
 
@@ -114,7 +115,7 @@ def _broadcast_lanes(context, like, scalar):
     element = NUMBA_TYPE[like.kind]
 
     def generate(context, builder, signature, args):
-        return splat(builder, context.cast(builder, args[1], signature.args[1], element), like.kind)
+        return splat(builder, context.cast(builder, args[1], signature.args[1], element), like.kind, like.width)
 
     return like(like, scalar), generate
 
@@ -159,27 +160,27 @@ for _function in (broadcast, const):
 def _unary(llvm_name: str) -> Callable:
     def define(context, a):
         _need(a.is_float, "float lanes", a)
-        name = f"llvm.{llvm_name}.{suffix(a.kind)}"
-        return a(a), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
+        name = f"llvm.{llvm_name}.{suffix(a.kind, a.width)}"
+        return a(a), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind, a.width), args)
 
     return define
 
 
 def _fma_lanes(context, a, b, c):
     _need(a.is_float and a == b == c, "float lanes of one kind", a, b, c)
-    # fmuladd, never fma: without FMA hardware `llvm.fma` becomes sixteen calls into libm
-    name = f"llvm.fmuladd.{suffix(a.kind)}"
-    return a(a, b, c), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
+    # fmuladd, never fma: without FMA hardware `llvm.fma` becomes a call into libm for each lane
+    name = f"llvm.fmuladd.{suffix(a.kind, a.width)}"
+    return a(a, b, c), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind, a.width), args)
 
 
 def _copysign_lanes(context, a, b):
     _need(a.is_float and a == b, "float lanes of one kind", a, b)
-    name = f"llvm.copysign.{suffix(a.kind)}"
-    return a(a, b), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind), args)
+    name = f"llvm.copysign.{suffix(a.kind, a.width)}"
+    return a(a, b), lambda context, builder, signature, args: call_intrinsic(builder, name, vector(a.kind, a.width), args)
 
 
 def _select_lanes(context, mask, a, b):
-    _need(mask == MASK and isinstance(a, LaneType) and a == b, "a mask and two lanes of one kind", mask, a, b)
+    _need(isinstance(a, LaneType) and mask == a.mask and a == b, "a mask and two lanes of one kind", mask, a, b)
     return a(mask, a, b), lambda context, builder, signature, args: builder.select(*args)
 
 
@@ -187,7 +188,7 @@ def _first_by(symbol: str) -> Callable:
     """Choose a where a `symbol` b holds, else b."""
 
     def define(context, a, b):
-        _need(a == b and a != MASK, "lanes of one numeric kind", a, b)
+        _need(a == b and a.kind != "b1", "lanes of one numeric kind", a, b)
 
         def generate(context, builder, signature, args):
             return builder.select(_compared(builder, symbol, a, args), *args)
@@ -284,21 +285,21 @@ def _overload_copysign(a, b):
 # ---------------------------------------------------------------- masks and reductions
 def _mask_operation(builder_name: str) -> Callable:
     def define(context, a, b):
-        _need(a == MASK and b == MASK, "two masks", a, b)
-        return MASK(a, b), lambda context, builder, signature, args: getattr(builder, builder_name)(*args)
+        _need(a.kind == "b1" and a == b, "two masks", a, b)
+        return a(a, b), lambda context, builder, signature, args: getattr(builder, builder_name)(*args)
 
     return define
 
 
 def _not_mask(context, a):
-    _need(a == MASK, "a mask", a)
-    return MASK(a), lambda context, builder, signature, args: builder.not_(args[0])
+    _need(a.kind == "b1", "a mask", a)
+    return a(a), lambda context, builder, signature, args: builder.not_(args[0])
 
 
 def _mask_reduction(llvm_name: str) -> Callable:
     def define(context, a):
-        _need(a == MASK, "a mask", a)
-        name = f"llvm.vector.reduce.{llvm_name}.{suffix('b1')}"
+        _need(a.kind == "b1", "a mask", a)
+        name = f"llvm.vector.reduce.{llvm_name}.{suffix('b1', a.width)}"
         return types.boolean(a), lambda context, builder, signature, args: call_intrinsic(builder, name, ir.IntType(1), args)
 
     return define
@@ -307,7 +308,7 @@ def _mask_reduction(llvm_name: str) -> Callable:
 def _reduction(llvm_name: str, with_start: bool) -> Callable:
     def define(context, a):
         _need(a.is_float, "float lanes", a)
-        name, element = f"llvm.vector.reduce.{llvm_name}.{suffix(a.kind)}", ELEMENT[a.kind]
+        name, element = f"llvm.vector.reduce.{llvm_name}.{suffix(a.kind, a.width)}", ELEMENT[a.kind]
 
         def generate(context, builder, signature, args):
             operands = [ir.Constant(element, -0.0), *args] if with_start else args
@@ -344,12 +345,12 @@ def all_lanes(mask):
 
 
 def hmax(x):
-    """Return the largest of the sixteen lanes."""
+    """Return the largest of the lanes."""
     return np.max(x)
 
 
 def hsum(x):
-    """Return the sum of the sixteen lanes, in order."""
+    """Return the sum of the lanes, in order."""
     return np.sum(x)
 
 

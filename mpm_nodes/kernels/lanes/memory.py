@@ -36,38 +36,40 @@ from mpm_nodes.kernels.lanes.types import (
 @intrinsic
 def to_int(context, x):
     """Truncate float lanes to integer lanes of the same width."""
-    result = LANES[INT_OF[x.kind]]
-    return result(x), lambda context, builder, signature, args: builder.fptosi(args[0], vector(result.kind))
+    result = LaneType(INT_OF[x.kind], x.width)
+    return result(x), lambda context, builder, signature, args: builder.fptosi(args[0], vector(result.kind, x.width))
 
 
 @intrinsic
 def to_float(context, i):
     """Convert integer lanes to float lanes of the same width."""
-    result = LANES["f32" if i.kind == "i32" else "f64"]
-    return result(i), lambda context, builder, signature, args: builder.sitofp(args[0], vector(result.kind))
+    result = LaneType("f32" if i.kind == "i32" else "f64", i.width)
+    return result(i), lambda context, builder, signature, args: builder.sitofp(args[0], vector(result.kind, i.width))
 
 
 @intrinsic
 def to_double(context, x):
     """Widen float lanes to double precision."""
-    result = LANES["f64"]
-    return result(
-        x
-    ), lambda context, builder, signature, args: args[0] if x.kind == "f64" else builder.fpext(args[0], vector("f64"))
+    result = LaneType("f64", x.width)
+
+    def generate(context, builder, signature, args):
+        return args[0] if x.kind == "f64" else builder.fpext(args[0], vector("f64", x.width))
+
+    return result(x), generate
 
 
 @intrinsic
 def bits_to_float(context, i):
     """Reinterpret integer lanes as floats of the same width."""
-    result = LANES["f32" if i.kind == "i32" else "f64"]
-    return result(i), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind))
+    result = LaneType("f32" if i.kind == "i32" else "f64", i.width)
+    return result(i), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind, i.width))
 
 
 @intrinsic
 def bits_to_int(context, x):
     """Reinterpret float lanes as integers of the same width."""
-    result = LANES[INT_OF[x.kind]]
-    return result(x), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind))
+    result = LaneType(INT_OF[x.kind], x.width)
+    return result(x), lambda context, builder, signature, args: builder.bitcast(args[0], vector(result.kind, x.width))
 
 
 def _int_with_scalar(builder_name: str) -> Callable:
@@ -77,7 +79,7 @@ def _int_with_scalar(builder_name: str) -> Callable:
 
         def generate(context, builder, signature, args):
             scalar = context.cast(builder, args[1], signature.args[1], element)
-            return getattr(builder, builder_name)(args[0], splat(builder, scalar, i.kind))
+            return getattr(builder, builder_name)(args[0], splat(builder, scalar, i.kind, i.width))
 
         return i(i, n), generate
 
@@ -114,6 +116,8 @@ _ELEMENT_BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 @intrinsic
 def bare(context, array):
     """Return the data of an array that its holder keeps alive, for tuples: taking an array out of one counts references."""
+    if isinstance(array, Bare):
+        return array(array), lambda context, builder, signature, args: args[0]
     kind = _checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
@@ -124,15 +128,36 @@ def bare(context, array):
 
 
 @intrinsic
-def load(context, array, i):
-    """Load sixteen elements from element `i` on."""
+def element(context, array, i):
+    """Load one element, as a number; `i` is not below zero."""
     kind = _checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
-        return builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=vector(kind))
+        return builder.load(_pointer(context, builder, signature, args), align=_ELEMENT_BYTES[kind], typ=ELEMENT[kind])
 
-    return LANES[kind](array, i), generate
+    return NUMBA_TYPE[kind](array, i), generate
+
+
+def load_of(width: int) -> Callable:
+    """Return a kernel function `load(array, i)` that loads `width` elements from element `i` on."""
+
+    @intrinsic
+    def load(context, array, i):
+        kind = _checked_kind(array, _ALL_KINDS)
+
+        def generate(context, builder, signature, args):
+            pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, width).as_pointer())
+            return builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=vector(kind, width))
+
+        return LaneType(kind, width)(array, i), generate
+
+    return load
+
+
+load = load_of(WIDTH)
+"""Load sixteen elements from element `i` on."""
+load8 = load_of(8)
+"""Load eight elements from element `i` on."""
 
 
 @intrinsic
@@ -163,13 +188,13 @@ def load_splat(context, array, i):
 
 @intrinsic
 def store(context, array, i, value):
-    """Store sixteen lanes from element `i` on; the array must hold lanes of just this kind."""
+    """Store lanes from element `i` on; the array must hold lanes of just this kind."""
     kind = _checked_kind(array, _ALL_KINDS)
-    if value != LANES[kind]:
+    if not (isinstance(value, LaneType) and value.kind == kind):
         raise TypingError(f"cannot store {value} into an array of {array.dtype}")
 
     def generate(context, builder, signature, args):
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, value.width).as_pointer())
         builder.store(args[2], pointer, align=_ELEMENT_BYTES[kind])
         return context.get_dummy_value()
 
@@ -180,14 +205,15 @@ def store(context, array, i, value):
 def store_first(context, array, i, value, count):
     """Store the first `count` lanes only: the tail of a run never overwrites its neighbour."""
     kind = _checked_kind(array, _ALL_KINDS)
-    if value != LANES[kind]:
+    if not (isinstance(value, LaneType) and value.kind == kind):
         raise TypingError(f"cannot store {value} into an array of {array.dtype}")
+    width = value.width
 
     def generate(context, builder, signature, args):
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind).as_pointer())
-        limit = splat(builder, context.cast(builder, args[3], signature.args[3], types.int32), "i32")
-        mask = builder.icmp_signed("<", indices(range(WIDTH)), limit)
-        name = f"llvm.masked.store.{suffix(kind)}.p0"
+        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, width).as_pointer())
+        limit = splat(builder, context.cast(builder, args[3], signature.args[3], types.int32), "i32", width)
+        mask = builder.icmp_signed("<", indices(range(width)), limit)
+        name = f"llvm.masked.store.{suffix(kind, width)}.p0"
         call_intrinsic(builder, name, ir.VoidType(), [args[2], pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
         return context.get_dummy_value()
 
@@ -273,6 +299,15 @@ def quarter_sums(context, a, b, c, d):
     return a(a, b, c, d), generate
 
 
+@intrinsic
+def lane_index(context, like):
+    """Return the numbers of the lanes, in the type of `like`."""
+    if not (isinstance(like, LaneType) and like.is_float):
+        raise TypingError(f"float lanes needed, got {like}")
+    numbers = ir.Constant(vector(like.kind, like.width), [float(lane) for lane in range(like.width)])
+    return like(like), lambda context, builder, signature, args: numbers
+
+
 def lane_constant(values: Sequence[float]) -> Callable:
     """Return a kernel function `f(x)` that gives the sixteen `values` as lanes of the type of `x`."""
     if len(values) != WIDTH:
@@ -281,8 +316,8 @@ def lane_constant(values: Sequence[float]) -> Callable:
 
     @intrinsic
     def constant(context, like):
-        if not (isinstance(like, LaneType) and like.is_float):
-            raise TypingError(f"float lanes needed, got {like}")
+        if not (isinstance(like, LaneType) and like.is_float and like.width == WIDTH):
+            raise TypingError(f"{WIDTH} float lanes needed, got {like}")
         return like(like), lambda context, builder, signature, args: ir.Constant(vector(like.kind), values)
 
     return constant

@@ -1,4 +1,4 @@
-"""The numba type of sixteen lanes, and how it stands in LLVM."""
+"""The numba type of lanes, sixteen unless a loop is composed for another width, and how it stands in LLVM."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ I32 = ir.IntType(32)
 
 
 class LaneType(types.Type):
-    """numba type of sixteen values of one kind: "f32", "f64", "i32", "i64" or "b1" (mask)."""
+    """numba type of `width` values of one kind: "f32", "f64", "i32", "i64" or "b1" (mask)."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        super().__init__(name=f"Lanes{WIDTH}_{kind}")
+    def __init__(self, kind: str, width: int = WIDTH) -> None:
+        self.kind, self.width = kind, width
+        super().__init__(name=f"Lanes{width}_{kind}")
+
+    @property
+    def mask(self) -> LaneType:
+        """The mask of as many lanes."""
+        return LaneType("b1", self.width)
 
     @property
     def is_float(self) -> bool:
@@ -40,7 +45,7 @@ class LaneType(types.Type):
 @register_model(LaneType)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: LaneType) -> None:
-        super().__init__(manager, lanes, vector(lanes.kind))
+        super().__init__(manager, lanes, vector(lanes.kind, lanes.width))
 
 
 class Bare(types.Type):
@@ -59,6 +64,7 @@ class _BareModel(models.PrimitiveModel):
 
 LANES = {kind: LaneType(kind) for kind in ELEMENT}
 MASK = LANES["b1"]
+"""Of sixteen lanes."""
 
 
 def vector(kind: str, width: int = WIDTH) -> ir.VectorType:
@@ -71,11 +77,11 @@ def indices(values: Sequence[int]) -> ir.Constant:
     return ir.Constant(ir.VectorType(I32, len(values)), list(values))
 
 
-def splat(builder: ir.IRBuilder, scalar: ir.Value, kind: str) -> ir.Value:
+def splat(builder: ir.IRBuilder, scalar: ir.Value, kind: str, width: int = WIDTH) -> ir.Value:
     """Return a vector with one scalar in all lanes."""
-    undefined = ir.Constant(vector(kind), ir.Undefined)
+    undefined = ir.Constant(vector(kind, width), ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-    return builder.shuffle_vector(first, undefined, indices([0] * WIDTH))
+    return builder.shuffle_vector(first, undefined, indices([0] * width))
 
 
 def call_intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequence[ir.Value]) -> ir.Value:
@@ -84,6 +90,6 @@ def call_intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequ
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), args)
 
 
-def suffix(kind: str) -> str:
-    """Return how LLVM intrinsics name sixteen elements of a kind."""
-    return f"v{WIDTH}{kind.replace('b1', 'i1')}"
+def suffix(kind: str, width: int = WIDTH) -> str:
+    """Return how LLVM intrinsics name `width` elements of a kind."""
+    return f"v{width}{kind.replace('b1', 'i1')}"

@@ -45,7 +45,7 @@ PADDED_VOLUME = PADDED**3
 
 
 class Bodies(NamedTuple):
-    """Every body of a solve as flat arrays (built inside kernels from their arguments)."""
+    """Every body of a solve as flat arrays; kernels `lend` it to the functions that they call."""
 
     integer: Any
     real: Any
@@ -56,6 +56,18 @@ class Bodies(NamedTuple):
     values: Any
     velocities: Any
     coarse_velocities: Any
+
+
+class WallPlanes(NamedTuple):
+    """The walls of a domain.
+
+    Attributes:
+        box: Corners (2, 3) in the frame of the bodies [m].
+        rules: Rules of the sides -x +x -y +y -z +z, one friction, the sides' speeds along their axes [m/s], shape (13,).
+    """
+
+    box: Any
+    rules: Any
 
 
 # ---------------------------------------------------------------- what travels in `Collider.shape`

@@ -21,7 +21,8 @@ BAND = 32
 
 
 @part
-def _draw_spheres_in(band, u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark):
+def _draw_spheres_in(band, centres, pixels, radii, colours, picture, mark):
+    (u, v, z), (depth, normal, colour, layer) = centres, picture
     height, width = depth.shape
     top, bottom = band * BAND, min((band + 1) * BAND, height)
     for p in range(len(u)):
@@ -47,15 +48,14 @@ def _draw_spheres_in(band, u, v, z, pixels, radii, colours, depth, normal, colou
 
 
 @compiled(fastmath=False)
-def draw_spheres(u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark):
-    """Draw spheres as shaded discs: centres (u, v, z), radii in pixels and in metres; `layer` becomes `mark`."""
-    parallel_for(
-        _draw_spheres_in, (depth.shape[0] + BAND - 1) // BAND, (u, v, z, pixels, radii, colours, depth, normal, colour, layer, mark)
-    )
+def draw_spheres(centres, pixels, radii, colours, picture, mark):
+    """Draw spheres as shaded discs: centres (u, v, z), radii in pixels and in metres; `picture` as for triangles."""
+    parallel_for(_draw_spheres_in, (picture[0].shape[0] + BAND - 1) // BAND, (centres, pixels, radii, colours, picture, mark))
 
 
 @part
-def _draw_triangles_in(band, u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark):
+def _draw_triangles_in(band, corners, triangles, normals, shade, perspective, picture, mark):
+    (u, v, z), (depth, normal, colour, layer) = corners, picture
     height, width = depth.shape
     top, bottom = band * BAND, min((band + 1) * BAND, height)
     for t in range(len(triangles)):
@@ -92,12 +92,15 @@ def _draw_triangles_in(band, u, v, z, triangles, normals, shade, perspective, de
 
 
 @compiled(fastmath=False)
-def draw_triangles(u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark):
-    """Draw triangles with corner normals (view axes) in one colour `shade`; both sides are drawn."""
+def draw_triangles(corners, triangles, normals, shade, perspective, picture, mark):
+    """Draw triangles with corners (u, v, z) and corner normals (view axes) in one colour `shade`; both sides are drawn.
+
+    `picture` holds depth, normal, colour and layer, which becomes `mark`.
+    """
     parallel_for(
         _draw_triangles_in,
-        (depth.shape[0] + BAND - 1) // BAND,
-        (u, v, z, triangles, normals, shade, perspective, depth, normal, colour, layer, mark),
+        (picture[0].shape[0] + BAND - 1) // BAND,
+        (corners, triangles, normals, shade, perspective, picture, mark),
     )
 
 

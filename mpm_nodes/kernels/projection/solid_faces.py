@@ -12,7 +12,7 @@ from mpm_nodes.kernels.collisions.rules import OPEN, STICKY, sample, to_body, wo
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import RULE, Bodies
+from mpm_nodes.kernels.level_sets.level_set import RULE
 
 __all__ = ["FREE", "HELD", "SLIDING", "find_solid_faces"]
 
@@ -36,7 +36,8 @@ def _take(c, axis, rule, n0, n1, n2, v, state, speed):
 
 
 @part
-def _faces_at(g, axis, coord, h, shift, dt, walls, wall_rules, bodies, state, speed):
+def _faces_at(g, axis, place, dt, walls, bodies, faces):
+    (coord, h, shift), (box, wall_rules), (state, speed) = place, walls, faces
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
     for c in range(64 * g, 64 * g + 64):
@@ -65,45 +66,21 @@ def _faces_at(g, axis, coord, h, shift, dt, walls, wall_rules, bodies, state, sp
         low = b0 if along == 0 else (b1 if along == 1 else b2)
         offset = 0.0 if along == axis else 0.5
         for n in range(64):
-            place = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
-            if sign * (low + h * (place + offset) - walls[side & 1, along]) <= TOUCHING * h:
+            row = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
+            if sign * (low + h * (row + offset) - box[side & 1, along]) <= TOUCHING * h:
                 _take(64 * g + n, axis, rule, n0, n1, n2, wall_rules[7 + side] if along == axis else 0.0, state, speed)
 
 
 @compiled(fastmath=False)
-def find_solid_faces(
-    axis,
-    coord,
-    h,
-    shift,
-    dt,
-    walls,
-    wall_rules,
-    integer,
-    real,
-    lattice_integer,
-    lattice_real,
-    table,
-    coarse,
-    values,
-    velocities,
-    coarse_velocities,
-    state,
-    speed,
-):
+def find_solid_faces(axis, place, dt, walls, bodies, faces):
     """Write the state of the faces of one axis, and the velocity along it that bodies and walls give to held ones.
 
     Args:
         axis: Axis of the faces.
-        coord: Grid blocks, shape (n, 3), int32.
-        h: Cell size [m].
-        shift: Grid origin in the frame of the bodies, shape (3,) [m].
+        place: Grid blocks, shape (n, 3), int32; cell size h [m]; grid origin in the frame of the bodies, shape (3,) [m].
         dt: Substep [s].
-        walls: Box corners (2, 3) in the frame of the bodies [m].
-        wall_rules: Rules of the sides, one friction, and the sides' speeds [m/s].
-        integer ... coarse_velocities: The arrays of `Bodies`.
-        state: Written, shape (64 n,), int32.
-        speed: Written, shape (64 n,), float64 [m/s].
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
+        faces: Written: state, shape (64 n,), int32, and speed, shape (64 n,), float64 [m/s].
     """
-    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    parallel_for(_faces_at, coord.shape[0], (np.int64(axis), coord, h, shift, dt, walls, wall_rules, bodies, state, speed))
+    parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), faces))

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.algebra import mat3
@@ -50,30 +52,61 @@ def _along(stencil, u):
     return weights(stencil, _past(stencil, u))
 
 
-@part
-def _stack_rows_at(run, arrays, rows, stride, determinants, ranges, first_row, fields, width):
-    _stack_run(arrays, rows, stride, determinants, ranges[run, 0], ranges[run, 1], first_row[run], fields, width)
+class Stack(NamedTuple):
+    """Attributes that are written side by side for each particle: 1, then their rows, then determinants, then zeros.
 
-
-@compiled
-def stack_rows(arrays, rows, stride, determinants, ranges, first_row, fields, width):
-    """Write attributes of the particles of some runs side by side: 1, then their rows, then determinants, then zeros.
-
-    Args:
+    Attributes:
         arrays: Tuple of the attributes' arrays.
         rows: Rows of each.
         stride: Distance of rows.
         determinants: Columns where matrices start whose determinants are wanted.
+        width: Values a particle, a multiple of sixteen.
+    """
+
+    arrays: Any
+    rows: Any
+    stride: Any
+    determinants: Any
+    width: Any
+
+
+class Places(NamedTuple):
+    """Places whose nodes take sums.
+
+    Attributes:
+        near: Neighbours of the places.
+        of_slot: Place of each slot.
+        wanted: Whether the sums of a node matter, 64 nodes a place.
+        sums: Sums, 64 nodes a place, flat; the first value of each is the mass.
+    """
+
+    near: Any
+    of_slot: Any
+    wanted: Any
+    sums: Any
+
+
+@part
+def _stack_rows_at(run, stack, ranges, first_row, fields):
+    _stack_run(stack, ranges[run, 0], ranges[run, 1], first_row[run], fields)
+
+
+@compiled
+def stack_rows(stack, ranges, first_row, fields):
+    """Write attributes of the particles of some runs side by side.
+
+    Args:
+        stack: `Stack` of the attributes.
         ranges: (begin, end, ...) of every run.
         first_row: Where each run starts in `fields`, counted in particles.
-        fields: Values, `width` a particle, flat.
-        width: A multiple of sixteen.
+        fields: Values, flat.
     """
-    parallel_for(_stack_rows_at, ranges.shape[0], (arrays, rows, stride, determinants, ranges, first_row, fields, width))
+    parallel_for(_stack_rows_at, ranges.shape[0], (stack, ranges, first_row, fields))
 
 
 @inline
-def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields, width):
+def _stack_run(stack, begin, end, first_row, fields):
+    arrays, rows, stride, determinants, width = stack
     start = first_row * width
     for p in range(end - begin):
         fields[start + p * width] = 1
@@ -95,80 +128,37 @@ def _stack_run(arrays, rows, stride, determinants, begin, end, first_row, fields
 
 
 @part
-def _add_to_nodes_at(
-    c, stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted, sums
-):
+def _add_to_nodes_at(c, stencil, points, mass, stack, ranges, chosen, places):
     run = chosen[c]
     begin, end = ranges[run, 0], ranges[run, 1]
-    fields = np.empty((end - begin) * width, sums.dtype)  # of one block: it stays in the cache
-    _stack_run(arrays, rows, stride, determinants, begin, end, np.int64(0), fields, width)
-    _add_run(
-        stencil,
-        offset,
-        stride,
-        inverse_unit,
-        mass,
-        fields,
-        np.int64(width),
-        begin,
-        end,
-        near[of_slot[ranges[run, 2]]],
-        wanted,
-        sums,
-    )
+    fields = np.empty((end - begin) * stack.width, places.sums.dtype)  # of one block: it stays in the cache
+    _stack_run(stack, begin, end, np.int64(0), fields)
+    near = places.near[places.of_slot[ranges[run, 2]]]
+    _add_run(stencil, points, mass, (fields, np.int64(stack.width)), (begin, end), near, places.wanted, places.sums)
 
 
 @compiled(fastmath=False)
-def add_to_nodes(
-    stencil, offset, stride, inverse_unit, mass, arrays, rows, determinants, width, ranges, near, of_slot, chosen, wanted, sums
-):
+def add_to_nodes(stencil, points, mass, stack, ranges, chosen, places):
     """Add w m times the values of some runs of particles to the nodes of their places; the runs must not share nodes.
 
     Args:
         stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
-        offset: Fixed-point offsets.
-        stride: Distance of rows.
-        inverse_unit: Cells per unit of the offsets.
+        points: Fixed-point offsets, distance of their rows, and cells per unit.
         mass: Rows of the mass [kg].
-        arrays: The attributes, as for `stack_rows`.
-        rows: Rows of each.
-        determinants: Columns where matrices start whose determinants are wanted.
-        width: Values a particle, and a node.
+        stack: `Stack` of the attributes; the nodes of `places` have as many values.
         ranges: (begin, end, slot) of every run.
-        near: Neighbours of the places.
-        of_slot: Place of each slot.
         chosen: Which of the runs to take.
-        wanted: Whether the sums of a node matter, 64 nodes a place.
-        sums: Sums, 64 nodes of `width` values a place, flat; the first is the mass.
+        places: `Places` of the nodes.
     """
-    parallel_for(
-        _add_to_nodes_at,
-        chosen.size,
-        (
-            stencil,
-            offset,
-            stride,
-            inverse_unit,
-            mass,
-            arrays,
-            rows,
-            determinants,
-            width,
-            ranges,
-            near,
-            of_slot,
-            chosen,
-            wanted,
-            sums,
-        ),
-    )
+    parallel_for(_add_to_nodes_at, chosen.size, (stencil, points, mass, stack, ranges, chosen, places))
 
 
 @compiled(fastmath=False)
-def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, end, near, wanted, sums):
+def _add_run(stencil, points, mass, given_fields, run, near, wanted, sums):
+    (fields, width), (begin, end) = given_fields, run
     shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)
     for p in range(begin, end):
-        count = _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places)
+        count = _shares(stencil, points, mass[p], p, (near, wanted), width, shares, places)
         for column in range(0, width, WIDTH):
             given = load(fields, (p - begin) * width + column)
             for n in range(count):
@@ -177,15 +167,16 @@ def _add_run(stencil, offset, stride, inverse_unit, mass, fields, width, begin, 
 
 
 @inline
-def _shares(stencil, offset, stride, inverse_unit, mass, p, near, width, wanted, shares, places):
+def _shares(stencil, points, mass, p, nodes, width, shares, places):
     """List w m of each wanted node of a particle's stencil, and where its values start; return how many nodes there are."""
+    (offset, stride, inverse_unit), (near, wanted) = points, nodes
     u, v, w = (offset[p] * inverse_unit + 3.5, offset[stride + p] * inverse_unit + 3.5, offset[2 * stride + p] * inverse_unit + 3.5)
     wx, wy, wz = _along(stencil, u), _along(stencil, v), _along(stencil, w)
     i, j, k = _first(stencil, u), _first(stencil, v), _first(stencil, w)
     count = 0
     for a in range(len(stencil)):
         for b in range(len(stencil)):
-            flat = wx[a] * wy[b] * mass[p]
+            flat = wx[a] * wy[b] * mass
             for c in range(len(stencil)):
                 n, node = _node(i + a, j + b, k + c)
                 at = 64 * np.int64(near[n]) + node

@@ -65,7 +65,7 @@ def _sample_box(region: Region, low: np.ndarray, high: np.ndarray, r: float, tri
     shape = (region.kind, region.numbers, region.keys, region.values)
     near, wide = _neighbours(cells, 2), _neighbours(cells, 4)
     starts, state = _starts(region, low, high, seed), np.uint64(seed & (2**64 - 1))
-    count = _bridson(shape, starts, low, high, r, a, tries, state, cells, near, wide, grid, points, active)
+    count = _bridson(shape, starts, (low, high), (r, a, tries), state, (cells, near, wide, grid), (points, active))
     return points[:count].copy()
 
 
@@ -186,9 +186,10 @@ def _home(low, inverse, cells, x, y, z):
 
 
 @compiled(fastmath=False)
-def _bridson(shape, starts, low, high, r, a, tries, state, cells, near, wide, grid, points, active):
-    """Fill `points` and return how many there are."""
-    kind, numbers, keys, values = shape
+def _bridson(shape, starts, box, lengths, state, background, filled):
+    """Fill the points and return how many there are."""
+    (kind, numbers, keys, values), (low, high), (r, a, tries) = shape, box, lengths
+    (cells, near, wide, grid), (points, active) = background, filled
     inverse, count = 1.0 / a, 0
     for s in range(len(starts)):
         x, y, z = starts[s, 0], starts[s, 1], starts[s, 2]

@@ -15,6 +15,8 @@ neighbours at once. Sums run over blocks and chunks in one order, whatever the n
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.algebra import mat3
@@ -116,17 +118,18 @@ def _spline(d):
 
 
 @compiled(fastmath=False)
-def _add_block(offset, mass, stride, first, end, chunk, boxes, x, y, z, reach, unit, inverse_mass, sums):
-    """Add what the particles first .. end-1 of one block contribute to the sums over the neighbours of the particle at (x, y, z).
+def _add_block(points, first, end, chunk, boxes, place, inverse_mass, sums):
+    """Add what the particles first .. end-1 of one block contribute to the sums over the neighbours of a particle.
 
     Args:
-        x: Its position along x in the block's own frame, fixed point; y and z likewise.
-        reach: Two cells in fixed point.
+        points: Offsets, masses, stride of the rows, and fixed-point units per cell.
+        place: Its position (x, y, z) in the block's own frame, fixed point.
         inverse_mass: One over its mass: the sums do not underflow.
         sums: Added to, lane by lane, sixteen values each: w m, three times w m d, w^2 m^2, three times w^2 m^2 d, six times
             w^2 m^2 d d^T (xx xy xz yy yz zz).
     """
-    cells = 1.0 / unit
+    (offset, mass, stride, unit), (x, y, z) = points, place
+    cells, reach = 1.0 / unit, 2 * np.int64(unit)
     s0, s1, s2, s3, s4 = load(sums, 0), load(sums, 16), load(sums, 32), load(sums, 48), load(sums, 64)
     s5, s6, s7, s8, s9 = load(sums, 80), load(sums, 96), load(sums, 112), load(sums, 128), load(sums, 144)
     s10, s11, s12, s13 = load(sums, 160), load(sums, 176), load(sums, 192), load(sums, 208)
@@ -186,26 +189,34 @@ def is_thin(V, anisotropy):
     return low < anisotropy * high or high < anisotropy
 
 
+class Neighbourhood(NamedTuple):
+    """Blocks around those that hold weak particles.
+
+    Attributes:
+        block_coord: Shape (blocks, 3).
+        block_start: Shape (blocks + 1,).
+        order: Blocks in the order of `near`.
+        marked_blocks: Blocks that hold weak particles.
+        near: From `find_near_blocks`.
+        chunk_of: First chunk of each block.
+        boxes, block_boxes: From `find_boxes`.
+    """
+
+    block_coord: Any
+    block_start: Any
+    order: Any
+    marked_blocks: Any
+    near: Any
+    chunk_of: Any
+    boxes: Any
+    block_boxes: Any
+
+
 @part
-def _mark_thin_at(
-    k,
-    offset,
-    mass,
-    weak,
-    stride,
-    unit,
-    cell,
-    block_coord,
-    block_start,
-    order,
-    marked_blocks,
-    near,
-    chunk_of,
-    boxes,
-    block_boxes,
-    anisotropy,
-    thin,
-):
+def _mark_thin_at(k, points, weak, around, anisotropy, thin):
+    offset, mass, stride, unit = points
+    block_coord, block_start, order, marked_blocks, near, chunk_of, boxes, block_boxes = around
+    cell = np.int64(unit)
     q = marked_blocks[k]
     lanes, sums = np.empty(14 * WIDTH, mass.dtype), np.empty(14)
     for p in range(block_start[q], block_start[q + 1]):
@@ -219,22 +230,8 @@ def _mark_thin_at(
                 y = np.int64(offset[stride + p]) + 4 * np.int64(block_coord[q, 1] - block_coord[b, 1]) * cell
                 z = np.int64(offset[2 * stride + p]) + 4 * np.int64(block_coord[q, 2] - block_coord[b, 2]) * cell
                 if block_start[b] < block_start[b + 1] and not _apart(block_boxes, b, x, y, z, 2 * cell):
-                    _add_block(
-                        offset,
-                        mass,
-                        stride,
-                        block_start[b],
-                        block_start[b + 1],
-                        chunk_of[b],
-                        boxes,
-                        x,
-                        y,
-                        z,
-                        2 * cell,
-                        unit,
-                        1.0 / np.float64(mass[p]),
-                        lanes,
-                    )
+                    start, inverse_mass = block_start[b], 1.0 / np.float64(mass[p])
+                    _add_block(points, start, block_start[b + 1], chunk_of[b], boxes, (x, y, z), inverse_mass, lanes)
         for n in range(14):
             sums[n] = 0.0
             for lane in range(WIDTH):
@@ -243,61 +240,14 @@ def _mark_thin_at(
 
 
 @compiled(fastmath=False)
-def mark_thin(
-    offset,
-    mass,
-    weak,
-    stride,
-    shift,
-    block_coord,
-    block_start,
-    order,
-    marked_blocks,
-    near,
-    chunk_of,
-    boxes,
-    block_boxes,
-    anisotropy,
-    thin,
-):
+def mark_thin(points, weak, around, anisotropy, thin):
     """Mark the weak particles whose neighbours lie in a sheet, on a thread or in a point (Y15 Algorithm 15).
 
     Args:
-        offset: Fixed-point offsets, three rows.
-        mass: [kg].
+        points: Fixed-point offsets in three rows, masses [kg], distance of rows, and fixed-point units per cell, a float.
         weak: 1 where a particle is weak.
-        stride: Distance of rows.
-        shift: Fixed-point bits.
-        block_coord: Shape (blocks, 3).
-        block_start: Shape (blocks + 1,).
-        order: Blocks in the order of `near`.
-        marked_blocks: Blocks that hold weak particles.
-        near: From `find_near_blocks`.
-        chunk_of: First chunk of each block.
-        boxes: From `find_boxes`; `block_boxes` too.
+        around: `Neighbourhood` of the blocks.
         anisotropy: A particle is marked where min / max eigenvalue of V, or the largest one over h^2, is below it.
         thin: Set to 1 where a particle is marked; shape (count,).
     """
-    unit, cell = np.float64(np.int64(1) << shift), np.int64(1) << shift
-    parallel_for(
-        _mark_thin_at,
-        marked_blocks.size,
-        (
-            offset,
-            mass,
-            weak,
-            stride,
-            unit,
-            cell,
-            block_coord,
-            block_start,
-            order,
-            marked_blocks,
-            near,
-            chunk_of,
-            boxes,
-            block_boxes,
-            anisotropy,
-            thin,
-        ),
-    )
+    parallel_for(_mark_thin_at, around.marked_blocks.size, (points, weak, around, anisotropy, thin))

@@ -19,10 +19,13 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.memory import bare, load, prefetch, store_first
 
 __all__ = [
+    "FULL",
     "Flux",
     "Given",
+    "Slopes",
     "Taken",
     "bare_given",
+    "bare_or_none",
     "bare_taken",
     "by_row",
     "each_of",
@@ -31,6 +34,8 @@ __all__ = [
     "load_row",
     "matrix_rows",
     "prefetch_row",
+    "slopes_of_matrix",
+    "slopes_of_rows",
     "store_row",
     "vector_rows",
 ]
@@ -52,6 +57,23 @@ class Flux(NamedTuple):
     rows: Any
     volume: Any
     scale: Any
+
+
+FULL = ((0, 1, 2), (3, 4, 5), (6, 7, 8))
+"""The rows of a `Flux` that is not symmetric."""
+
+
+class Slopes(NamedTuple):
+    """Where a gradient goes, with a stride of its own: the first of three rows of each value.
+
+    Attributes:
+        rows: Four rows, as in `Taken`.
+        stride, shift: Row r of particle p at r * stride + shift + p.
+    """
+
+    rows: Any
+    stride: Any
+    shift: Any
 
 
 class Given(NamedTuple):
@@ -176,6 +198,11 @@ def _no_four_rows(rows):
 
 
 @inline
+def _no_slopes(rows, stride):
+    return None
+
+
+@inline
 def _four_rows(rows):
     return rows[0], rows[1], rows[2], None
 
@@ -198,7 +225,7 @@ def _bare_array(array):
     return bare(array)
 
 
-_bared_flux, _bared_array = by_row(_no_rows, _bare_flux), by_row(_no_rows, _bare_array)
+_bared_flux, bare_or_none = by_row(_no_rows, _bare_flux), by_row(_no_rows, _bare_array)
 
 
 def _bared_rows(rows):
@@ -220,7 +247,7 @@ def bare_given(given):
     """Return a `Given` that holds data instead of arrays: taking arrays out of it for every block would count references."""
     return Given(
         given.half,
-        _bared_array(given.weight),
+        bare_or_none(given.weight),
         _bared_rows(given.values),
         _bared_rows(given.slopes),
         _bared_flux(given.flux),
@@ -236,7 +263,7 @@ def bare_taken(taken):
         _bared_rows(taken.values),
         _bared_rows(taken.affine),
         _bared_rows(taken.gradient),
-        _bared_array(taken.before),
+        bare_or_none(taken.before),
         taken.fraction,
         taken.paired,
         bare(taken.grid),
@@ -249,6 +276,21 @@ matrix_rows = by_row(_no_rows, _matrix_rows)
 """Return the first rows of a matrix attribute's lines, or None."""
 four_rows = by_row(_no_four_rows, _four_rows)
 """Return three rows and a None in the place of the weight, or None."""
+
+
+@inline
+def slopes_of_matrix(array, stride, shift):
+    """Return where a gathered gradient goes: nine rows of an array."""
+    return Slopes(four_rows(matrix_rows(array)), stride, shift)
+
+
+@inline
+def _slopes_of_rows(rows, stride):
+    return Slopes(rows, stride, 0)
+
+
+slopes_of_rows = by_row(_no_slopes, _slopes_of_rows)
+"""Return where a gathered gradient goes: rows among others of the particles, or None."""
 
 
 # ---------------------------------------------------------------- several grid arrays in one pass

@@ -11,7 +11,17 @@ from numba import get_thread_id
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
-from mpm_nodes.kernels.lanes.memory import load, load_splat, prefetch, quarter_sums, store, store_first, transpose_lanes
+from mpm_nodes.kernels.lanes.memory import (
+    bare,
+    element,
+    load,
+    load_splat,
+    prefetch,
+    quarter_sums,
+    store,
+    store_first,
+    transpose_lanes,
+)
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
     bare_taken,
@@ -21,9 +31,11 @@ from mpm_nodes.kernels.transfers.fields import (
     four_rows,
     matrix_rows,
     prefetch_row,
+    slopes_of_rows,
     store_row,
     vector_rows,
 )
+from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.sums import along_y, cell_differences, plane_slopes, plane_sum, slope_along_y, top_along_y
 from mpm_nodes.kernels.transfers.tiles import (
     RECORDS,
@@ -123,14 +135,13 @@ def _change_values(rows, stride, p, keep, t, first, count):
 
 
 @compiled(fastmath=False)
-def _store_gathered(
-    scratch, records, values, affine, gradient, gradient_stride, gradient_shift, stride, p, count, flip, paired, inverse_cell
-):
+def _store_gathered(values, affine, gradient, flip, paired, group):
     """Turn sixteen pairs of records [v | C] and [L | v or its change] into rows."""
+    scratch, records, stride, p, count, inverse_cell = group
     u = _load_records(scratch, records + WIDTH * WIDTH)
     scale = broadcast(u[0], inverse_cell)
     if gradient is not None:
-        _store_slopes(gradient, gradient_stride, gradient_shift + p, u, 0, scale, count)
+        _store_slopes(gradient.rows, gradient.stride, gradient.shift + p, u, 0, scale, count)
     if values is not None:
         if flip is None:
             _store_values(values, stride, p, u, 12, count)
@@ -174,44 +185,24 @@ def _prefetch_slopes(row, place):
 
 
 @compiled(fastmath=False)
-def gather_fields(
-    stencil,
-    half,
-    offset,
-    stride,
-    shift,
-    unit,
-    values,
-    affine,
-    gradient,
-    gradient_stride,
-    gradient_shift,
-    flip,
-    paired,
-    inverse_cell,
-    begin,
-    end,
-    ahead,
-    scratch,
-    at,
-    base,
-    base_at,
-):
-    """Gather for particles begin .. end-1 of the block whose tile is loaded: the fields of a `Taken`, but its grid arrays.
+def gather_fields(stencil, place, values, affine, gradient, flip, paired, work):
+    """Gather for the particles of a `BlockWork` whose tile is loaded: the fields of a `Taken`, but its origin and its grid arrays.
 
     `flip` is None or the share of FLIP, whose change lies in the second tile. `paired` is not None where one value alone is wanted
-    with its gradient: then the tile's first value is that, its second the change, and both come from one walk over the rows. Rows
-    of the gradient have a stride of their own, and begin at `gradient_shift`.
+    with its gradient: then the tile's first value is that, its second the change, and both come from one walk over the rows.
+    `gradient` is None or `Slopes`.
     """
+    scratch, at, base, base_at, end = work.scratch, work.at, work.base, work.base_at, work.end
+    offset, stride, inverse_cell = place.offset, place.stride, 1.0 / place.cell_size
     scratch_weights, records = at + TILE, at + RECORDS
     here = -1
     if paired is None:
         if gradient is not None or affine is not None:
             cell = cell_differences(stencil, scratch, at)
-    for p in range(begin, end, WIDTH):
+    for p in range(work.begin, end, WIDTH):
         count = min(WIDTH, end - p)
-        _prefetch_all(values, affine, offset, stride, p + ahead)
-        fx, fy, fz = fractions(stencil, half, offset, stride, p, shift, unit, base, base_at)
+        _prefetch_all(values, affine, offset, stride, p + work.ahead)
+        fx, fy, fz = fractions(stencil, place, p, base, base_at)
         _store_position(stencil, scratch, scratch_weights, fx, fy, fz)
         if flip is not None or (gradient is None and affine is None):
             store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
@@ -226,16 +217,16 @@ def gather_fields(
             if paired is not None:
                 xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
                 xs, ys = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
-                v, gx, gy = plane_slopes(xw, xs, yw, ys, scratch, at + base[base_at + lane])
+                v, gx, gy = plane_slopes(xw, xs, yw, ys, scratch, at + element(base, base_at + lane))
                 store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, wz * v))
             elif gradient is None and affine is None:
                 tile = at if flip is None else at + SECOND_TILE
                 xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
-                value = wz * plane_sum(xw, yw, scratch, tile + base[base_at + lane])
+                value = wz * plane_sum(xw, yw, scratch, tile + element(base, base_at + lane))
                 store(scratch, r + WIDTH * WIDTH, quarter_sums(value, value, value, value))
             else:
-                if base[base_at + lane] != here:
-                    here = base[base_at + lane]
+                if element(base, base_at + lane) != here:
+                    here = element(base, base_at + lane)
                     cell = cell_differences(stencil, scratch, at + here)
                 x = splat_rows((0, 0, 0), scratch, w + FRACTION)
                 y = splat_rows((0, 0, 0), scratch, w + FRACTION + 3 * WIDTH)
@@ -253,79 +244,23 @@ def gather_fields(
                     xw, yw = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
                     change = wz * plane_sum(xw, yw, scratch, at + SECOND_TILE + here)
                 store(scratch, r + WIDTH * WIDTH, quarter_sums(wz * gx, wz * gy, sz * v, change))
-        _store_gathered(
-            scratch,
-            records,
-            values,
-            affine,
-            gradient,
-            gradient_stride,
-            gradient_shift,
-            stride,
-            p,
-            count,
-            flip,
-            paired,
-            inverse_cell,
-        )
+        _store_gathered(values, affine, gradient, flip, paired, (scratch, records, stride, p, count, inverse_cell))
 
 
 @inline
-def gather_run(
-    stencil,
-    offset,
-    stride,
-    shift,
-    unit,
-    velocity,
-    affine,
-    gradient,
-    L_stride,
-    L_shift,
-    flip,
-    inverse_cell,
-    begin,
-    end,
-    ahead,
-    scratch,
-    at,
-    base,
-    base_at,
-):
-    """Gather velocities from nodes for particles begin .. end-1; `flip` is None or the FLIP fraction.
+def gather_run(stencil, place, velocity, affine, gradient, flip, work):
+    """Gather velocities from nodes for the particles of one block; `flip` is None or the FLIP fraction, `gradient` `Slopes`.
 
-    Row r of L of particle p goes to r * L_stride + L_shift + p. `velocity` None leaves all but L out.
+    `velocity` None leaves all but the gradient out.
     """
-    nodes = (0, 0, 0)
-    gather_fields(
-        stencil,
-        nodes,
-        offset,
-        stride,
-        shift,
-        unit,
-        four_rows(vector_rows(velocity)),
-        four_rows(matrix_rows(affine)),
-        four_rows(matrix_rows(gradient)),
-        L_stride,
-        L_shift,
-        flip,
-        None,
-        inverse_cell,
-        begin,
-        end,
-        ahead,
-        scratch,
-        at,
-        base,
-        base_at,
-    )
+    gather_fields(stencil, place, four_rows(vector_rows(velocity)), four_rows(matrix_rows(affine)), gradient, flip, None, work)
 
 
 # ---------------------------------------------------------------- all blocks
 @inline
-def _load_tiles(before, gradient, affine, paired, grid, fraction, tile_slot, q, scratch, at):
+def _load_tiles(before, gradient, affine, paired, taken, tile_slot, q, work):
     """Load what is gathered from into the first tile and the change for FLIP into the second, or both into the first."""
+    scratch, at, grid, fraction = work.scratch, work.at, taken.grid, taken.fraction
     if paired is not None:
         load_paired_tile(scratch, at, grid, before, fraction, tile_slot, q)
     else:
@@ -337,70 +272,36 @@ def _load_tiles(before, gradient, affine, paired, grid, fraction, tile_slot, q, 
 
 @inline
 def _gather_one(taken, block):
-    (stencil, offset, stride, shift, unit, inverse_cell, begin, end, tile_slot, q, scratch, at, base, base_at) = block
-    _load_tiles(taken.before, taken.gradient, taken.affine, taken.paired, taken.grid, taken.fraction, tile_slot, q, scratch, at)
+    (stencil, place, work, tile_slot, q) = block
+    _load_tiles(taken.before, taken.gradient, taken.affine, taken.paired, taken, tile_slot, q, work)
     gather_fields(
         stencil,
-        taken.half,
-        offset,
-        stride,
-        shift,
-        unit,
+        of_points(place, taken.half),
         taken.values,
         taken.affine,
-        taken.gradient,
-        stride,
-        0,
+        slopes_of_rows(taken.gradient, place.stride),
         taken.fraction,
         taken.paired,
-        inverse_cell,
-        begin,
-        end,
-        0,
-        scratch,
-        at,
-        base,
-        base_at,
+        work,
     )
 
 
 @part
-def _gather_block(k, stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
+def _gather_block(k, stencil, place, fields, tables):
     thread = get_thread_id()
-    block = (
-        stencil,
-        offset,
-        stride,
-        shift,
-        unit,
-        inverse_cell,
-        ranges[k, 0],
-        ranges[k, 1],
-        tile_slot,
-        ranges[k, 2],
-        scratch,
-        thread * SCRATCH,
-        base,
-        64 * thread,
-    )
-    for_each(_gather_one, fields, block)
+    begin, end, q = tables.runs[k, 0], tables.runs[k, 1], tables.runs[k, 2]
+    work = BlockWork(begin, end, 0, bare(tables.scratch), thread * SCRATCH, bare(tables.base), 64 * thread)
+    for_each(_gather_one, fields, (stencil, bare_placement(place), work, tables.tile_slot, q))
 
 
 @compiled(fastmath=False)
-def gather_arrays(stencil, offset, stride, shift, unit, inverse_cell, fields, ranges, tile_slot, scratch, base):
+def gather_arrays(stencil, place, fields, tables):
     """Take values, affine parts and gradients from the grid arrays of `fields`, in one pass over the particles.
 
     Args:
         stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
-        offset, stride, shift, unit: Fixed-point offsets, distance of rows, bits and 2^-bits.
-        inverse_cell: 1/h [1/m].
+        place: `Placement` of the particles.
         fields: Tuple of `Taken`, one for each grid array.
-        ranges: (begin, end, block) of every run of particles of one block, shape (runs, 3).
-        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8).
-        scratch, base: Scratch of all threads.
+        tables: `GatherTables` of the blocks.
     """
-    parallel_for(
-        _gather_block,
-        ranges.shape[0],
-        (stencil, offset, stride, shift, unit, inverse_cell, each_of(bare_taken, fields), ranges, tile_slot, scratch, base),
-    )
+    parallel_for(_gather_block, tables.runs.shape[0], (stencil, place, each_of(bare_taken, fields), tables))

@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, hmax, maximum, rint, select
-from mpm_nodes.kernels.lanes.memory import lane_constant, load, spread_last, store, store_first, to_float, to_int
+from mpm_nodes.kernels.lanes.memory import bare, lane_constant, load, spread_last, store, store_first, to_float, to_int
 from mpm_nodes.kernels.lanes.types import WIDTH
 
 LANE = lane_constant(range(WIDTH))
@@ -24,9 +24,10 @@ VECTOR_X, VECTOR_Y, VECTOR_Z, NO_MASS = (
 
 
 @inline
-def _velocity_of(p, dt, gx, gy, gz, least_mass):
+def _velocity_of(p, dt, gravity, least_mass):
     """Return p / m + dt g of four nodes, zero in the place of the mass and where there is less than `least_mass`."""
     mass = spread_last(p)
+    gx, gy, gz = gravity
     g = VECTOR_X(p) * broadcast(p, gx) + VECTOR_Y(p) * broadcast(p, gy) + VECTOR_Z(p) * broadcast(p, gz)
     v = p / mass + broadcast(p, dt) * g
     zero = const(p, 0.0)
@@ -34,34 +35,35 @@ def _velocity_of(p, dt, gx, gy, gz, least_mass):
 
 
 @part
-def _update_grid_velocity_at(b, momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
+def _update_grid_velocity_at(b, momentum, force, velocity, blocks, dt, gravity, least_mass):
     for n in range(256 * b, 256 * b + 256, WIDTH):
         p, f = load(momentum, n), load(force, n)
         p = p + NO_MASS(p) * (broadcast(p, dt) * f)
-        store(velocity, n, _velocity_of(p, dt, gx, gy, gz, least_mass))
+        store(velocity, n, _velocity_of(p, dt, gravity, least_mass))
 
 
 @compiled(fastmath=False)
-def update_grid_velocity(momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass):
+def update_grid_velocity(momentum, force, velocity, blocks, dt, gravity, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
-    parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gx, gy, gz, least_mass))
+    parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gravity, least_mass))
 
 
 @part
-def _divide_by_mass_at(b, momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
+def _divide_by_mass_at(b, momentum, velocity, blocks, dt, gravity, least_mass):
     for n in range(256 * b, 256 * b + 256, WIDTH):
-        store(velocity, n, _velocity_of(load(momentum, n), dt, gx, gy, gz, least_mass))
+        store(velocity, n, _velocity_of(load(momentum, n), dt, gravity, least_mass))
 
 
 @compiled(fastmath=False)
-def divide_by_mass(momentum, velocity, blocks, dt, gx, gy, gz, least_mass):
+def divide_by_mass(momentum, velocity, blocks, dt, gravity, least_mass):
     """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
-    parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gx, gy, gz, least_mass))
+    parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gravity, least_mass))
 
 
 @compiled(fastmath=False)
-def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, largest, k):
+def move_run(place, velocity, cells_per_velocity, begin, end, largest, k):
     """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
+    offset, stride, unit = bare(place.offset), place.stride, 1.0 / place.inverse_unit
     like = load(velocity, 0)
     zero, one, infinite = const(like, 0.0), const(like, 1.0), const(like, np.inf)
     scale, fixed, cells = broadcast(like, cells_per_velocity), broadcast(like, unit), broadcast(like, 1.0 / unit)
@@ -86,18 +88,18 @@ def move_run(offset, stride, unit, velocity, cells_per_velocity, begin, end, lar
 
 
 @part
-def _move_particles_at(k, offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
-    move_run(offset, stride, unit, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
+def _move_particles_at(k, place, velocity, cells_per_velocity, ranges, largest):
+    move_run(place, velocity, cells_per_velocity, ranges[k, 0], ranges[k, 1], largest, np.int64(k))
 
 
 @compiled(fastmath=False)
-def move_particles(offset, stride, unit, velocity, cells_per_velocity, ranges, largest):
+def move_particles(place, velocity, cells_per_velocity, ranges, largest):
     """Move particles by dt v and write what `move_run` tells of every range into `largest`, shape (ranges, 3).
 
     A particle that would move more than a cell stays, so that no offset can leave the tile before the caller has looked at
     `largest`; a NaN counts as infinite.
     """
-    parallel_for(_move_particles_at, ranges.shape[0], (offset, stride, unit, velocity, cells_per_velocity, ranges, largest))
+    parallel_for(_move_particles_at, ranges.shape[0], (place, velocity, cells_per_velocity, ranges, largest))
 
 
 @part

@@ -15,6 +15,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.memory import bare, element
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.weights import first_node, slopes, weights
 
@@ -43,17 +44,24 @@ def _quadratic_forms(values, lane, forms):
 
 
 @part
-def scatter_blocks(stencil, offset, stride, shift, inverse_unit, cell_size, values, begin, end, tile_slot, block, grid_blocks):
+def scatter_blocks(stencil, placement, values, begin, end, tile_slot, block, grid_blocks):
     """Add what particles begin .. end-1 of a particle block give to the blocks of their nodes.
 
     `values` holds the nine differentials of each: row 9 e + component, one lane a particle.
     """
-    per_cell, q = 1.0 / cell_size, block
+    stride, shift, inverse_unit, per_cell, q = (
+        placement.stride,
+        placement.shift,
+        placement.inverse_unit,
+        1.0 / placement.cell_size,
+        block,
+    )
+    offset = bare(placement.offset)
     mask, first = (1 << shift) - 1, first_node(stencil, shift)
     forms, products = np.empty(36), np.empty(6)
     for p in range(begin, end):
         _quadratic_forms(values, p - begin, forms)
-        ux, uy, uz = offset[p] + first, offset[stride + p] + first, offset[2 * stride + p] + first
+        ux, uy, uz = element(offset, p) + first, element(offset, stride + p) + first, element(offset, 2 * stride + p) + first
         fx, fy, fz = (
             np.float64(ux & mask) * inverse_unit,
             np.float64(uy & mask) * inverse_unit,

@@ -26,11 +26,11 @@ from numba import get_thread_id
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
-from mpm_nodes.kernels.lanes.memory import bare, load, load_quarter, prefetch, store, transpose_lanes
+from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store, transpose_lanes
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
-    Flux,
     bare_given,
+    bare_or_none,
     by_row,
     each_of,
     for_each,
@@ -39,6 +39,7 @@ from mpm_nodes.kernels.transfers.fields import (
     prefetch_row,
     vector_rows,
 )
+from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.rows import add, flush, no_rows, only_weights, plain_add, plain_profile, profile, with_weights
 from mpm_nodes.kernels.transfers.tiles import RECORDS, SCRATCH, TILE, add_tile, clear_tile
 from mpm_nodes.kernels.transfers.weights import (
@@ -151,8 +152,10 @@ def _plus(a, b):
 
 
 @inline
-def _particle_records(stencil, weight, values, slopes, flux, stride, p, cell_size, fx, fy, fz, scratch, at):
+def _particle_records(stencil, place, weight, values, slopes, flux, group):
     """Store [G | U_x | U_y | U_z] and, with slopes, [K_x | K_y | K_z]; what is None is left out of the sums."""
+    p, (fx, fy, fz), scratch, at = group
+    stride = place.stride
     zero = const(fx, 0.0)
     none = (zero, zero, zero, zero)
     g, ux, uy, uz = none, none, none, none
@@ -165,7 +168,7 @@ def _particle_records(stencil, weight, values, slopes, flux, stride, p, cell_siz
             m,
         )
         if slopes is not None:
-            scale = m * (_inertia(stencil, m) * broadcast(m, cell_size))
+            scale = m * (_inertia(stencil, m) * broadcast(m, place.cell_size))
             ux = _slopes_along(slopes, 0, stride, p, scale, zero)
             uy = _slopes_along(slopes, 1, stride, p, scale, zero)
             uz = _slopes_along(slopes, 2, stride, p, scale, zero)
@@ -204,50 +207,30 @@ def _prefetch_all(weight, values, slopes, flux, offset, stride, p):
 
 # ---------------------------------------------------------------- one block
 @compiled(fastmath=False)
-def scatter_fields(
-    stencil,
-    half,
-    offset,
-    stride,
-    shift,
-    unit,
-    weight,
-    values,
-    slopes,
-    flux,
-    cell_size,
-    begin,
-    end,
-    ahead,
-    scratch,
-    at,
-    base,
-    base_at,
-):
-    """Scatter particles begin .. end-1 of one block into a cleared tile: the fields of a `Given`, but its grid array.
-
-    The rows of particle p + ahead are fetched into the cache on the way.
-    """
+def scatter_fields(stencil, place, weight, values, slopes, flux, work):
+    """Scatter the particles of a `BlockWork` into a cleared tile: the fields of a `Given`, but its origin and its grid array."""
+    scratch, at, base, base_at, end = work.scratch, work.at, work.base, work.base_at, work.end
+    offset, stride = place.offset, place.stride
     zero = const(load(scratch, at), 0.0)
     clear_tile(scratch, at, zero)
     scratch_weights, records = at + TILE, at + RECORDS
     here = at
     rows = no_rows(stencil, zero)
-    for p in range(begin, end, WIDTH):
-        fx, fy, fz = fractions(stencil, half, offset, stride, p, shift, unit, base, base_at)
-        _prefetch_all(weight, values, slopes, flux, offset, stride, p + ahead)
+    for p in range(work.begin, end, WIDTH):
+        fx, fy, fz = fractions(stencil, place, p, base, base_at)
+        _prefetch_all(weight, values, slopes, flux, offset, stride, p + work.ahead)
         store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
         store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
         if slopes is not None or flux is not None:
             store_rows(slopes_of(stencil, fx), scratch, scratch_weights + XS)
             store_rows(slopes_of(stencil, fy), scratch, scratch_weights + YS)
         store_fraction(scratch, scratch_weights + FRACTION, fz)
-        _particle_records(stencil, weight, values, slopes, flux, stride, p, cell_size, fx, fy, fz, scratch, records)
+        _particle_records(stencil, place, weight, values, slopes, flux, (p, (fx, fy, fz), scratch, records))
         for lane in range(min(WIDTH, end - p)):
-            if at + base[base_at + lane] != here:
+            if at + element(base, base_at + lane) != here:
                 flush(rows, scratch, here)
                 rows = no_rows(stencil, zero)
-                here = at + base[base_at + lane]
+                here = at + element(base, base_at + lane)
             w, r = scratch_weights + lane, records + WIDTH * lane
             x, y = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
             wz, sz, tz = z_weights(stencil, splat_rows((0, 0, 0), scratch, w + FRACTION))
@@ -270,154 +253,41 @@ def scatter_fields(
 
 
 @inline
-def _lines_of_symmetric(full):
-    return None
+def scatter_run(stencil, place, velocity, affine, mass, flux, work):
+    """Scatter momentum, force or both of the particles of one block to the nodes of a cleared tile.
 
-
-@inline
-def _lines_of_full(full):
-    return (0, 1, 2), (3, 4, 5), (6, 7, 8)
-
-
-@inline
-def _no_stress(stress, lines, stride, shift, volume, scale):
-    return None
-
-
-@inline
-def _some_stress(stress, lines, stride, shift, volume, scale):
-    return Flux(bare(stress), stride, shift, lines, bare(volume), scale)
-
-
-_lines_of_stress = by_row(_lines_of_symmetric, _lines_of_full)
-_stress_flux = by_row(_no_stress, _some_stress)
-
-
-@inline
-def scatter_run(
-    stencil,
-    offset,
-    stride,
-    shift,
-    unit,
-    velocity,
-    affine,
-    mass,
-    stress,
-    tau_stride,
-    tau_shift,
-    volume,
-    cell_size,
-    force_scale,
-    begin,
-    end,
-    ahead,
-    scratch,
-    at,
-    base,
-    base_at,
-    full=None,
-):
-    """Scatter momentum, force or both of particles begin .. end-1 of one block to the nodes of a cleared tile.
-
-    `mass` and `velocity` None leave momentum out, `affine` None its affine part, `stress` None the force. Row r of the stress of
-    particle p is at r * tau_stride + tau_shift + p; it is symmetric with six rows, or has nine where `full` is not None.
+    `mass` and `velocity` None leave momentum out, `affine` None its affine part, `flux` None the force.
     """
-    nodes = (0, 0, 0)
-    scatter_fields(
-        stencil,
-        nodes,
-        offset,
-        stride,
-        shift,
-        unit,
-        mass,
-        vector_rows(velocity),
-        matrix_rows(affine),
-        _stress_flux(stress, _lines_of_stress(full), tau_stride, tau_shift, volume, force_scale),
-        cell_size,
-        begin,
-        end,
-        ahead,
-        scratch,
-        at,
-        base,
-        base_at,
-    )
+    scatter_fields(stencil, place, bare_or_none(mass), vector_rows(velocity), matrix_rows(affine), flux, work)
 
 
 # ---------------------------------------------------------------- all blocks
 @inline
 def _scatter_one(given, block):
-    (stencil, offset, stride, shift, unit, cell_size, begin, end, tile_slot, q, scratch, at, base, base_at) = block
-    scatter_fields(
-        stencil,
-        given.half,
-        offset,
-        stride,
-        shift,
-        unit,
-        given.weight,
-        given.values,
-        given.slopes,
-        given.flux,
-        cell_size,
-        begin,
-        end,
-        0,
-        scratch,
-        at,
-        base,
-        base_at,
-    )
-    add_tile(scratch, at, given.grid, tile_slot, q)
+    (stencil, place, work, tile_slot, q) = block
+    scatter_fields(stencil, of_points(place, given.half), given.weight, given.values, given.slopes, given.flux, work)
+    add_tile(work.scratch, work.at, given.grid, tile_slot, q)
 
 
 @part
-def _scatter_block(
-    k, first, stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_range, tile_slot, scratch, base
-):
-    r, thread = colour_range[first + k], get_thread_id()
-    block = (
-        stencil,
-        offset,
-        stride,
-        shift,
-        unit,
-        cell_size,
-        ranges[r, 0],
-        ranges[r, 1],
-        tile_slot,
-        ranges[r, 2],
-        scratch,
-        thread * SCRATCH,
-        base,
-        64 * thread,
-    )
-    for_each(_scatter_one, fields, block)
+def _scatter_block(k, first, stencil, place, fields, tables):
+    r, thread = tables.colour_range[first + k], get_thread_id()
+    begin, end, q = tables.runs[r, 0], tables.runs[r, 1], tables.runs[r, 2]
+    work = BlockWork(begin, end, 0, bare(tables.scratch), thread * SCRATCH, bare(tables.base), 64 * thread)
+    for_each(_scatter_one, fields, (stencil, bare_placement(place), work, tables.tile_slot, q))
 
 
 @compiled(fastmath=False)
-def scatter_arrays(
-    stencil, offset, stride, shift, unit, cell_size, fields, ranges, colour_start, colour_range, tile_slot, scratch, base
-):
+def scatter_arrays(stencil, place, fields, tables):
     """Add what every particle gives to the grid arrays of `fields`, in one pass over the particles.
 
     Args:
         stencil: Tuple of as many zeros as the B-spline has nodes along an axis.
-        offset, stride, shift, unit: Fixed-point offsets, distance of rows, bits and 2^-bits.
-        cell_size: h [m].
+        place: `Placement` of the particles.
         fields: Tuple of `Given`, one for each grid array.
-        ranges: (begin, end, block) of every run of particles of one block, shape (runs, 3).
-        colour_start, colour_range: First entry of each of the eight colours of blocks, and the runs by colour.
-        tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8).
-        scratch, base: Scratch of all threads.
+        tables: `ScatterTables` of the blocks.
     """
     bared = each_of(bare_given, fields)
     for colour in range(8):
-        first = colour_start[colour]
-        parallel_for(
-            _scatter_block,
-            colour_start[colour + 1] - first,
-            (first, stencil, offset, stride, shift, unit, cell_size, bared, ranges, colour_range, tile_slot, scratch, base),
-        )
+        first = tables.colour_start[colour]
+        parallel_for(_scatter_block, tables.colour_start[colour + 1] - first, (first, stencil, place, bared, tables))

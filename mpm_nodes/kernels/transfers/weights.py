@@ -189,8 +189,9 @@ first_node = by_width(_first_quadratic, _first_cubic)
 
 
 @inline
-def fractions(stencil, half, offset, stride, p, shift, inverse_unit, base, base_at):
+def fractions(stencil, place, p, base, base_at):
     """Store the tile index of the stencil's first node of particles p .. p+15, and return their three fractions f."""
+    offset, stride, shift, half = place.offset, place.stride, place.shift, place.half
     mask, start = (1 << shift) - 1, first_node(stencil, shift)
     ux, uy, uz = load(offset, p), load(offset, stride + p), load(offset, 2 * stride + p)
     ux = ux + broadcast(ux, start - (half[0] << (shift - 1)))
@@ -199,7 +200,7 @@ def fractions(stencil, half, offset, stride, p, shift, inverse_unit, base, base_
     node = shift_left(shift_right(ux, shift), 8) + shift_left(shift_right(uy, shift), 5)
     store(base, base_at, node + shift_left(shift_right(uz, shift), 2))
     fx, fy, fz = to_float(bit_and(ux, mask)), to_float(bit_and(uy, mask)), to_float(bit_and(uz, mask))
-    unit = broadcast(fx, inverse_unit)
+    unit = broadcast(fx, place.inverse_unit)
     return fx * unit, fy * unit, fz * unit
 
 

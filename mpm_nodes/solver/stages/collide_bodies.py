@@ -61,11 +61,11 @@ def meeting_of(grid: GridStore) -> Meeting:
     )
 
 
-def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> tuple:
-    """Return the particles around the blocks where bodies meet, as `measure_bodies` takes them."""
-    offset, stride, _, unit = particles.geometry()
-    own = (offset, stride, unit, particles.block_coord, particles.block_start, particles.array("volume"))
-    return (meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
+def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> kernels.Cloud:
+    """Return the particles around the blocks where bodies meet."""
+    place = particles.geometry()
+    own = (place.offset, place.stride, place.inverse_unit, particles.block_coord, particles.block_start, particles.array("volume"))
+    return kernels.Cloud(meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
 
 
 def read_pairs(pairs: str) -> list[tuple[int, int, CollisionRule, float | None]]:
@@ -138,17 +138,12 @@ def collide_bodies(
     present = np.unique(meeting.bodies)
     rules, frictions = pair_rules(pairs, present.tolist(), rule, friction)
     cubic, cloud = kernel is Kernel.CUBIC, cloud_of(meeting, particles, grid)
-    kernels.measure_bodies(*cloud, cubic, meeting.moments)
+    kernels.measure_bodies(cloud, cubic, meeting.moments)
     kernels.meet_bodies(
-        meeting.groups,
-        np.searchsorted(present, meeting.bodies),
+        kernels.Pairs(meeting.groups, np.searchsorted(present, meeting.bodies), rules, frictions),
         meeting.moments,
         kernels.distances(4 if cubic else 3),
-        grid.array("momentum"),
-        grid.array("velocity"),
-        grid.least_mass,
+        kernels.Nodes(grid.array("momentum"), grid.array("velocity"), grid.least_mass),
         step.dt,
-        rules,
-        frictions,
         cloud,
     )

@@ -11,26 +11,16 @@ from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Run
 from mpm_nodes.kernels.transfers.motion import move_run
+from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.state import ParticleStore
 
 
 @inline
-def move(
-    offset: np.ndarray,
-    stride: int,
-    unit: float,
-    velocity: np.ndarray,
-    dt: float,
-    cell_size: float,
-    start: int,
-    end: int,
-    largest: np.ndarray,
-    row: int,
-) -> None:
+def move(placement: Placement, velocity: np.ndarray, dt: float, start: int, end: int, largest: np.ndarray, row: int) -> None:
     """Move the particles of one block."""
-    move_run(offset, stride, unit, velocity, dt / cell_size, start, end, largest, row)
+    move_run(placement, velocity, dt / placement.cell_size, start, end, largest, row)
 
 
 def _moved(particles: ParticleStore, step: StepContext, largest: Mapping[str, float]) -> None:

@@ -91,19 +91,9 @@ def _mark(particles: ParticleStore, anisotropy: float, dead: np.ndarray) -> None
     chunk_of = np.zeros(blocks, np.int64)
     chunk_of[near_blocks] = chunk_start[:-1]
     subgrid.mark_thin(
-        particles.offset,
-        particles.array("mass"),
+        (particles.offset, particles.array("mass"), particles.stride, float(particles.unit)),
         weak,
-        particles.stride,
-        particles.shift,
-        particles.block_coord,
-        start,
-        order,
-        marked_blocks,
-        near,
-        chunk_of,
-        boxes,
-        block_boxes,
+        subgrid.Neighbourhood(particles.block_coord, start, order, marked_blocks, near, chunk_of, boxes, block_boxes),
         anisotropy,
         dead,
     )

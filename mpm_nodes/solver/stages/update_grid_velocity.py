@@ -11,7 +11,7 @@ from mpm_nodes.solver.grid import GridStore
 
 def _divide_by_mass(grid: GridStore, step: StepContext) -> None:
     """Do the same where dt f was added to the momentum."""
-    motion.divide_by_mass(grid.array("momentum"), grid.array("velocity"), grid.count, step.dt, *step.gravity, grid.least_mass)
+    motion.divide_by_mass(grid.array("momentum"), grid.array("velocity"), grid.count, step.dt, step.gravity, grid.least_mass)
 
 
 @stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass),))
@@ -30,6 +30,6 @@ def update_grid_velocity(
         grid.array("velocity"),
         grid.count,
         grid.real(step.dt),
-        *(grid.real(g) for g in step.gravity),
+        tuple(grid.real(g) for g in step.gravity),
         grid.real(grid.least_mass),
     )

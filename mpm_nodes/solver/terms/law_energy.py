@@ -105,7 +105,13 @@ class LawEnergy:
         if self.project:
             grid = self.grid
             local_hessians.apply_stored(
-                self._hessians, grid.local, grid.local_stride, *self._stored(dt), *grid.scatter_tables(), direction, result
+                self._stored(dt),
+                local_hessians.LocalRows(grid.local, grid.local_stride),
+                self.stencil,
+                self.particles.geometry(),
+                grid.scatter_tables(),
+                direction,
+                result,
             )
             return
         for law, _ in self.particles.runs():
@@ -114,13 +120,15 @@ class LawEnergy:
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """See `EnergyTerm`."""
         if self.project:
-            local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self.grid.scatter_tables()[:4], blocks)
+            local_hessians.add_stored_blocks(
+                self._stored(dt), self.stencil, self.particles.geometry(), self.grid.scatter_tables(), blocks
+            )
             return
         for law, _ in self.particles.runs():
             self._run(law, ADD_NODE_BLOCKS, dt, grid_blocks=blocks)
 
-    def _stored(self, dt: float) -> tuple[Any, ...]:
-        return (self.stencil, *self.particles.geometry(), self.particles.array("volume"), self.grid.h, dt)
+    def _stored(self, dt: float) -> local_hessians.StoredHessians:
+        return local_hessians.StoredHessians(self._hessians, self.particles.array("volume"), dt)
 
 
 class ViscousEnergy(LawEnergy):
