@@ -294,8 +294,15 @@ def single_stages(run) -> list[str]:
     return [name for planned in run.plan.stages for name in planned.id.split("+")]
 
 
-@each_preset
-@fused_and_single
+@pytest.mark.parametrize(
+    "preset, fuse",
+    [
+        # on each wire of the foam the stage parts other fragments: a minute of compiling, for what the other presets show
+        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset == "continuum_foam" else ())
+        for preset in PRESETS
+        for fuse, how in ((True, "fused"), (False, "single"))
+    ],
+)
 def test_a_stage_that_does_nothing_on_any_wire_changes_nothing(preset, fuse):
     """On every wire of every preset the order of the others stays and the results keep every bit after 1 and 10 substeps.
 
