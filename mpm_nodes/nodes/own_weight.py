@@ -6,14 +6,18 @@ Young's modulus it sags out of its shape, and above 2 sigma_Y / sqrt 3 it slumps
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.nodes.bodies import Body, Flow
+
+if TYPE_CHECKING:
+    from mpm_nodes.materials.contract import Law
 
 __all__ = ["Moduli", "moduli", "mouth_warnings", "weight_warnings"]
 
@@ -54,17 +58,25 @@ def moduli(material: Material) -> Moduli:
     Raises:
         LawError: The law is unknown, or a parameter is not allowed.
     """
+    from mpm_nodes.materials.contract import law
+
+    return _measured(law(material.law), material.density, tuple(sorted(material.params.items())))
+
+
+@functools.lru_cache(maxsize=256)
+def _measured(found: Law, density: float, params: tuple[tuple[str, Any], ...]) -> Moduli:
+    """Measure the moduli; a graph may hold hundreds of solves of one material."""
     from mpm_nodes.materials.material_point import call_law
 
-    told: dict[str, Any] = {"params": material.params, "density": material.density, "dt": INSTANT}
+    told: dict[str, Any] = {"params": dict(params), "density": density, "dt": INSTANT}
     shear = np.zeros((3, 3))
     shear[0, 1] = STRAIN
     with np.errstate(all="ignore"):  # what is no number is no modulus: nothing is said of it
-        deformed = call_law(material.law, "advance", A=np.stack([np.zeros((3, 3)), shear, STRAIN * np.eye(3)]), **told)
-        rest, sheared, swollen = call_law(material.law, "stress", deformed, **told)
+        deformed = call_law(found.id, "advance", A=np.stack([np.zeros((3, 3)), shear, STRAIN * np.eye(3)]), **told)
+        rest, sheared, swollen = call_law(found.id, "stress", deformed, **told)
     bulk = float(np.trace(swollen - rest)) / (9.0 * STRAIN)
     stiff = float((sheared - rest)[0, 1]) / STRAIN
-    return Moduli(bulk, stiff if stiff > 1e-6 * bulk else 0.0, float(material.params.get("yield_stress", 0.0)) or np.inf)
+    return Moduli(bulk, stiff if stiff > 1e-6 * bulk else 0.0, float(dict(params).get("yield_stress", 0.0)) or np.inf)
 
 
 def weight_warnings(bodies: Iterable[Body], gravity: Iterable[float]) -> Iterator[str]:
