@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from mpm_nodes import supervisor
 from mpm_nodes.graph.document import Graph
+from mpm_nodes.selftest.real import seconds_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes have no groups")
 
@@ -101,24 +102,11 @@ def wait_for(mark: Path, child: subprocess.Popen[str]) -> None:
 
 
 def seconds_until_gone(child: subprocess.Popen[str], patience: float = 0.0) -> float:
-    """Wait for a process to end; see `seconds_until`."""
+    """Wait for a process to end; return its seconds on a machine that does nothing else."""
     try:
         return seconds_until(lambda: child.poll() is not None, patience)
     finally:
         child.kill()
-
-
-def seconds_until(done: Callable[[], bool], patience: float = 0.0) -> float:
-    """Wait for something; return after how many seconds it would have come on a machine that does nothing else.
-
-    What is left after its patience is work, which a busy machine stretches: as much as it stretches this wait, which never sleeps.
-    """
-    begin, worked = time.monotonic(), time.thread_time()
-    while not done():
-        assert time.monotonic() - begin < 60.0, "goes on after a minute"
-    elapsed = time.monotonic() - begin
-    share = (time.thread_time() - worked) / elapsed
-    return elapsed if elapsed < patience else patience + (elapsed - patience) * share
 
 
 def resumed(shot: Path) -> subprocess.CompletedProcess[str]:
