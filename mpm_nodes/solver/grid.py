@@ -11,6 +11,7 @@ from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
+from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
@@ -158,7 +159,7 @@ class GridStore(GridArrays):
         coord = np.concatenate([points.block_coord for points in stores])
         packed = np.empty(8 * len(coord), np.int64)
         binning.list_tiles(coord, np.concatenate([points.block_body for points in stores]), len(coord), packed)
-        unique, inverse = np.unique(packed, return_inverse=True)
+        unique, inverse = np.unique(wrapped(packed, particles.period), return_inverse=True)
         self.count = len(unique)
         self.packed = unique
         self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)

@@ -18,6 +18,8 @@ __all__ = ["Copies", "bears_sides", "divide", "join", "one_sided", "spline_width
 
 _NODE_STAGES = frozenset({"rasterize", "add_stress_forces", "update_grid_velocity", "collide_grid", "gather"})
 """Stages that may see a node in several copies: what they do to each of them adds up."""
+_NEIGHBOUR_STAGES = frozenset({"avoid_a_void", "remove_subgrid"})
+"""Stages that look for neighbours among the particles, and take what shares no block for what is not there."""
 
 
 class Copies(NamedTuple):
@@ -43,6 +45,8 @@ def spline_width(plan: SubstepPlan) -> float:
 
 def bears_sides(plan: SubstepPlan) -> bool:
     """Return whether all that a plan does on nodes can be done to copies of them: then plates keep their two sides apart."""
+    if any(planned.declaration.id in _NEIGHBOUR_STAGES for planned in plan.stages):
+        return False
     on_nodes = [planned.declaration.id for planned in plan.stages if any(map(_on_blocks, planned.domains))]
     return set(on_nodes) <= _NODE_STAGES and on_nodes.count("collide_grid") == 1
 
@@ -58,7 +62,7 @@ def one_sided(colliders: ColliderSet, width: float) -> str:
         return ""
     return (
         f"matter on the two sides of {', '.join(names[len(colliders.plates) :])} shares grid nodes and drags across: it is thinner "
-        f"than {width:g} m, and only explicit substeps without bodies, heat or projection keep the sides of "
+        f"than {width:g} m, and only explicit substeps without bodies, heat, projection or resampling keep the sides of "
         f"{kernels.MOST_PLATES} plates apart; take explicit_apic, or make it thicker"
     )
 
