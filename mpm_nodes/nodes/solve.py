@@ -111,6 +111,9 @@ def solve(
 ) -> SolveOutputs:
     """Move matter through the frame with the material point method.
 
+    Opposite sides that are both periodic are one place: what leaves on one comes in at the other. They lie a multiple of eight
+    cells apart; matter meets across them, colliders do not reach beyond.
+
     Args:
         sources: Particles at the start frame.
         emitters: Streams and drops that bring particles while the solve runs; they may move and change.
