@@ -27,10 +27,10 @@ from typing import Any
 
 from mpm_nodes.data import Field
 from mpm_nodes.kernels.algebra import mat3
-from mpm_nodes.kernels.algebra.local_hessians import store_positive
 from mpm_nodes.kernels.compile.jit import spliced
 from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, OwnLoops, Rounds, Scatter
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, select
+from mpm_nodes.kernels.transfers.local_hessians import store_positive
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Value

@@ -12,18 +12,21 @@ from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesEr
 from mpm_nodes.graph.clock import FrameClock
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
-from mpm_nodes.kernels.collisions import response
+from mpm_nodes.kernels.collisions import response, sides
 from mpm_nodes.kernels.collisions import rules as collision
+from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
+    BOX,
     FRICTION,
     HAS_VELOCITY,
     KIND,
     LEVEL_SET,
     OWN_SPEED,
     PLANE,
+    PLATE,
     RULE,
     SIZES,
     Bodies,
@@ -55,9 +58,11 @@ class ColliderSet(Store):
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
         previous: The set of the frame before: level sets that are still the same are not packed again.
         clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
+        two_sided: Width of the splines: thinner plates keep what lies on their two sides apart [m]; 0: none does.
 
     Attributes:
         colliders: As given.
+        plates: Places of the plates that keep their sides apart, shape (n,), int64.
         walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
 
@@ -77,6 +82,7 @@ class ColliderSet(Store):
         origin: npt.ArrayLike = (0.0, 0.0, 0.0),
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
+        two_sided: float = 0.0,
     ) -> None:
         self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
         self.colliders = tuple(colliders)
@@ -92,6 +98,10 @@ class ColliderSet(Store):
             self._real[b, FRICTION] = collider.friction
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
             self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
+        thin = [b for b, each in enumerate(self.colliders) if is_plate(each, two_sided)]
+        self.plates = np.array(thin[: sides.MOST_PLATES], np.int64)
+        self._integer[:, PLATE] = -1
+        self._integer[self.plates, PLATE] = np.arange(len(self.plates))
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
         self.fastest = max(
@@ -141,7 +151,7 @@ class ColliderSet(Store):
 
     def shapes(self) -> tuple[WallPlanes, Bodies]:
         """Return walls and bodies as kernels take them."""
-        return WallPlanes(self.walls.box, self.walls.rules), Bodies(self._integer, self._real, *self._lattices)
+        return WallPlanes(self.walls.box, self.walls.rules), self.bodies()
 
     @property
     def nbytes(self) -> int:
@@ -181,6 +191,10 @@ class ColliderSet(Store):
                 self._real,
             )
 
+    def bodies(self) -> Bodies:
+        """Return the bodies as kernels take them, as posed last."""
+        return Bodies(self._integer, self._real, *self._lattices)
+
     def collide_grid(self, grid: GridStore) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
         start, counts, rows = self._listed(grid)
@@ -192,6 +206,8 @@ class ColliderSet(Store):
         following, level_start = np.empty(len(rows), np.int64), np.empty(levels + 1, np.int64)
         response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
+        if grid.copies is not None:
+            sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
@@ -210,13 +226,14 @@ class ColliderSet(Store):
         counts = np.zeros(grid.count, np.int64)
         if len(self._room) != grid.count:
             self._room = np.zeros(grid.count, np.int64)
+        least_mass, copies = np.array([grid.least_mass]), _NO_COPIES if grid.copies is None else grid.copies[:3]
         while True:
             start = np.concatenate([[0], np.cumsum(self._room)])
             if len(self._rows) < start[-1]:
                 self._rows = np.empty((int(start[-1] * 1.25), collision_grid.COLUMNS))
             collision_grid.list_contacts(
                 collision_grid.ContactList(start, counts, self._rows),
-                collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, np.array([grid.least_mass])),
+                collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies),
                 grid.h,
                 grid.origin - self.origin,
                 self._dt,
@@ -233,7 +250,7 @@ class ColliderSet(Store):
         doomed, free = np.zeros(particles.count if self.walls.deletes else 0, np.uint8), self._free
         walls, bodies = self.shapes()
         collision_paths.collide_particle_paths(
-            self._cloud(particles),
+            self.particle_blocks(particles),
             particles.array("velocity"),
             max(particles.drift, 2.0),
             self._dt,
@@ -244,10 +261,10 @@ class ColliderSet(Store):
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
-    def _cloud(self, particles: ParticleStore) -> collision_paths.Cloud:
+    def particle_blocks(self, particles: ParticleStore) -> ParticleBlocks:
         """Return the particles as kernels take them."""
         tables, shift = (particles.block_coord, particles.block_start), particles.origin - self.origin
-        return collision_paths.Cloud(particles.offset, particles.stride, *tables, particles.unit, particles.h, shift)
+        return ParticleBlocks(particles.offset, particles.stride, *tables, particles.unit, particles.h, shift)
 
     def report(self, particles: ParticleStore) -> list[tuple[str, int, float]]:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed.
@@ -256,9 +273,20 @@ class ColliderSet(Store):
         """
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
-        found = collision_paths.penetration(self._cloud(particles), self.shapes()[1])
+        found = collision_paths.penetration(self.particle_blocks(particles), self.bodies())
         told = zip(self.colliders, found, strict=True)
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
+
+
+_NO_COPIES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+def is_plate(collider: Collider, reach: float) -> bool:
+    """Return whether a collider is a box so thin that splines of this width [m] reach through it, and twice as wide."""
+    if not isinstance(collider.shape, PosedLevelSets) or collider.shape.kind != BOX or collider.clamp:
+        return False
+    thin, wide, _ = sorted(2.0 * size for size in collider.shape.sizes)
+    return thin < reach and 2.0 * thin <= wide
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

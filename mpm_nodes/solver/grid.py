@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,11 +12,12 @@ from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
+from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "GridField", "GridStore"]
+__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "Copies", "GridField", "GridStore"]
 
 LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
 """Mass of an empty node over the mean particle mass: below it, the quotient of force and mass outgrows the rounding of a gather."""
@@ -28,6 +29,22 @@ NODE_FIELDS = tuple(
     if field.packed is not None
 )
 """What every grid of nodes holds."""
+
+
+class Copies(NamedTuple):
+    """Nodes of a grid that plates keep apart.
+
+    Attributes:
+        block_sides: Sides of the matter of each grid block, shape (count,), int64.
+        node_sides: Sides of each node, shape (64 count,), int64.
+        master: The node that answers for each, shape (64 count,), int32.
+        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
+    """
+
+    block_sides: np.ndarray
+    node_sides: np.ndarray
+    master: np.ndarray
+    places: np.ndarray
 
 
 class _Tables:
@@ -53,13 +70,14 @@ class GridStore(GridArrays):
     Attributes:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
         coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
-        body: Body whose velocities each block holds, shape (count,), int32: 0 everywhere unless bodies are kept apart.
+        body: What each block holds the velocities of, shape (count,), int32: as `ParticleStore.block_body`.
         packed: Coordinates and body packed into integers (`binning.pack_coord`), ascending, shape (count,), int64.
         fields: Its fields by name.
         local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
         particle_mass: Mean mass of the particles [kg].
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
+        copies: Which nodes plates keep apart (`Copies`), None where none does.
     """
 
     domain = GRID
@@ -80,6 +98,7 @@ class GridStore(GridArrays):
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
         self.particle_mass = self.least_mass = 0.0
         self.version = 0
+        self.copies: Copies | None = None
 
     @property
     def blocks(self) -> np.ndarray:
@@ -148,13 +167,13 @@ class GridStore(GridArrays):
                     f"grid: points with cell size {points.h:g} m and origin {points.origin} cannot share a grid of {self.h:g} m at "
                     f"{self.origin}; make their store with the same"
                 )
-        self._derived = {}
+        self._derived, self.copies = {}, None
         particles = self.particles
         self.version += 1
         coord = np.concatenate([points.block_coord for points in stores])
         packed = np.empty(8 * len(coord), np.int64)
         binning.list_tiles(coord, np.concatenate([points.block_body for points in stores]), len(coord), packed)
-        unique, inverse = np.unique(packed, return_inverse=True)
+        unique, inverse = np.unique(wrapped(packed, particles.period), return_inverse=True)
         self.count = len(unique)
         self.packed = unique
         self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)

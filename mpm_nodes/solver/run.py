@@ -20,7 +20,6 @@ from mpm_nodes.data import (
     StepContext,
     WallRule,
     Walls,
-    all_domains,
     domain_named,
     merge_materials,
 )
@@ -34,14 +33,16 @@ from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
+from mpm_nodes.solver.further_stores import further_stores
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
+from mpm_nodes.solver.periodic import period_of, within
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
-from mpm_nodes.solver.staggered import StaggeredStore
+from mpm_nodes.solver.sides import bears_sides, divide, join, spline_width
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.stores import Store, make_store
+from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.walls import WallSet
 
@@ -115,13 +116,8 @@ class SubstepSolver:
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
-        names = [
-            *ALWAYS,
-            *state_names,
-            *(n for n in needed if n not in OPTIONAL or n in columns),
-            *(n for n in columns if n in ATTRIBUTES),
-            *own,
-        ]
+        names = [*ALWAYS, *state_names, *(n for n in needed if n not in OPTIONAL or n in columns)]
+        names += [*(n for n in columns if n in ATTRIBUTES), *own]
         self.particles = ParticleStore(
             names,
             cell_size=self.cell_size,
@@ -130,6 +126,7 @@ class SubstepSolver:
             origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
             apart="body" in needed,
+            period=period_of(walls, self.cell_size, plans),
         )
         self._bodies_given = "body" in columns
         self.recipe, self.fuse = recipe_of(substeps), fuse
@@ -151,10 +148,12 @@ class SubstepSolver:
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
         self.program = self.programs[0]
-        self._make_stores()
+        self.stores |= further_stores([program.unfused for program in self.programs], self.stores)
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
+        self.spline_width = self.cell_size * max(map(spline_width, plans))
+        self._bears_sides = all(map(bears_sides, plans))
         self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
@@ -177,19 +176,6 @@ class SubstepSolver:
     def next_id(self) -> int:
         """Identity of the next particle that comes."""
         return self.particles.next_id
-
-    def _make_stores(self) -> None:
-        """Make the state of every further domain that some stage takes."""
-        taken = {name for program in self.programs for planned in program.unfused.stages for name in planned.domains}
-        for domain in all_domains():
-            if domain.name in taken and domain.name not in self.stores:
-                plans = [program.unfused for program in self.programs]
-                known = {**domain.fields, **{n: f for plan in plans for n, f in plan.own_fields[domain.name].items()}}
-                needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
-                kept = [domain.identity] if domain.identity else []
-                fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
-                make = StaggeredStore if domain.name == "staggered" else make_store
-                self.stores[domain.name] = make(domain, fields, self.stores)
 
     @property
     def lasting_stores(self) -> dict[str, Store]:
@@ -221,7 +207,8 @@ class SubstepSolver:
     def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock)
+        two_sided = self.spline_width if self._bears_sides else 0.0
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
 
@@ -327,6 +314,9 @@ class SubstepSolver:
                 continue
             check_cancel()
             begin = time.perf_counter()
+            if planned.declaration.id == "collide_grid" and len(self.colliders.plates):
+                self.colliders.pose(self.time, self.time + step.dt)
+                join(self.grid, self.particles, self.colliders)
             if self._limiting & planned.writes:
                 self.particles.limits = None
             step.keep = (
@@ -372,6 +362,9 @@ class SubstepSolver:
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
         particles, begin = self.particles, time.perf_counter()
+        if len(self.colliders.plates) or len(particles.block_sides) > 1:
+            self.colliders.pose(self.time, self.time)
+            divide(particles, self.colliders)
         if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()
@@ -395,6 +388,7 @@ class SubstepSolver:
         order = np.argsort(store.unpack("id"), kind="stable")
         chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
         columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
+        columns["position"] = within(columns["position"], self.walls, store.period)
         own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
         return Particles(columns, self.materials_at(self._frame if frame is None else frame), self.spacing, self.time, own)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mpm_nodes.data import CollisionRule, GraphSettings, Material, MpmNodesError, Particles
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.kernels.collisions import bodies as kernels
+from mpm_nodes.kernels.collisions import half_spaces
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.nodes.emit import emit_box, merge_particles
@@ -51,7 +52,7 @@ def gaps(lower: Particles, upper: Particles) -> tuple[np.ndarray, np.ndarray, np
     meeting = meeting_of(solver.grid)
     moments = solver.grid.derived("meeting", lambda: None).moments
     place = solver.grid.positions().reshape(-1, 64, 3)[meeting.blocks] / H
-    table = kernels.distances(3)
+    table = half_spaces.distances(3)
     cloud, points, found = cloud_of(meeting, solver.particles, solver.grid), np.empty((2, kernels.MOST_POINTS, 3)), []
     for a, _ in meeting.groups:
         for node in range(64):
@@ -93,7 +94,7 @@ def test_edges_on_each_other_have_the_normal_between_them():
 @pytest.mark.parametrize("nodes", [3, 4])
 def test_distances_are_those_of_half_spaces(nodes):
     """The table gives back the distance of a half space from the middle of its matter, by a quadrature of its own."""
-    table, reach = kernels.distances(nodes), 0.5 * nodes
+    table, reach = half_spaces.distances(nodes), 0.5 * nodes
     for d in np.linspace(-0.8 * reach, 0.6 * reach, 9):
         s = np.linspace(-reach, d, 4001)
         a = np.abs(s)
@@ -103,8 +104,8 @@ def test_distances_are_those_of_half_spaces(nodes):
             b = np.where(a < 1, (4 - 6 * a**2 + 3 * a**3) / 6, (2 - a) ** 3 / 6)
         ends = np.where((s == s[0]) | (s == s[-1]), 0.5, 1.0)
         middle = (s * b) @ ends / (b @ ends)
-        assert kernels.half_space(middle, table, 0) == pytest.approx(d, abs=2e-3)
-        assert kernels.half_space(middle, table, 1) == pytest.approx(b[-1], abs=2e-3)
+        assert half_spaces.half_space(middle, table, 0) == pytest.approx(d, abs=2e-3)
+        assert half_spaces.half_space(middle, table, 1) == pytest.approx(b[-1], abs=2e-3)
 
 
 @pytest.mark.parametrize("cubic", [False, True])
@@ -121,7 +122,7 @@ def test_spline_is_spread_over_the_particle(cubic):
         return np.where(a < 0.5, 0.75 - a**2, 0.5 * np.maximum(1.5 - a, 0) ** 2)
 
     x, width = 2.3, 0.2  # no knot of the spline within the width
-    first, w, m, slope = kernels.spline(cubic, x, width**2 / 24)
+    first, w, m, slope = half_spaces.smeared_spline(cubic, x, width**2 / 24)
     s = x + width * (np.arange(2000) + 0.5) / 2000 - 0.5 * width
     for node in range(4 if cubic else 3):
         far = s - first - node

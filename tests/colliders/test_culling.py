@@ -93,12 +93,12 @@ def check_paths(colliders: ColliderSet, dtype: type) -> int:
     colliders.pose(0.0, DT)
     before = velocity.copy()
     every_path(
-        colliders._cloud(store)._replace(offset=offset),
+        colliders.particle_blocks(store)._replace(offset=offset),
         velocity,
         DT,
         colliders.shapes()[0],
         doomed,
-        colliders.shapes()[1],
+        colliders.bodies(),
     )
     keep = ~doomed.astype(bool)
     rows = [row.reshape(3, -1)[:, : store.count][:, keep] for row in (offset[: 3 * store.stride], velocity[: 3 * store.stride])]

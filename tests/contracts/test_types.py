@@ -46,7 +46,7 @@ def test_the_checker_finds_nothing(tmp_path):
 
 # ---------------------------------------------------------------- argument lists
 MOST_ARGUMENTS = 8
-CEILINGS = {"kernels": 17, "materials": 11, "solver": 15}
+CEILINGS = {"kernels": 12, "materials": 11, "solver": 15}
 """Rooms that still hold longer lists, and the longest that they hold: these figures may only fall."""
 
 

@@ -79,7 +79,7 @@ from test_backends import COUNT, CUDA, STRIDE, TABLE, columns, composed_loop, la
 from mpm_nodes.materials.law_fragments import ADVANCE
 assert cuda.simulator, "the simulator is off"
 loop = composed_loop(law("neo_hookean"), ADVANCE, TABLE, backend=CUDA)
-given = columns(np.float32)
+given = columns(np.float32) | {"coefficients": law("neo_hookean").coefficients(), "stiffness_scale": np.empty(0, np.float32)}
 loop.run[2, 8](*[given[name] for name in loop.source.names])
 F, L = (columns(np.float32)[name].reshape(3, 3, STRIDE)[..., :COUNT].astype(float) for name in ("deformation", "velocity_gradient"))
 expected = F + given["dt"] * np.einsum("ijp,jkp->ikp", L, F)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.algebra.local_hessians import ENTRIES, store_positive
+from mpm_nodes.kernels.transfers.local_hessians import ENTRIES, store_positive
 
 
 @numba.njit

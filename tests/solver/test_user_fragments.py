@@ -16,6 +16,7 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.fusion import runs_of
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.materials.contract import law, law_of
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.fusion_report import explained
 from mpm_nodes.solver.shared_loops import shared_loop
 
@@ -83,6 +84,20 @@ def test_outside_the_loop_it_is_given_what_it_reads(own):
     for run in (fused, single):
         run.step(dt=DT, keep=True)
     assert far(fused, single, 6, warmth="velocity_gradient") == {}
+
+
+def test_its_attribute_is_saved_and_resumed(own):
+    """A solver that takes up a saved state goes on with the bits of one that was never stopped, the stage's own attribute too."""
+    planned = planned_with(own, **{"user.rate": 0.5})
+    whole, stopped, revived = (solver(MIXED, planned) for _ in range(3))
+    for run in (whole, stopped):
+        for _ in range(2):
+            run.step(dt=DT)
+    facts, arrays = SolverState(stopped).to_arrays()
+    SolverState.from_arrays(facts, {name: array.copy() for name, array in arrays.items()}).revive(revived)
+    for run in (whole, revived):
+        run.step(dt=DT)
+    assert differing(revived, whole) == [] and whole.snapshot()["warmth"].max() > 0.0
 
 
 def lint(texts, folder) -> str:

@@ -10,8 +10,6 @@ A path is sphere-traced relative to the moving body, so bodies thinner than a ce
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FARTHEST, FRAME_INTEGERS, FRAME_REALS, SLACK, clear_lanes, write_frame
@@ -27,6 +25,7 @@ from mpm_nodes.kernels.collisions.rules import (
     to_body,
     world_normal,
 )
+from mpm_nodes.kernels.collisions.sides import slide_off_edge
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -34,7 +33,7 @@ from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits, to_single
 from mpm_nodes.kernels.lanes.memory import load, to_float
 from mpm_nodes.kernels.lanes.types import WIDTH
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, RULE
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, PLATE, RULE
 
 SKIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
@@ -63,28 +62,6 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 
 # ---------------------------------------------------------------- particle paths
-class Cloud(NamedTuple):
-    """Particles in their blocks.
-
-    Attributes:
-        offset: Fixed-point position in the block, 3 rows.
-        stride: Length of a row.
-        block_coord: Particle blocks, shape (n, 3), int32.
-        block_start: First particle of each block, shape (n + 1,), int32.
-        unit: Fixed-point units per cell.
-        h: Grid spacing [m].
-        shift: Particle origin in the frame of the bodies, shape (3,) [m].
-    """
-
-    offset: Any
-    stride: Any
-    block_coord: Any
-    block_start: Any
-    unit: Any
-    h: Any
-    shift: Any
-
-
 @compiled(fastmath=False)
 def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
     """Follow each particle's path over the substep and end it outside every body and closed wall.
@@ -93,7 +70,7 @@ def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
     that x + dt v is where the path ends (so that the position update that follows needs no knowledge of contacts).
 
     Args:
-        cloud: `Cloud` of the particles; offsets are changed in place.
+        cloud: `ParticleBlocks`; offsets are changed in place.
         velocity: 3 rows, changed in place [m/s].
         drift: Largest |offset| in cells.
         dt: Substep [s].
@@ -236,6 +213,8 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
         ahead = (at - s) * dt
         p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
         y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
+        if bodies.integer[hit, PLATE] >= 0:
+            phi, g0, g1, g2 = slide_off_edge(hit, y0, y1, y2, phi, g0, g1, g2, h, bodies.real)
         n0, n1, n2 = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
         v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], n0, n1, n2, v0, v1, v2, w0, w1, w2)

@@ -135,9 +135,10 @@ class Rounds(Lanes):
 class Run(Fragment):
     """A function on the rows of the particles `start` .. `end` - 1 of one block, which loops over them itself.
 
-    It may ask for `start, end, ahead, block, following, row`, for the scratch of its thread (`scratch, at, base, base_at`), the
-    particles' geometry (`offset, stride, shift, unit, inverse_unit, cell_size`), `tile_slot`, and for a grid array by its name
-    with "grid_" before it. An attribute in `writes` that only lives inside the loop has its own `<name>_stride` and `<name>_shift`.
+    It may ask for `start, end, ahead, block, following, row`, for where the particles are (`placement`, a `Placement` of
+    `transfers.places`), for the scratch of its thread (`block_work`, a `BlockWork`), for `tile_slot`, and for a grid array by its
+    name with "grid_" before it. An attribute in `writes` that only lives inside the loop has its own `<name>_stride` and
+    `<name>_shift`.
 
     Attributes:
         body: Returns nothing.

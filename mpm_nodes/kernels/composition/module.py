@@ -50,8 +50,8 @@ def _viscosity(writer: Any) -> list[str]:
     """Return the line that finds the material's own viscosity, where anything asks for it."""
     if VISCOSITY not in "\n".join(writer.lines):
         return []
-    writer.use("mpm_nodes.kernels.composition.values", "behind")
-    return [f"{VISCOSITY} = behind({writer.argument('coefficients')}, {len(writer.law.names)})"]
+    writer.use("mpm_nodes.kernels.composition.values", "own_viscosity")
+    return [f"{VISCOSITY} = own_viscosity({writer.argument('coefficients')}, {len(writer.law.names)})"]
 
 
 def _block_head(writer: Any, body: str, coloured: bool) -> str:

@@ -23,6 +23,6 @@ def whole(value):
 
 
 @inline
-def behind(coefficients, place):
+def own_viscosity(coefficients, place):
     """Return the material's own viscosity [Pa s], the number behind the law's coefficients; callers may leave it out."""
     return coefficients[place] if coefficients.size > place else 0.0

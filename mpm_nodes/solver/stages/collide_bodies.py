@@ -11,6 +11,7 @@ import numpy as np
 from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.collisions import bodies as kernels
+from mpm_nodes.kernels.collisions.half_spaces import distances
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
@@ -142,7 +143,7 @@ def collide_bodies(
     kernels.meet_bodies(
         kernels.Pairs(meeting.groups, np.searchsorted(present, meeting.bodies), rules, frictions),
         meeting.moments,
-        kernels.distances(4 if cubic else 3),
+        distances(4 if cubic else 3),
         kernels.Nodes(grid.array("momentum"), grid.array("velocity"), grid.least_mass),
         step.dt,
         cloud,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra import local_hessians
 from mpm_nodes.kernels.composition.generated import ComposedLoop
+from mpm_nodes.kernels.transfers import local_hessians
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
 from mpm_nodes.materials.implicit_fragments import ADD_NODE_BLOCKS, INNER, STORE_HESSIANS, apply_hessian, evaluate_trial
 from mpm_nodes.solver.bound_law import BoundLaw
