@@ -240,6 +240,7 @@ STAGGERED_FIELDS = table(
     *_of_faces("momentum", "m v", "kg m/s", "Momentum along their axis", "face", 0),
     *_of_faces("mass", "m_f", "kg", "Mass", "face", 3),
     *_of_faces("force", "f", "N", "Force along their axis", "force", 0),
+    *_of_faces("rest_volume", "V_0", "m^3", "Undeformed volume of the matter", "force", 3),
     *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
 )
 """Fields of the staggered grid by name."""

@@ -131,6 +131,7 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
             *states,
             *speeds,
             *(np.zeros(64 * count) for _ in AXES),
+            *(staggered.array(f"force_{axis}") for axis in AXES),
             np.zeros(64 * count, np.int32),
             np.array([dt, staggered.h, settings.compressibility, least, volumes, correction]),
         )

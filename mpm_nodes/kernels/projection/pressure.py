@@ -14,7 +14,9 @@ A cell is interior where it has mass, all six faces have, and a body does not ho
 neither that nor inside a body. The sign of the divergence is that of the derivation, not of the print (method, ERR-S7).
 
 V_f is the integral of the face's quadratic B-spline over the interior cells (method 9.2): without it faces at walls, whose mass is
-that of half a stencil, would look light and rise.
+that of half a stencil, would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
+heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
+denser than at rest, so V_f is at least the undeformed volume of the particles around the face.
 """
 
 from __future__ import annotations
@@ -60,6 +62,7 @@ class Fields(NamedTuple):
         sx, sy, sz: States of the faces.
         ux, uy, uz: Velocities that bodies give to held faces [m/s].
         wx, wy, wz: Control volumes [m^3].
+        rx, ry, rz: (force, 0, 0, undeformed volume) of the faces.
         kind: Kinds of the cells.
         numbers: dt [s], h [m], compressibility [1/Pa], least mass [kg], whether control volumes count, share of the volume error.
     """
@@ -81,6 +84,9 @@ class Fields(NamedTuple):
     wx: Any
     wy: Any
     wz: Any
+    rx: Any
+    ry: Any
+    rz: Any
     kind: Any
     numbers: Any
 
@@ -179,7 +185,10 @@ def _volumes_at(g, f):
                                 other = _cell_at(f.around, g, i + b, j + c, k + a)
                             if other >= 0 and f.kind[other] == INTERIOR:
                                 total += _along(a) * _across(b) * _across(c)
-            _of(axis, f.wx, f.wy, f.wz)[64 * g + n] = total * h**3
+            volume, here = total * h**3, 64 * g + n
+            if f.numbers[4] != 0.0 and f.numbers[2] == 0.0:
+                volume = max(volume, np.float64(_of(axis, f.rx, f.ry, f.rz)[4 * here + 3]))
+            _of(axis, f.wx, f.wy, f.wz)[here] = volume
 
 
 @compiled(fastmath=False)

@@ -103,13 +103,13 @@ def keep_deviator(particles: A[ParticleStore, Reads("stress"), Writes("stress")]
 @stage(label="Rasterize Faces")
 def rasterize_faces(
     particles: A[ParticleStore, Reads("position", "velocity", "affine", "mass", "dilation")],
-    staggered: A[StaggeredStore, Writes(*_faces("momentum", "mass", "force"), "mass", "dilation")],
+    staggered: A[StaggeredStore, Writes(*_faces("momentum", "mass", "force", "rest_volume"), "mass", "dilation")],
 ) -> Stage["particles", "staggered"]:
     """Transfer mass and momentum to the faces of the staggered grid by APIC, mass and change of volume to its cells.
 
     Args:
         particles: Particles to transfer.
-        staggered: Grid to fill; its forces are cleared.
+        staggered: Grid to fill; its forces and rest volumes are cleared.
     """
     staggered.clear("cell", *_faces("face", "force"))
     faces = [
@@ -125,16 +125,17 @@ def rasterize_faces(
 )
 def add_face_forces(
     particles: A[ParticleStore, Reads("position", "volume", "stress")],
-    staggered: A[StaggeredStore, Reads(*_faces("force")), Writes(*_faces("force"))],
+    staggered: A[StaggeredStore, Reads(*_faces("force", "rest_volume")), Writes(*_faces("force", "rest_volume"))],
 ) -> Stage["particles", "staggered"]:
-    """Scatter f_f = - sum V0 (tau grad w)_a to the faces of each axis a (S14 eq. 24).
+    """Scatter f_f = - sum V0 (tau grad w)_a, and sum V0 w, to the faces of each axis a (S14 eq. 24).
 
     Args:
         particles: Particles with the deviatoric part of their stress.
-        staggered: Grid whose forces are added to.
+        staggered: Grid whose forces and rest volumes are added to.
     """
     forces = [
-        Deposit(f"force_{axis}", force=Force("stress", (rows, None, None))) for axis, rows in zip(AXES, _STRESS_ROWS, strict=True)
+        Deposit(f"force_{axis}", "volume", force=Force("stress", (rows, None, None)))
+        for axis, rows in zip(AXES, _STRESS_ROWS, strict=True)
     ]
     give(particles, staggered, _QUADRATIC, *forces)
 
@@ -143,7 +144,7 @@ def add_face_forces(
 def project_velocity(
     staggered: A[
         StaggeredStore,
-        Reads(*_faces("momentum", "mass", "force"), "mass", "dilation"),
+        Reads(*_faces("momentum", "mass", "force", "rest_volume"), "mass", "dilation"),
         Writes(*_faces("velocity"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
