@@ -29,6 +29,7 @@ _MODULES = (
     "viscoelasticity",
     "liquids",
     "viscosity",
+    "sheared_layer",
     "contact",
     "bodies",
     "implicit",

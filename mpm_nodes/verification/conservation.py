@@ -29,7 +29,8 @@ class SpinningBlob(Problem):
     Exact: sum m v and sum x x m v + l_p stay; the total energy sum m v^2/2 + m D C:C/2 + V0 psi never exceeds the
         initial one.
     Tolerance: float64: 1e-11 of sum m |v| after 1000 steps; energy growth 0.1 %: symplectic Euler keeps an energy that
-        differs from this one by about omega dt / 2 of what vibrates, and APIC only takes.
+        differs from this one by about omega dt / 2 of what vibrates, and APIC only takes. The 0.093 % that are measured
+        stand in the tenth step, when the ball begins to ring (0.060 % at half the dt); the last has 1.6 % less than the first.
     """
 
     name = "spinning_blob"

@@ -88,6 +88,11 @@ class Problem:
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):  # classes without a name are bases of others
+            taken = next((other for other in _REGISTERED if other.name == cls.name), None)
+            if taken is not None:
+                raise TypeError(
+                    f"problem {cls.__qualname__}: '{cls.name}' is {taken.__module__}.{taken.__qualname__}; name it otherwise"
+                )
             _REGISTERED.append(cls)
 
     def findings(self) -> Iterator[Finding]:

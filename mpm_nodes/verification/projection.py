@@ -65,7 +65,7 @@ class PoolFromRest(Problem):
                 yield Finding(1.0, float(speed > 0.1), 0.0, "without control volumes it moves")
 
 
-class HydrostaticPool(Problem):
+class PressureOfPool(Problem):
     """The pressure in a pool is the weight of what lies above.
 
     Scene: the pool of 8^3 cells, one substep.
@@ -73,7 +73,7 @@ class HydrostaticPool(Problem):
     Tolerance: 1.5 % of rho g H: the surface of a smeared pool lies a little high (method 9.1).
     """
 
-    name = "hydrostatic_pool"
+    name = "pressure_of_pool"
     source = "textbook; method V26"
 
     def findings(self) -> Iterator[Finding]:

@@ -96,7 +96,7 @@ def test_each_node_follows_its_sources():
     assert [planned.id for planned in plan.needed("moved")] == ["cheese", "block", "moved"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_names_and_file_order_do_not_change_the_plan(seed):
     """Renaming all ids and permuting the JSON gives the same plan, the same knobs, the same keys."""
@@ -122,7 +122,7 @@ def graphs(draw) -> dict:
     return g.to_json()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(graphs(), st.integers(0, 10**6))
 def test_any_graph_has_one_plan(raw, seed):
     """Random graphs, full of nodes that are equal but for their names, are planned alike under any names."""

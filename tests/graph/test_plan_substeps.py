@@ -110,7 +110,7 @@ def test_the_order_follows_the_wires():
     assert set(names[5:7]) == {"strain", "heat"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6))
 def test_names_and_file_order_do_not_change_the_plan(seed):
     """Renaming all stages and permuting the JSON gives the same calls and the same signature."""

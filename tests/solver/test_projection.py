@@ -9,7 +9,7 @@ from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import Particles, WallRule, Walls
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.projection import HydrostaticPool, PoolFromRest, Projection
+from mpm_nodes.verification.projection import PoolFromRest, PressureOfPool, Projection
 
 BOX = (0.0, 0.0, 0.0), (0.6, 1.2, 0.6)
 
@@ -25,7 +25,7 @@ def solver(start: Particles, *, sides: WallRule = WallRule.SLIP, high: object = 
     return SubstepSolver(start, "incompressible", cell_size=0.1, walls=walls, **{"dtype": np.float64, "dt_max": 5e-3, **options})
 
 
-@pytest.mark.parametrize("problem", [PoolFromRest, HydrostaticPool, Projection])
+@pytest.mark.parametrize("problem", [PoolFromRest, PressureOfPool, Projection])
 def test_the_problems_hold(problem):
     """A pool stays at rest under its own weight, and a projection does what it says."""
     records = list(problem().records())

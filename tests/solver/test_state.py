@@ -58,7 +58,7 @@ def check(particles: ParticleStore, where: dict[int, np.ndarray]) -> None:
     assert (seen == 1).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from(["append", "delete", "sort", "shift", "scatter"]), min_size=1, max_size=8),
     st.integers(0, 2**31),

@@ -28,6 +28,12 @@ def test_problem_holds(name):
     assert not wrong, "; ".join(wrong)
 
 
+def test_no_problem_hides_another():
+    """A name that is taken is refused: the first of two pools was not run for as long as the second had its name."""
+    with pytest.raises(TypeError, match=r"'hydrostatic_pool' is mpm_nodes.verification.liquids.HydrostaticPool; name it otherwise"):
+        type("Again", (Problem,), {"name": "hydrostatic_pool"})
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_problem_says_what_it_checks(name):
     """A problem names its scene, its exact answer, its tolerance and its source."""
