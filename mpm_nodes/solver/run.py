@@ -39,6 +39,7 @@ from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradie
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
+from mpm_nodes.solver.samples import SampleStore
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
@@ -47,6 +48,10 @@ from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
 """Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
+
+
+STORES: dict[str, Callable[..., Any]] = {"staggered": StaggeredStore, "samples": SampleStore}
+"""Stores of the built-in domains that are made where a plan takes them."""
 
 
 class SubstepSolver:
@@ -188,8 +193,7 @@ class SubstepSolver:
                 needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
                 kept = [domain.identity] if domain.identity else []
                 fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
-                make = StaggeredStore if domain.name == "staggered" else make_store
-                self.stores[domain.name] = make(domain, fields, self.stores)
+                self.stores[domain.name] = STORES.get(domain.name, make_store)(domain, fields, self.stores)
 
     @property
     def lasting_stores(self) -> dict[str, Store]:
