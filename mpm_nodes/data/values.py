@@ -65,12 +65,25 @@ class SurfaceTension:
         hot_tension: At and above `hot_temperature` [N/m].
         temperature: [K].
         hot_temperature: [K]; with the same value as `temperature` the tension is `tension` everywhere.
+
+    Raises:
+        MpmNodesError: A tension is negative or not finite, or the hot temperature lies below the cold one.
     """
 
     tension: float
     hot_tension: float = 0.0
     temperature: float = 293.15
     hot_temperature: float = 293.15
+
+    def __post_init__(self) -> None:
+        for name in ("tension", "hot_tension"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise MpmNodesError(f"surface tension: {name} = {getattr(self, name):g} N/m; give a finite value >= 0")
+        if not self.temperature <= self.hot_temperature:
+            raise MpmNodesError(
+                f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
+                "exchange them, and the two tensions"
+            )
 
     @property
     def varies(self) -> bool:

@@ -77,7 +77,7 @@ class SampleStore(ParticleStore):
         """
         if self.count and self._of != self.particles.generation:
             raise MpmNodesError(
-                "surface samples: a stage sorted, added or removed particles after sample_surface; wire it before sample_surface or "
+                "surface samples: a stage sorted, added or removed particles after sample_surface; wire it before that or "
                 "behind merge_surface_mass"
             )
         self.grid.attach(self)

@@ -41,6 +41,7 @@ _MODULES = (
     "voids",
     "heat",
     "projection",
+    "surface_tension",
 )
 
 

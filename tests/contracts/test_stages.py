@@ -20,6 +20,7 @@ from mpm_nodes.data import (
     Stage,
     StaggeredGrid,
     StepContext,
+    SurfaceSamples,
     Writes,
 )
 from mpm_nodes.graph import registry as registries
@@ -224,12 +225,18 @@ def nothing_on_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["stagger
     """Do nothing."""
 
 
+@stage(label="Nothing on Samples")
+def nothing_on_samples(samples: A[SurfaceSamples, Reads()]) -> Stage["samples"]:
+    """Do nothing."""
+
+
 NOTHING = {
     "particles": nothing_on_particles,
     "grid": nothing_on_grid,
     "colliders": nothing_on_colliders,
     "energy": nothing_on_energy,
     "staggered": nothing_on_staggered,
+    "samples": nothing_on_samples,
 }
 CARRIED = (
     "position",

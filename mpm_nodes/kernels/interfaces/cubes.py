@@ -9,6 +9,8 @@ Corner c of a cell is the node (c >> 2, (c >> 1) & 1, c & 1) after the first; ed
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import inline
@@ -58,7 +60,7 @@ def _loops(case: int) -> list[list[int]]:
 
 
 def _table() -> tuple[np.ndarray, np.ndarray]:
-    fans = [[(loop[0], *pair) for loop in _loops(case) for pair in zip(loop[1:], loop[2:], strict=False)] for case in range(256)]
+    fans = [[(loop[0], *pair) for loop in _loops(case) for pair in itertools.pairwise(loop[1:])] for case in range(256)]
     counts = np.array([len(fan) for fan in fans], np.int8)
     table = np.zeros((256, counts.max(), 3), np.int8)
     for case, fan in enumerate(fans):

@@ -7,9 +7,9 @@
 | n_t | samples of a triangle: A_t / a_s, rounded at random so that the expected number is kept, at least 1 | |
 | owner | nearest particle, of equally near ones the first | C21 section 5 |
 
-Samples of one triangle keep half of sqrt(a_s) from each other (up to ten tries each); their areas are equal and sum to the triangle's.
-A triangle with one sample has it in the middle. The random numbers are a hash of the place in space: samples hang neither on the
-number of threads nor on the order of particles, and stay where they are while the surface does.
+Samples of one triangle keep half of sqrt(a_s) from each other (up to ten tries each); their areas are equal and sum to that of the
+triangle. A triangle with one sample has it in the middle. The random numbers are a hash of the place in space: samples hang neither
+on the number of threads nor on the order of particles, and stay where they are while the surface does.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def sample_surface(
         particles: Particles of materials with a tension (material_surface_tension), and others.
         samples: Filled anew in every substep.
         colliders: Whose walls bound a slab.
-        radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; at least 0.866 where single particles are to have a surface.
+        radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
         sample_area: Area that one sample stands for, in cells^2.
         slab: Axis along which two walls on planes of nodes cut the surface off, for scenes that stand for two dimensions.
         seed: Seed of the places of samples on their triangles.
