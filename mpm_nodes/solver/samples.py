@@ -17,7 +17,7 @@ velocities give equal affine parts. Without mass of their own, samples push node
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.stores import Saved
 
 __all__ = ["SampleStore", "merge_mass", "sample_surface", "split_mass"]
 
@@ -68,6 +69,10 @@ class SampleStore(ParticleStore):
         self.retable()
         self.sorted = True
         self._of = self.particles.generation
+
+    def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
+        """See `Store`. What every store of points has and the domain has not is the same for all samples."""
+        return super().save({*skip, *(name for name in self.names if name not in SAMPLES.fields)}, copy=copy)
 
     def on_grid(self) -> SampleStore:
         """Return itself, its blocks found on the grid.

@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from mpm_nodes.data import (
+    SAMPLE_FIELDS,
     A,
     Degrees,
     Fact,
@@ -93,7 +94,7 @@ CAPILLARY = Limit(
 @stage(label="Sample Surface")
 def sample_surface(
     particles: A[ParticleStore, Reads("position", "material")],
-    samples: A[SampleStore, Writes("position", "normal", "area", "owner")],
+    samples: A[SampleStore, Writes(*SAMPLE_FIELDS)],
     colliders: A[ColliderSet, Reads("level_set")],
     *,
     radius: A[float, Unitless, Range(min=0.5, max=1.0)] = RADIUS,
@@ -140,7 +141,7 @@ def set_tension(
     step: StepContext,
     *,
     contact_angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 90.0,
-    contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.5,
+    contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.0,
     slab: Slab = Slab.NONE,
 ) -> Stage["particles", "samples", "colliders"]:
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
@@ -154,7 +155,8 @@ def set_tension(
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
             neutral, 180 repels.
-        contact_distance: How near the surface of a body samples count as touching it, in cells.
+        contact_distance: How near the surface of a body samples count as touching it, in cells. The sampled surface of matter that
+            touches a body lies inside it; more than 0 counts the rim of a drop as wetted as well, and thin films run away.
         slab: As in sample_surface: its two walls are no bodies.
     """
     if not samples.count:
@@ -187,7 +189,7 @@ def split_surface_mass(
     samples: A[
         SampleStore,
         Reads("position", "normal", "area", "owner", "tension"),
-        Writes("position", "normal", "area", "owner", "tension", "owner_mass", "mass", "velocity", "affine"),
+        Writes(*SAMPLE_FIELDS),
     ],
     *,
     massless: bool = False,
@@ -202,7 +204,10 @@ def split_surface_mass(
         samples: Samples; balance points are added, with no area.
         massless: Leave samples without mass (Hyde 2020): momentum of forces on empty nodes is then lost. To compare.
     """
-    if not massless:
+    if massless:
+        for name in ("owner_mass", "mass", "velocity", "affine"):
+            samples.rows(name)[:] = 0.0
+    else:
         sharing.split_mass(particles, samples)
 
 
@@ -246,9 +251,9 @@ def merge_surface_mass(
 
 
 # ---------------------------------------------------------------- force and energy
-def _tell(samples: SampleStore, step: StepContext, energy: float) -> None:
-    area = samples.rows("area")[0]
-    step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum(dtype=float)), energy=energy)
+def _tell(samples: SampleStore, step: StepContext) -> None:
+    area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
+    step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
 
 
 @stage(label="Add Surface Forces", facts=(SURFACE,), limits=(CAPILLARY,))
@@ -268,14 +273,15 @@ def add_surface_forces(
         grid: Grid whose forces are added to.
         kernel: B-spline of the weights.
     """
-    energy = SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(grid.array("force"))
-    _tell(samples, step, energy)
+    SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(grid.array("force"))
+    _tell(samples, step)
 
 
-@stage(label="Surface Energy")
+@stage(label="Surface Energy", facts=(SURFACE,))
 def surface_energy(
     samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
     energy: A[EnergyStore, Reads("terms"), Writes("terms")],
+    step: StepContext,
     *,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["samples", "energy"]:
@@ -290,3 +296,4 @@ def surface_energy(
         kernel: B-spline of the weights; the one of rasterize.
     """
     energy.add("surface_energy", SurfaceEnergy(samples, energy.grid, STENCIL[kernel.value]))
+    _tell(samples, step)

@@ -32,65 +32,63 @@ class SurfaceEnergy:
     """
 
     def __init__(self, samples: SampleStore, grid: GridStore, stencil: tuple[int, ...]) -> None:
-        self.samples, self.grid, self.stencil = samples.on_grid(), grid, stencil
+        self.grid, self.stencil, self.count, self.stride = grid, stencil, samples.count, samples.stride
+        # a term outlives its stage: it holds what it needs of the samples itself
+        offset, *geometry = samples.on_grid().geometry()
+        self._geometry = (offset.copy(), *geometry)
+        self._normal, self._area, self._tension = (samples.array(name).copy() for name in ("normal", "area", "tension"))
+        self._gathers, self._scatters = grid.gather_tables(None, samples), grid.scatter_tables(None, samples)
+        self._longest = int(np.diff(samples.block_start).max(initial=0))
         stride, dtype = samples.stride, grid.dtype
         self._gradient, self._stress = aligned(9 * stride + PAD, dtype), aligned(9 * stride + PAD, dtype)
         self._hessians, self._local, self._local_stride = np.empty(0, dtype), np.empty(0, dtype), 0
         self._sums = np.empty((-(-samples.count // kernels.CHUNK), 2))
 
-    def add_force(self, force: np.ndarray) -> float:
-        """Add the force at rest, - sum k dA (I - n n^T) grad w [N], to a grid array; return the energy [J]."""
-        if not self.samples.count:
-            return 0.0
-        self._gradient[:] = 0.0
-        return self._scattered(0.0, force)[0]
+    def add_force(self, force: np.ndarray) -> None:
+        """Add the force at rest, - sum k dA (I - n n^T) grad w [N], to a grid array."""
+        if self.count:
+            self._gradient[:] = 0.0
+            self._scattered(0.0, force)
 
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
-        samples = self.samples
-        if not samples.count:
+        if not self.count:
             return 0.0, 0
         rows = tuple((self._gradient, 3 * a) for a in range(3))
         taken = fields.Taken(NODES, None, None, (*rows, None), None, None, None, velocity)
-        gather_arrays(self.stencil, *samples.geometry(), 1.0 / self.grid.h, (taken,), *self.grid.gather_tables(None, samples))
+        gather_arrays(self.stencil, *self._geometry, 1.0 / self.grid.h, (taken,), *self._gathers)
         return self._scattered(dt, force)
 
     def _scattered(self, dt: float, force: np.ndarray) -> tuple[float, int]:
-        samples = self.samples
         kernels.surface_stress(*self._given(dt), self._stress, self._sums)
-        flux = fields.Flux(self._stress, samples.stride, 0, _LINES, samples.array("area"), -1.0 / self.grid.h)
+        flux = fields.Flux(self._stress, self.stride, 0, _LINES, self._area, -1.0 / self.grid.h)
         given = fields.Given(NODES, None, None, None, flux, force)
-        scatter_arrays(self.stencil, *samples.geometry(), self.grid.h, (given,), *self.grid.scatter_tables(None, samples))
+        scatter_arrays(self.stencil, *self._geometry, self.grid.h, (given,), *self._scatters)
         return float(self._sums[:, 0].sum()), int(self._sums[:, 1].sum())
 
     def _given(self, dt: float) -> tuple[Any, ...]:
-        samples = self.samples
-        columns = (samples.array(name) for name in ("normal", "area", "tension"))
-        return (*columns, self._gradient, samples.stride, dt, samples.count)
+        return (self._normal, self._area, self._tension, self._gradient, self.stride, dt, self.count)
 
     def linearise(self, dt: float) -> None:
         """See `EnergyTerm`; negative eigenvalues of every sample's own Hessian are dropped."""
-        samples = self.samples
-        if not samples.count:
+        if not self.count:
             return
         if not self._hessians.size:
-            self._hessians = aligned(local_hessians.ENTRIES * samples.stride + PAD, self.grid.dtype)
-            self._local_stride = int(np.diff(samples.block_start).max()) // 16 * 16 + 16 + PAD
+            self._hessians = aligned(local_hessians.ENTRIES * self.stride + PAD, self.grid.dtype)
+            self._local_stride = self._longest // 16 * 16 + 16 + PAD
             self._local = aligned(9 * most_threads() * self._local_stride + PAD, self.grid.dtype)
         kernels.surface_hessians(*self._given(dt), self._hessians)
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
-        if self.samples.count:
-            tables = self.grid.scatter_tables(None, self.samples)
+        if self.count:
             local = (self._local, self._local_stride)
-            local_hessians.apply_stored(self._hessians, *local, *self._stored(dt), *tables, direction, result)
+            local_hessians.apply_stored(self._hessians, *local, *self._stored(dt), *self._scatters, direction, result)
 
     def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
         """See `EnergyTerm`."""
-        if self.samples.count:
-            tables = self.grid.scatter_tables(None, self.samples)[:4]
-            local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *tables, blocks)
+        if self.count:
+            local_hessians.add_stored_blocks(self._hessians, *self._stored(dt), *self._scatters[:4], blocks)
 
     def _stored(self, dt: float) -> tuple[Any, ...]:
-        return (self.stencil, *self.samples.geometry(), self.samples.array("area"), self.grid.h, dt)
+        return (self.stencil, *self._geometry, self._area, self.grid.h, dt)
