@@ -92,7 +92,8 @@ def collide_box(
     Args:
         centre: Centre of the box.
         rotation: Turns about x, then y, then z.
-        size: Edge lengths; what is thinner collides as if it were a 25th of a cell thick.
+        size: Edge lengths; what is thinner collides as if it were a 25th of a cell thick. Explicit substeps keep the two sides
+            of a plate apart.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.

@@ -196,6 +196,7 @@ def _advance_frame(
     """Run substeps until the frame ends, sampling keyed knobs at every one."""
     from mpm_nodes.solver import cold_start
     from mpm_nodes.solver.pace import Pace
+    from mpm_nodes.solver.sides import one_sided
 
     def at(name: str, time: float) -> Any:
         return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
@@ -203,6 +204,8 @@ def _advance_frame(
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
     solver.begin_frame(clock, colliders, emitters)
+    if not solver.substeps_done and (text := one_sided(solver.colliders, solver.spline_width)):
+        ctx.report("warning", where="colliders", message=text)
     if cold_start.is_cold(solver):
         ctx.report("note", message=cold_start.NOTICE)
     # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits

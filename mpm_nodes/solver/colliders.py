@@ -12,18 +12,20 @@ from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesEr
 from mpm_nodes.graph.clock import FrameClock
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
-from mpm_nodes.kernels.collisions import response
+from mpm_nodes.kernels.collisions import response, sides
 from mpm_nodes.kernels.collisions import rules as collision
 from mpm_nodes.kernels.collisions.posing import pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
+    BOX,
     FRICTION,
     HAS_VELOCITY,
     KIND,
     LEVEL_SET,
     OWN_SPEED,
     PLANE,
+    PLATE,
     RULE,
     SIZES,
     LeafLevelSet,
@@ -53,9 +55,11 @@ class ColliderSet(Store):
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
         previous: The set of the frame before: level sets that are still the same are not packed again.
         clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
+        two_sided: Width of the splines: thinner plates keep what lies on their two sides apart [m]; 0: none does.
 
     Attributes:
         colliders: As given.
+        plates: Places of the plates that keep their sides apart, shape (n,), int64.
         walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
 
@@ -75,6 +79,7 @@ class ColliderSet(Store):
         origin: npt.ArrayLike = (0.0, 0.0, 0.0),
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
+        two_sided: float = 0.0,
     ) -> None:
         self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
         self.colliders = tuple(colliders)
@@ -90,6 +95,10 @@ class ColliderSet(Store):
             self._real[b, FRICTION] = collider.friction
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
             self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
+        thin = [b for b, each in enumerate(self.colliders) if is_plate(each, two_sided)]
+        self.plates = np.array(thin[: sides.MOST_PLATES], np.int64)
+        self._integer[:, PLATE] = -1
+        self._integer[self.plates, PLATE] = np.arange(len(self.plates))
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
         self.fastest = max(
@@ -179,6 +188,10 @@ class ColliderSet(Store):
                 self._real,
             )
 
+    def bodies(self) -> tuple[np.ndarray, ...]:
+        """Return the arrays of `Bodies`, as posed last."""
+        return (self._integer, self._real, *self._lattices)
+
     def collide_grid(self, grid: GridStore) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
         start, counts, rows = self._listed(grid)
@@ -190,6 +203,8 @@ class ColliderSet(Store):
         following, level_start = np.empty(len(rows), np.int64), np.empty(levels + 1, np.int64)
         response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
+        if grid.copies is not None:
+            sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
@@ -220,6 +235,7 @@ class ColliderSet(Store):
                 grid.coord,
                 grid.packed,
                 np.array([grid.least_mass]),
+                _NO_COPIES if grid.copies is None else grid.copies[:3],
                 grid.h,
                 grid.origin - self.origin,
                 self._dt,
@@ -279,6 +295,17 @@ class ColliderSet(Store):
         )
         told = zip(self.colliders, found, strict=True)
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
+
+
+_NO_COPIES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
+def is_plate(collider: Collider, reach: float) -> bool:
+    """Return whether a collider is a box so thin that splines of this width [m] reach through it, and twice as wide."""
+    if not isinstance(collider.shape, PosedLevelSets) or collider.shape.kind != BOX or collider.clamp:
+        return False
+    thin, wide, _ = sorted(2.0 * size for size in collider.shape.sizes)
+    return thin < reach and 2.0 * thin <= wide
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.sides import Copies
 
 __all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "GridField", "GridStore"]
 
@@ -52,7 +55,7 @@ class GridStore(GridArrays):
     Attributes:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
         coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
-        body: Body whose velocities each block holds, shape (count,), int32: 0 everywhere unless bodies are kept apart.
+        body: What each block holds the velocities of, shape (count,), int32: as `ParticleStore.block_body`.
         packed: Coordinates and body packed into integers (`binning.pack_coord`), ascending, shape (count,), int64.
         fields: Its fields by name.
         local: Scratch of each thread for what only lives inside a fused loop: `LOCAL_ROWS` rows of `local_stride` elements.
@@ -60,6 +63,7 @@ class GridStore(GridArrays):
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
         margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
+        copies: Which nodes plates keep apart (`sides.Copies`), None where none does.
     """
 
     domain = GRID
@@ -82,6 +86,7 @@ class GridStore(GridArrays):
         self.particle_mass = self.least_mass = 0.0
         self.version = 0
         self.margin = False
+        self.copies: Copies | None = None
 
     @property
     def blocks(self) -> np.ndarray:
@@ -150,7 +155,7 @@ class GridStore(GridArrays):
                     f"grid: points with cell size {points.h:g} m and origin {points.origin} cannot share a grid of {self.h:g} m at "
                     f"{self.origin}; make their store with the same"
                 )
-        self._derived = {}
+        self._derived, self.copies = {}, None
         particles = self.particles
         self.version += 1
         tiles_of = [_tiles(points.block_coord, points.block_body) for points in stores]

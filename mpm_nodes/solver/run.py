@@ -40,6 +40,7 @@ from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.samples import SampleStore
+from mpm_nodes.solver.sides import bears_sides, divide, join, spline_width
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
@@ -160,6 +161,8 @@ class SubstepSolver:
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
+        self.spline_width = self.cell_size * max(map(spline_width, plans))
+        self._bears_sides = all(map(bears_sides, plans))
         self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
             self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
@@ -225,7 +228,8 @@ class SubstepSolver:
     def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock)
+        two_sided = self.spline_width if self._bears_sides else 0.0
+        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))
 
@@ -331,6 +335,9 @@ class SubstepSolver:
                 continue
             check_cancel()
             begin = time.perf_counter()
+            if planned.declaration.id == "collide_grid" and len(self.colliders.plates):
+                self.colliders.pose(self.time, self.time + step.dt)
+                join(self.grid, self.particles, self.colliders)
             if self._limiting & planned.writes:
                 self.particles.limits = None
             step.keep = (
@@ -376,6 +383,9 @@ class SubstepSolver:
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
         particles, begin = self.particles, time.perf_counter()
+        if len(self.colliders.plates) or len(particles.block_sides) > 1:
+            self.colliders.pose(self.time, self.time)
+            divide(particles, self.colliders)
         if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()

@@ -44,7 +44,8 @@ class ParticleStore(Store):
         origin: World position of grid node (0, 0, 0) [m], float64, shape (3,).
         shift: Fixed-point bits of `offset`.
         block_coord: Shape (blocks, 3), int32.
-        block_body: Body of each block's particles, shape (blocks,), int32: 0 everywhere unless `apart`.
+        block_body: Body of each block's particles, or the place of their sides in `block_sides`, shape (blocks,), int32.
+        block_sides: On which sides of thin plates particles lie (`kernels.collisions.sides`), shape (kinds,), int64; 0 comes first.
         apart: Whether bodies are kept apart: particles with different values of `body` share no block, nor a node of the grid.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
@@ -85,7 +86,7 @@ class ParticleStore(Store):
         rows = {name: (self.table[name].rows, self.table[name].dtype(self.dtype)) for name in self.names}
         self._memory = RowMemory(rows, self._int)
         self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
-        self.block_start = np.zeros(1, np.int64)
+        self.block_start, self.block_sides = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self.apart = "body" in self.names and apart
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
         self.stale: set[str] = set()
@@ -195,7 +196,8 @@ class ParticleStore(Store):
         facts = {name: getattr(self, name) for name in _FACTS} | {"stale": sorted(self.stale)}
         fields = {name: self.rows(name) for name in ("position", *self.names) if name not in skip}
         tables = {"origin": self.origin, "block_coord": self.block_coord, "block_start": self.block_start}
-        tables |= {"block_body": self.block_body} if self.apart else {}
+        if self.apart or len(self.block_sides) > 1:
+            tables |= {"block_body": self.block_body, "block_sides": self.block_sides}
         tables |= {f"runs of material {index}": runs for index, runs in enumerate(self.segments)}
         if copy:
             fields, tables = ({name: array.copy() for name, array in part.items()} for part in (fields, tables))
@@ -212,6 +214,7 @@ class ParticleStore(Store):
         self.origin[:] = tables["origin"]
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
         self.block_body = tables.get("block_body", np.zeros(len(self.block_coord), np.int32))
+        self.block_sides = tables.get("block_sides", np.zeros(1, np.int64))
         self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
         self.bound.clear()

@@ -138,6 +138,7 @@ class ImplicitBlockOnRamp(Problem):
 
     name = "implicit_block_on_ramp"
     source = "Coulomb; method 7.2"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Let the blocks slide."""

@@ -207,7 +207,7 @@ class Couette(_Channel):
 
     name = "couette"
     source = "textbook (start-up of plane Couette flow)"
-    slow = False
+    slow = True
     offsets = (0.0, 0.25, 0.5, 0.75)
     speed = 1e-4 * NU
 
@@ -235,6 +235,7 @@ class CouetteOfMaterial(Couette):
     """
 
     name = "couette_material_viscosity"
+    slow = False
     offsets = (0.0,)
     tolerance = 0.02
     fluid = staticmethod(_viscous_fluid)

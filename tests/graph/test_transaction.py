@@ -271,9 +271,11 @@ def test_a_failure_beside_the_nodes_stops_the_commit_and_abort_leaves_nothing(tm
     assert caught.value.exit_code == 5
     transaction.abort()
     assert content(revision.folder) == before and revision.committed() == [1]
+    begun.clear()
     go_on.clear()
     transaction = revision.begin(2)
     transaction.begin_checkpoint("sim", Counter(3))
+    assert begun.wait(20)  # a write that has not begun is dropped: abort has nothing to wait for
     threading.Timer(0.2, go_on.set).start()
     transaction.abort()
     assert go_on.is_set() and content(revision.folder) == before

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
 import numba
+import numba.extending
 import pytest
 
-from mpm_nodes.kernels.compile import kernel_cache
+from mpm_nodes.kernels.compile import jit, kernel_cache
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 
 
@@ -97,3 +99,28 @@ def test_a_folder_that_cannot_be_written_is_only_read(tmp_path):
     dispatcher = compiled(blocked / "below")
     assert dispatcher(3) == 6
     assert counts(dispatcher) == (0, 1)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_rests_while_a_kernel_is_compiled(enabled):
+    """It is off while types are inferred, also of callees, and as before afterwards, whether the kernel compiles or not."""
+    seen = []
+
+    def asked():
+        raise NotImplementedError
+
+    @numba.extending.overload(asked)
+    def asked_while_compiling():
+        seen.append(gc.isenabled())
+        return lambda: 1
+
+    was_on = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        inner = jit.compiled(lambda: asked())
+        assert numba.njit(lambda: inner() + asked())() == 2 and gc.isenabled() is enabled
+        with pytest.raises(numba.TypingError):
+            numba.njit(lambda: asked() + "1")()
+        assert gc.isenabled() is enabled and seen and not any(seen)
+    finally:
+        (gc.enable if was_on else gc.disable)()

@@ -14,7 +14,7 @@ from mpm_nodes.verification.tearing import FOAM, TEARING, chain, cream
 
 # ---------------------------------------------------------------- in a solve
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "single"])
-@pytest.mark.parametrize("transfer", ["apic", "flip"])
+@pytest.mark.parametrize("transfer", ["apic", pytest.param("flip", marks=pytest.mark.slow)])
 def test_no_tearing_stage_lies(transfer, fuse):
     """Three substeps of the foam's stages in checked mode: nothing undeclared is read or written, and the bits are the same."""
     both = {"transfer": transfer}
@@ -29,7 +29,7 @@ def test_no_tearing_stage_lies(transfer, fuse):
     assert runs[0].step_context.report["removed"] == runs[1].step_context.report["removed"]
 
 
-@pytest.mark.parametrize("stage", TEARING)
+@pytest.mark.parametrize("stage", [TEARING[0], *(pytest.param(stage, marks=pytest.mark.slow) for stage in TEARING[1:])])
 def test_each_tearing_stage_stands_alone(stage):
     """Every stage of tearing can be wired into a graph without the others, or left out of one that has them."""
     plain = [name for name in FOAM if name not in TEARING]

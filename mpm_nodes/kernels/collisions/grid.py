@@ -22,14 +22,15 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, RULE, Bodies
-from mpm_nodes.kernels.transfers.binning import packed_neighbour
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, RULE, Bodies
+from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
 """Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
@@ -65,12 +66,16 @@ class ContactList(NamedTuple):
 
 class GridView(NamedTuple):
     """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
-    mass of a node that counts as empty, shape (1,)."""
+    mass of a node that counts as empty, shape (1,); of a grid whose nodes have copies on the sides of plates the sides of each
+    block's matter and of each node, and the master of each node (`sides`), empty arrays else."""
 
     momentum: np.ndarray
     coord: np.ndarray
     packed: np.ndarray
     least_mass: np.ndarray
+    block_sides: np.ndarray
+    node_sides: np.ndarray
+    master: np.ndarray
 
 
 @compiled(fastmath=False)
@@ -82,6 +87,7 @@ def list_contacts(
     coord,
     packed,
     least_mass,
+    copies,
     h,
     shift,
     dt,
@@ -107,6 +113,7 @@ def list_contacts(
         coord: Grid blocks, shape (n, 3), int32.
         packed: Their packed coordinates, ascending, shape (n,), int64.
         least_mass: Nodes lighter than this are nobody's fellows, shape (1,) [kg].
+        copies: The last three of a `GridView`.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         dt: Substep [s].
@@ -115,7 +122,7 @@ def list_contacts(
         integer ... coarse_velocities: The arrays of `Bodies`.
     """
     bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
-    grid = lend(GridView(momentum, coord, packed, least_mass))
+    grid = lend(GridView(momentum, coord, packed, least_mass, copies[0], copies[1], copies[2]))
     parallel_for(
         _list_block,
         striped_places(coord.shape[0]),
@@ -131,8 +138,8 @@ def reach_of(rule):
 
 
 @inline
-def _block_of(packed, key):
-    """Return the place of a packed coordinate, or -1."""
+def _first_from(packed, key):
+    """Return the place of the first packed coordinate that is not below a key."""
     low, high = 0, packed.shape[0]
     while low < high:
         middle = (low + high) >> 1
@@ -140,12 +147,35 @@ def _block_of(packed, key):
             low = middle + 1
         else:
             high = middle
+    return low
+
+
+@inline
+def _block_of(packed, key):
+    """Return the place of a packed coordinate, or -1."""
+    low = _first_from(packed, key)
     return low if low < packed.shape[0] and packed[low] == key else -1
+
+
+@part
+def _copy_at(grid, sides, key, rest):
+    """Return the master of node `rest` of the blocks at a packed coordinate for matter of these sides, or -1."""
+    place = key >> BODY_BITS
+    block = _first_from(grid.packed, place << BODY_BITS)
+    while block < grid.packed.shape[0] and grid.packed[block] >> BODY_BITS == place:
+        there = grid.node_sides[64 * block + rest]
+        if kept_apart(sides, there) == kept_apart(grid.block_sides[block], there):
+            return np.int64(grid.master[64 * block + rest])
+        block += 1
+    return np.int64(-1)
 
 
 @part
 def _node_at(grid, block, x, y, z):
     """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
+    if grid.master.shape[0]:
+        key = packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2)
+        return _copy_at(grid, grid.block_sides[block], key, (x & 3) * 16 + (y & 3) * 4 + (z & 3))
     if (x >> 2) | (y >> 2) | (z >> 2):
         block = _block_of(grid.packed, packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2))
         if block < 0:
@@ -227,12 +257,16 @@ def _meet_bodies(block, grid, base0, base1, base2, h, shift, dt, bodies, found):
     m0, m1, m2 = shift[0] + h * (base0 + 1.5), shift[1] + h * (base1 + 1.5), shift[2] + h * (base2 + 1.5)
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
     for b in range(bodies.real.shape[0]):
+        for node in range(64 * int(grid.master.shape[0] > 0 and bodies.integer[b, PLATE] >= 0)):
+            side = _side_at(grid, block, node, b, bodies)
+            if side:
+                _meet_side(block, node, grid, base0, base1, base2, b, side, h, shift, dt, bodies, found)
         if not write_frame(reals, integers, np.int64(0), b, np.int64(1), m0, m1, m2, HALF_DIAGONAL, h, 0.0, REACH, bodies):
             continue
         for layer in range(4):
             clear = _clear_nodes(layer, reals, integers, 1.0 / h, bodies)
             for rest in range(16 * int(clear != ALL_CLEAR)):
-                if not clear >> rest & 1:
+                if not clear >> rest & 1 and not _side_at(grid, block, 16 * layer + rest, b, bodies):
                     _meet_node(block, 16 * layer + rest, grid, base0, base1, base2, b, h, shift, dt, bodies, found)
 
 
@@ -263,7 +297,7 @@ def _clear_nodes(layer, reals, integers, per_metre, bodies):
 @part
 def _meet_node(block, node, grid, base0, base1, base2, b, h, shift, dt, bodies, found):
     """List the contact of a node of a block with body b, if it has mass and the surface is near or it lies behind it."""
-    if grid.momentum[(block * 64 + node) * 4 + 3] <= 0.0:
+    if not _answers(grid, block * 64 + node):
         return
     x0 = shift[0] + h * (base0 + (node >> 4))
     x1 = shift[1] + h * (base1 + ((node >> 2) & 3))
@@ -303,6 +337,44 @@ def _meet_node(block, node, grid, base0, base1, base2, b, h, shift, dt, bodies, 
     )
 
 
+@inline
+def _answers(grid, node):
+    """Return whether a node has mass, and velocities of its own or those of its copies to answer for."""
+    return grid.momentum[node * 4 + 3] > 0.0 and (grid.master.shape[0] == 0 or grid.master[node] == node)
+
+
+@inline
+def _side_at(grid, block, node, b, bodies):
+    """Return 1 or -1, the side of plate b on which the matter of a block has its node; 0 for other bodies, and beyond its rim."""
+    if grid.master.shape[0] == 0 or bodies.integer[b, PLATE] < 0:
+        return 0
+    return through_plate(bodies.integer[b, PLATE], grid.block_sides[block], grid.node_sides[64 * block + node])
+
+
+@part
+def _meet_side(block, node, grid, base0, base1, base2, b, side, h, shift, dt, bodies, found):
+    """List the contact of a node with plate b as the matter on one side of it sees it: all that is not on that side is plate."""
+    if not _answers(grid, block * 64 + node):
+        return
+    x0 = shift[0] + h * (base0 + (node >> 4))
+    x1 = shift[1] + h * (base1 + ((node >> 2) & 3))
+    x2 = shift[2] + h * (base2 + (node & 3))
+    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    phi, g0, g1, g2 = side_of_plate(b, side, y0, y1, y2, h, bodies.real)
+    rule = bodies.integer[b, RULE]
+    if phi >= reach_of(rule) * h:
+        return
+    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    fellow, ratio, s0, s1, s2 = _fellow(grid, block, node, phi / h, n0, n1, n2)
+    u0, u1, u2 = w0, w1, w2
+    if fellow >= 0:
+        y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
+        u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    friction = bodies.real[b, FRICTION]
+    _note(found, block, node, b, rule, friction, n0, n1, n2, w0, w1, w2, fellow, ratio, u0, u1, u2)
+
+
 @part
 def _wall_block(block, side, level, rule, grid, base, h, shift, walls, wall_rules, found):
     """List the contacts of the nodes of a block with one wall."""
@@ -322,6 +394,6 @@ def _wall_block(block, side, level, rule, grid, base, h, shift, walls, wall_rule
                 node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
             else:
                 node = 4 * rest + layer
-            if grid.momentum[(block * 64 + node) * 4 + 3] > 0.0:
+            if _answers(grid, block * 64 + node):
                 fellow, ratio, _, _, _ = _fellow(grid, block, node, phi / h, n0, n1, n2)
                 _note(found, block, node, level, rule, friction, n0, n1, n2, w0, w1, w2, fellow, ratio, w0, w1, w2)

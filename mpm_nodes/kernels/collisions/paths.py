@@ -25,6 +25,7 @@ from mpm_nodes.kernels.collisions.rules import (
     to_body,
     world_normal,
 )
+from mpm_nodes.kernels.collisions.sides import slide_off_edge
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -32,7 +33,7 @@ from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits, to_single
 from mpm_nodes.kernels.lanes.memory import load, to_float
 from mpm_nodes.kernels.lanes.types import WIDTH
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, RULE, Bodies
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, PLATE, RULE, Bodies
 
 SKIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
@@ -248,6 +249,8 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
         ahead = (at - s) * dt
         p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
         y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
+        if bodies.integer[hit, PLATE] >= 0:
+            phi, g0, g1, g2 = slide_off_edge(hit, y0, y1, y2, phi, g0, g1, g2, h, bodies.real)
         n0, n1, n2 = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
         v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], n0, n1, n2, v0, v1, v2, w0, w1, w2)

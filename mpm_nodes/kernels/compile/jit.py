@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import sys
@@ -15,6 +16,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 import llvmlite
 import numba
+from numba.core import event
 from numba.extending import register_jitable
 
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
@@ -40,6 +42,32 @@ numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 
 # without wrappers for C, which nothing calls and which every caller of a function would compile again
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+
+
+class _CollectorAtRest(event.Listener):
+    """Keeps Python's garbage collector from running while a kernel is compiled, which takes a tenth less time without it.
+
+    A compiler makes millions of objects that all live until it is done. numba holds a lock while it compiles: no two starts meet.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._was_on = 0, False
+
+    def on_start(self, event: Any) -> None:
+        """A kernel, or one that it calls, begins to be compiled."""
+        if self._depth == 0:
+            self._was_on = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled, or cannot be."""
+        self._depth -= 1
+        if self._depth == 0 and self._was_on:
+            gc.enable()
+
+
+event.register("numba:compile", _CollectorAtRest())
 
 
 def compiled(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:

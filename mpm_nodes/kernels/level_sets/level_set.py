@@ -30,9 +30,10 @@ LEVEL_SET, SPHERE, BOX, CAPSULE, PLANE = range(5)
 # a bound on the speed of the level set in its own frame
 FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT, OWN_SPEED = 0, 1, 5, 29, 31, 33, 39
 BODY_REALS = 40
-# columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities
-KIND, RULE, KEY_LATTICES, HAS_VELOCITY = 0, 1, 2, 6
-BODY_INTEGERS = 7
+# columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities, place among the
+# plates that keep their two sides apart (`collisions.sides`), -1: none
+KIND, RULE, KEY_LATTICES, HAS_VELOCITY, PLATE = 0, 1, 2, 6, 7
+BODY_INTEGERS = 8
 # columns of the lattice tables
 TABLE_OFFSET, TABLE_SIZE, TABLE_LOW, LEAF_OFFSET = 0, 1, 4, 7
 LATTICE_INTEGERS = 8

@@ -1,0 +1,296 @@
+"""The two sides of thin plates: matter on either side has nodes of its own (after CPIC, Hu 2018).
+
+| symbol | meaning |
+|---|---|
+| plate | a box through which splines reach from side to side; it has two bits in every word below |
+| sides of matter | per plate 0 (far from it), FRONT or BACK |
+| sides of a node | per plate 0 (beyond its rim, or far from it), FRONT or BACK |
+| copies | nodes at one place, one for each sides of the matter around |
+| master | the first of the copies at one place that no plate keeps apart |
+
+Particles of different sides share no block of the grid. Copies whose matter lies on the same side of every plate that has sides at
+their place are one node: their momenta are added, and each gets the sum. Beyond the rim of a plate that holds for all copies, so
+that a plate is felt where it is and nowhere else. What a plate does to its two nodes at one place, `grid` and `response` say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.rules import to_body
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.level_sets.level_set import SIZES, Bodies
+
+__all__ = [
+    "MOST_PLATES",
+    "hand_out",
+    "join_copies",
+    "mark_nodes",
+    "side_of_plate",
+    "sides_of_particles",
+    "slide_off_edge",
+    "through_plate",
+]
+
+FRONT, BACK = 1, 2
+MOST_PLATES = 31
+PAIRS = 0x1555555555555555
+"""The lower bit of every plate."""
+
+NEAR = 3.0
+"""Particles nearer to a plate than this belong to a side [cells]: the widest spline reaches 2, and plates move up to a cell."""
+SLOWLY = 0.5
+"""They keep it this much farther, so that what trembles there is not sorted anew all the time [cells]."""
+DEEP = 3.5
+"""Nodes nearer to a plate than this have copies kept apart by it [cells]: what particles of either side reach beyond it."""
+BLUNT = 0.5
+"""A thinner plate has an edge that cuts: what meets it slides off to a face [cells]."""
+ON_RIM = 1e-6
+"""Nodes on the rim have sides, whatever the rounding [cells]."""
+HALF_DIAGONAL = 2.6
+"""No node of a block is farther from its middle [cells]."""
+
+
+@inline
+def thin_axis(b, real):
+    """Return the axis along which a box is thinnest."""
+    s0, s1, s2 = real[b, SIZES], real[b, SIZES + 1], real[b, SIZES + 2]
+    return 0 if s0 <= s1 and s0 <= s2 else (1 if s1 <= s2 else 2)
+
+
+@inline
+def plate_place(b, end, x0, x1, x2, real):
+    """Return the distance from the middle of plate b, positive in front, and how far beyond its rim a point is [m]."""
+    y = to_body(b, end, x0, x1, x2, real)
+    axis = thin_axis(b, real)
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    return y[axis], max(abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w])
+
+
+@inline
+def side_of_plate(b, side, y0, y1, y2, h, real):
+    """Return phi [m] and its gradient in the frame of plate b for matter on one side of it (1 or -1), which sees no other face.
+
+    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts.
+    """
+    y = (y0, y1, y2)
+    axis = thin_axis(b, real)
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    phi, beyond_u, beyond_w = side * y[axis] - real[b, SIZES + axis], abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w]
+    normal, sign = axis, 1.0 * side
+    thickness = 2.0 * real[b, SIZES + axis]
+    if thickness >= BLUNT * h and phi >= -thickness and max(beyond_u, beyond_w) > phi:
+        phi, normal = max(beyond_u, beyond_w), u if beyond_u >= beyond_w else w
+        sign = 1.0 if y[normal] >= 0.0 else -1.0
+    return (
+        phi,
+        sign if normal == 0 else 0.0,
+        sign if normal == 1 else 0.0,
+        sign if normal == 2 else 0.0,
+    )
+
+
+@inline
+def slide_off_edge(b, y0, y1, y2, phi, g0, g1, g2, h, real):
+    """Return phi [m] and its gradient for a path that meets plate b at y: at an edge that cuts those of the nearer face."""
+    y = (y0, y1, y2)
+    axis = thin_axis(b, real)
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
+        return phi, g0, g1, g2
+    return side_of_plate(b, 1 if y[axis] >= 0.0 else -1, y0, y1, y2, h, real)
+
+
+@inline
+def kept_apart(matter, node):
+    """Return the sides on which matter has its node: copies of a node with equal values are one; see the module's table."""
+    own = ((matter | (matter >> 1)) & PAIRS) * 3
+    there = ((node | (node >> 1)) & PAIRS) * 3
+    return (matter & there) | (node & there & ~own)
+
+
+@inline
+def through_plate(pair, matter, node):
+    """Return 1 or -1, the side of a plate on which matter meets it at a node, or 0 where the plate is not."""
+    lies = (node >> (2 * pair)) & 3
+    own = (matter >> (2 * pair)) & 3
+    side = own if own else lies
+    return 0 if lies == 0 else (1 if side == FRONT else -1)
+
+
+# ---------------------------------------------------------------- particles
+@compiled(fastmath=False)
+def sides_of_particles(
+    offset,
+    stride,
+    block_coord,
+    block_start,
+    block_sides,
+    unit,
+    h,
+    drift,
+    shift,
+    plates,
+    sides,
+    mixed,
+    integer,
+    real,
+    lattice_integer,
+    lattice_real,
+    table,
+    coarse,
+    values,
+    velocities,
+    coarse_velocities,
+):
+    """Find the sides of particles, and the blocks that have to be divided because of them.
+
+    Args:
+        offset, stride: Fixed-point offsets of the particles, distance of their rows.
+        block_coord, block_start: Particle blocks, and where their particles begin.
+        block_sides: Sides that the particles of each block have had, shape (n,), int64.
+        unit: Fixed-point units per cell.
+        h: Grid spacing [m].
+        drift: Largest |offset| in cells.
+        shift: Particle origin in the frame of the bodies, shape (3,) [m].
+        plates: Bodies that are plates, in the order of their bits, int64.
+        sides: Sides of each particle, int64; written where a block is mixed.
+        mixed: Whether a block's particles have other sides than it, uint8, written.
+        integer ... coarse_velocities: The arrays of `Bodies`.
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    given = (offset, stride, block_coord, block_start, block_sides, unit, h, 3.0**0.5 * drift, shift, plates, sides, mixed, bodies)
+    parallel_for(_sides_of_block, block_coord.shape[0], given)
+
+
+@part
+def _sides_of_block(q, offset, stride, block_coord, block_start, block_sides, unit, h, radius, shift, plates, sides, mixed, bodies):
+    mixed[q] = 0
+    b0 = shift[0] + h * (4.0 * block_coord[q, 0] + 3.5)
+    b1 = shift[1] + h * (4.0 * block_coord[q, 1] + 3.5)
+    b2 = shift[2] + h * (4.0 * block_coord[q, 2] + 3.5)
+    near = False
+    for k in range(plates.shape[0]):
+        across, beyond = plate_place(plates[k], 0, b0, b1, b2, bodies.real)
+        near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
+    had, cell = block_sides[q], h / unit
+    for p in range(block_start[q], block_start[q + 1] if near or had != 0 else block_start[q]):
+        x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
+        found = np.int64(0)
+        for k in range(plates.shape[0]):
+            across, beyond = plate_place(plates[k], 0, x0, x1, x2, bodies.real)
+            if max(abs(across), beyond) < (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h:
+                found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
+        sides[p] = found
+        if found != had:
+            mixed[q] = 1
+
+
+# ---------------------------------------------------------------- nodes
+@compiled(fastmath=False)
+def mark_nodes(
+    coord,
+    h,
+    shift,
+    plates,
+    node_sides,
+    integer,
+    real,
+    lattice_integer,
+    lattice_real,
+    table,
+    coarse,
+    values,
+    velocities,
+    coarse_velocities,
+):
+    """Write the sides of every node: on which side of each plate it lies at the end of the substep, as far as the plate reaches.
+
+    Args:
+        coord: Grid blocks, shape (n, 3), int32.
+        h: Grid spacing [m].
+        shift: Grid origin in the frame of the bodies, shape (3,) [m].
+        plates: Bodies that are plates, in the order of their bits, int64.
+        node_sides: Sides of each node, shape (64 n,), int64, written.
+        integer ... coarse_velocities: The arrays of `Bodies`.
+    """
+    bodies = lend(Bodies(integer, real, lattice_integer, lattice_real, table, coarse, values, velocities, coarse_velocities))
+    parallel_for(_mark_block, coord.shape[0], (coord, h, shift, plates, node_sides, bodies))
+
+
+@part
+def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
+    for n in range(64 * g, 64 * g + 64):
+        node_sides[n] = 0
+    x0, x1, x2 = shift[0] + h * 4.0 * coord[g, 0], shift[1] + h * 4.0 * coord[g, 1], shift[2] + h * 4.0 * coord[g, 2]
+    for k in range(plates.shape[0]):
+        across, beyond = plate_place(plates[k], 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies.real)
+        if max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h:
+            continue
+        for n in range(64):
+            across, beyond = plate_place(plates[k], 1, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), bodies.real)
+            if abs(across) < DEEP * h and beyond <= ON_RIM * h:
+                node_sides[64 * g + n] |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
+
+
+@compiled(fastmath=False)
+def join_copies(places, block_sides, node_sides, momentum, velocity, master):
+    """Add up the copies of nodes that no plate keeps apart, and give each the sum and the common velocity.
+
+    Args:
+        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
+        block_sides: Sides of the matter of each grid block, int64.
+        node_sides: Sides of each node, int64.
+        momentum: Nodes' (px, py, pz, m), flat, changed.
+        velocity: Nodes' (vx, vy, vz, 0), flat, changed.
+        master: Master of each node; written at these places, int32.
+    """
+    parallel_for(_join_place, places.shape[0], (places, block_sides, node_sides, momentum, velocity, master))
+
+
+@part
+def _join_place(place, places, block_sides, node_sides, momentum, velocity, master):
+    begin, end = places[place, 0], places[place, 1]
+    for n in range(64):
+        for a in range(begin, end):
+            mine, first = kept_apart(block_sides[a], node_sides[64 * a + n]), a
+            for b in range(a - 1, begin - 1, -1):
+                if kept_apart(block_sides[b], node_sides[64 * b + n]) == mine:
+                    first = b
+            master[64 * a + n] = 64 * first + n
+        for a in range(begin, end):
+            if master[64 * a + n] == 64 * a + n:
+                _add_up(a, end, n, momentum, velocity, master)
+
+
+@part
+def _add_up(a, end, n, momentum, velocity, master):
+    """Give the copies of a master, from block a on, their sum."""
+    mass = p0 = p1 = p2 = v0 = v1 = v2 = 0.0
+    copies = 0
+    for b in range(a, end):
+        if master[64 * b + n] == 64 * a + n:
+            i = 4 * (64 * b + n)
+            m = np.float64(momentum[i + 3])
+            mass, copies = mass + m, copies + 1
+            p0, p1, p2 = p0 + momentum[i], p1 + momentum[i + 1], p2 + momentum[i + 2]
+            v0, v1, v2 = v0 + m * velocity[i], v1 + m * velocity[i + 1], v2 + m * velocity[i + 2]
+    if copies < 2 or mass <= 0.0:
+        return
+    for b in range(a, end):
+        if master[64 * b + n] == 64 * a + n:
+            i = 4 * (64 * b + n)
+            momentum[i], momentum[i + 1], momentum[i + 2], momentum[i + 3] = p0, p1, p2, mass
+            velocity[i], velocity[i + 1], velocity[i + 2] = v0 / mass, v1 / mass, v2 / mass
+
+
+@compiled(fastmath=False)
+def hand_out(places, master, velocity):
+    """Give the copies of nodes the velocity of their masters."""
+    for place in range(places.shape[0]):
+        for node in range(64 * places[place, 0], 64 * places[place, 1]):
+            if master[node] != node:
+                for axis in range(3):
+                    velocity[4 * node + axis] = velocity[4 * master[node] + axis]

@@ -1,0 +1,139 @@
+"""Matter on the two sides of thin plates keeps grid nodes of its own: particles by sides, and nodes that are one beyond the rim."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import Kernel, MpmNodesError, domain_named
+from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.kernels.collisions import sides as kernels
+from mpm_nodes.kernels.transfers.binning import MOST_BODIES
+from mpm_nodes.solver.colliders import ColliderSet, is_plate
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["Copies", "bears_sides", "divide", "join", "one_sided", "spline_width"]
+
+_NODE_STAGES = frozenset({"rasterize", "add_stress_forces", "update_grid_velocity", "collide_grid", "gather"})
+"""Stages that may see a node in several copies: what they do to each of them adds up."""
+
+
+class Copies(NamedTuple):
+    """Nodes of a grid that plates keep apart.
+
+    Attributes:
+        block_sides: Sides of the matter of each grid block, shape (count,), int64.
+        node_sides: Sides of each node, shape (64 count,), int64.
+        master: The node that answers for each, shape (64 count,), int32.
+        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
+    """
+
+    block_sides: np.ndarray
+    node_sides: np.ndarray
+    master: np.ndarray
+    places: np.ndarray
+
+
+def spline_width(plan: SubstepPlan) -> float:
+    """Return the width of the widest spline of a plan's transfers [cells]."""
+    return 4.0 if any(Kernel.CUBIC in planned.knobs.values() for planned in plan.stages) else 3.0
+
+
+def bears_sides(plan: SubstepPlan) -> bool:
+    """Return whether all that a plan does on nodes can be done to copies of them: then plates keep their two sides apart."""
+    on_nodes = [planned.declaration.id for planned in plan.stages if any(map(_on_blocks, planned.domains))]
+    return set(on_nodes) <= _NODE_STAGES and on_nodes.count("collide_grid") == 1
+
+
+def _on_blocks(domain: str) -> bool:
+    return domain == "energy" or any(field.packed is not None for field in domain_named(domain).fields.values())
+
+
+def one_sided(colliders: ColliderSet, width: float) -> str:
+    """Return a warning of plates that splines of a width [m] reach through, and whose sides are not kept apart; "" without any."""
+    names = [each.name for each in colliders.colliders if is_plate(each, width)]
+    if len(names) == len(colliders.plates):
+        return ""
+    return (
+        f"matter on the two sides of {', '.join(names[len(colliders.plates) :])} shares grid nodes and drags across: it is thinner "
+        f"than {width:g} m, and only explicit substeps without bodies, heat or projection keep the sides of "
+        f"{kernels.MOST_PLATES} plates apart; take explicit_apic, or make it thicker"
+    )
+
+
+def divide(particles: ParticleStore, colliders: ColliderSet) -> None:
+    """Let particles on different sides of plates share no block, with the bodies as they are posed."""
+    values, mixed = np.empty(particles.count, np.int64), np.empty(particles.block_count, np.uint8)
+    offset, stride, _, _ = particles.geometry()
+    had = particles.block_sides[particles.block_body]
+    kernels.sides_of_particles(
+        offset,
+        stride,
+        particles.block_coord,
+        particles.block_start,
+        had,
+        particles.unit,
+        particles.h,
+        max(particles.drift, 2.0),
+        particles.origin - colliders.origin,
+        colliders.plates,
+        values,
+        mixed,
+        *colliders.bodies(),
+    )
+    blocks = np.flatnonzero(mixed)
+    if len(blocks):
+        _divide_blocks(particles, blocks, values, had)
+
+
+def _divide_blocks(particles: ParticleStore, blocks: np.ndarray, values: np.ndarray, had: np.ndarray) -> None:
+    """Put particles of some blocks in the order of their sides, and give each sides a block of their own."""
+    start = particles.block_start
+    counts = start[blocks + 1] - start[blocks]
+    index = np.repeat(start[blocks] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    block = np.repeat(blocks, counts)
+    order = np.lexsort((values[index], block))
+    for name in ("position", *particles.names):
+        if name not in particles.stale:
+            rows = particles.rows(name)
+            rows[:, index] = rows[:, index[order]]
+    sorted_values = values[index[order]]
+    changes = np.flatnonzero((np.diff(sorted_values) != 0) & (np.diff(block) == 0)) + 1
+    begin = np.unique(np.concatenate([start[:-1][np.diff(start) > 0], index[changes]]))
+    parent = np.searchsorted(start, begin, side="right") - 1
+    new = had[parent]
+    of_mixed = np.isin(parent, blocks)
+    new[of_mixed] = sorted_values[np.searchsorted(index, begin[of_mixed])]
+    kinds = np.unique(np.concatenate([[0], new]))
+    if len(kinds) > MOST_BODIES:
+        raise MpmNodesError(
+            f"matter lies on {len(kinds)} different sides of thin colliders; at most {MOST_BODIES} are kept apart: make some of "
+            "the plates that cross each other thicker than three cells"
+        )
+    particles.block_coord = particles.block_coord[parent]
+    particles.block_body = np.searchsorted(kinds, new).astype(np.int32)
+    particles.block_start = np.append(begin, particles.count).astype(np.int64)
+    particles.block_sides = kinds
+    limits = particles.limits
+    particles.retable()
+    particles.limits = limits  # whoever is the fastest still is
+
+
+def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> None:
+    """Make one of the copies of nodes that no plate keeps apart, with the bodies as they are posed; see `GridStore.copies`."""
+    places = grid.derived("places", lambda: _places_of(grid))
+    block_sides = particles.block_sides[grid.body]
+    node_sides = np.empty(64 * grid.count, np.int64)
+    master = np.arange(64 * grid.count, dtype=np.int32)
+    kernels.mark_nodes(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, *colliders.bodies())
+    kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)
+    grid.copies = Copies(block_sides, node_sides, master, places)
+
+
+def _places_of(grid: GridStore) -> np.ndarray:
+    """Return the first and last + 1 of the blocks at each place that has several."""
+    changes = np.flatnonzero((np.diff(grid.coord, axis=0) != 0).any(axis=1)) + 1
+    starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
+    return np.stack([starts, ends], axis=1)[ends - starts > 1].astype(np.int64)

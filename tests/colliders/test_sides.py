@@ -1,0 +1,154 @@
+"""Thin plates keep what lies on their two sides apart, and are felt nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, Particles
+from mpm_nodes.nodes.collide import collide_box
+from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.sides import one_sided
+from mpm_nodes.verification.scenes import block, changed, material
+
+H = 0.05
+JELLY = material("neo_hookean", youngs_modulus=1e5)
+TURNED = (0.0, 0.0, 30.0)
+
+
+def plate(size, **knobs):
+    """Return a box that slips, its size in cells."""
+    context = FrameContext(1, GraphSettings(cell_size=H))
+    return collide_box(context, size=tuple(H * edge for edge in size), **{"rule": CollisionRule.SLIP, **knobs})
+
+
+def moving(part: Particles, *velocity: float) -> Particles:
+    """Return a block that moves [m/s]."""
+    return changed(part, velocity=np.tile(np.array(velocity, float), (len(part), 1)))
+
+
+def solve(particles: Particles, *colliders, substeps="explicit_apic", **options) -> SubstepSolver:
+    """Return a solve in double precision without gravity."""
+    given = {"cell_size": H, "dtype": np.float64, "gravity": (0.0, 0.0, 0.0), "origin": (0.0, 0.0, 0.0), **options}
+    return SubstepSolver(particles, substeps, colliders=colliders, **given)
+
+
+def rotation(degrees):
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def two_blocks(thickness, degrees=0.0, offset=0.0):
+    """Return blocks that touch a plate's faces, the upper one in motion along it, turned about z, and how many lie below."""
+    half = 0.5 * thickness * H
+    low = block(JELLY, (0, -4 * H - half, 0), (6 * H, -half, 4 * H), H)
+    high = moving(block(JELLY, (0, half, 0), (6 * H, 4 * H + half, 4 * H), H), 1.0, 0.0, 0.0)
+    both, turn = merge_particles([low, high]), rotation(degrees)
+    position = both["position"] @ turn.T + [0.0, offset * H, 0.0]
+    return changed(both, position=position, velocity=both["velocity"] @ turn.T), len(low)
+
+
+@pytest.mark.parametrize(("thickness", "degrees", "offset"), [(0.2, 0.0, 0.5), (0.0, 0.0, 0.0), (1.0, 0.0, 0.3), (0.2, 30.0, 0.1)])
+def test_a_plate_without_friction_drags_nothing(thickness, degrees, offset):
+    """A block that slides along one side leaves the one on the other side at rest, and neither loses momentum."""
+    particles, low = two_blocks(thickness, degrees, offset)
+    thin = plate((40, max(thickness, 1e-6), 40), centre=(0.0, offset * H, 0.0), rotation=(0.0, 0.0, degrees))
+    solver = solve(particles, thin)
+    solver.advance(0.05, 2e-3)
+    velocity = solver.snapshot(["velocity"])["velocity"] @ rotation(degrees)
+    assert np.abs(velocity[:low]).max() < 1e-12
+    assert np.abs(velocity[low:] - [1.0, 0.0, 0.0]).max() < 1e-12
+
+
+def test_a_block_beside_the_rim_moves_as_without_the_plate():
+    """A spinning block two and a half cells beside the rim, astride the plate's plane, keeps its bits to rounding.
+
+    One that goes along the rim a tenth of a cell away, where its nodes lie over the plate, is not held up either.
+    """
+    thin = plate((10, 0.2, 40), centre=(-5 * H, 0.0, 0.0))
+    spun = block(JELLY, (2.6 * H, -2 * H, 0), (6.6 * H, 2 * H, 4 * H), H)
+    spun = changed(spun, velocity=np.cross([0.0, 0.0, 8.0], spun["position"] - spun["position"].mean(axis=0)))
+    ends = []
+    for colliders in ((), (thin,)):
+        solver = solve(spun, *colliders)
+        for _ in range(40):
+            solver.step(5e-4)
+        ends.append(solver.snapshot(["velocity"]))
+    assert len(solver.particles.block_sides) == 3
+    assert np.abs(ends[0]["velocity"] - ends[1]["velocity"]).max() < 1e-11
+    along = moving(block(JELLY, (0.1 * H, -2 * H, 0), (4.1 * H, 2 * H, 4 * H), H), 0.0, 0.0, 1.0)
+    solver = solve(along, thin)
+    solver.advance(0.05, 2e-3)
+    assert np.abs(solver.particles.unpack("velocity") - [0.0, 0.0, 1.0]).max() < 1e-12
+
+
+@pytest.mark.parametrize("rule", [CollisionRule.SEPARATE, CollisionRule.STICKY])
+def test_nothing_goes_through(rule):
+    """Blocks thrown at both sides of a plate of a hundredth of a cell stay on theirs; momentum does not cross it by the grid."""
+    low = moving(block(JELLY, (0, -4.2 * H, 0), (4 * H, -0.2 * H, 4 * H), H), 0.0, 5.0, 0.0)
+    high = moving(block(JELLY, (0, 1.2 * H, 0), (4 * H, 5.2 * H, 4 * H), H), 0.5, -1.0, 0.0)
+    thin = plate((40, 0.01, 40), rule=rule)
+    solver = solve(merge_particles([low, high]), thin)
+    alone = solve(high, thin)
+    for _ in range(100):
+        solver.step(2e-4)
+        alone.step(2e-4)
+    position = solver.snapshot([])["position"][:, 1]
+    assert position[: len(low)].max() < 0.0 < position[len(low) :].min()
+    velocity = solver.snapshot(["velocity"])["velocity"][len(low) :]
+    assert np.abs(velocity - alone.snapshot(["velocity"])["velocity"]).max() < 1e-11
+
+
+@pytest.mark.parametrize("place", [0.0, 0.25])
+def test_a_knife_cuts_a_falling_block(place):
+    """A block falls on an upright blade without friction: in two parts, as fast as it would fall.
+
+    The blade stands between the particles, or under a whole layer of them, which slide off its edge to either side.
+    """
+    blade = plate((0.1, 20, 40), centre=(place * H, -10 * H, 0.0), rule=CollisionRule.SEPARATE)
+    start = moving(block(JELLY, (-3 * H, 0.5 * H, 0), (3 * H, 4.5 * H, 4 * H), H), 0.0, -2.0, 0.0)
+    solver = solve(start, blade, gravity=(0.0, -9.81, 0.0))
+    solver.advance(0.2, 5e-4)
+    end = solver.snapshot(["velocity"])
+    fall = (start["position"] - end["position"])[:, 1].mean()
+    assert fall == pytest.approx(2.0 * 0.2 + 0.5 * 9.81 * 0.2 * (0.2 + 5e-4), rel=1e-3)
+    x, other = start["position"][:, 0] - place * H, end["position"][:, 0] - place * H
+    assert (np.abs(other) > 0.04 * H).all()
+    assert (np.sign(x) == np.sign(other))[np.abs(x) > 1e-9].all()
+    assert abs(end["velocity"][:, 0].mean()) < 1e-9
+
+
+def test_sides_survive_what_solves_go_through():
+    """On one thread, restored in the middle and in checked mode the same bits; a plate that grows thick is one body again."""
+    import numba
+
+    particles, _ = two_blocks(0.2, 0.0, 0.4)
+    thin = plate((40, 0.2, 40), centre=(0.1, 0.4 * H, 0.0), rule=CollisionRule.SEPARATE, friction=0.3)
+    substeps = {"preset": "explicit_apic", "set": {"transfer": "flip"}}
+    made = [solve(particles, thin, substeps=substeps, gravity=(0, -9.81, 0), **more) for more in ({}, {}, {}, {"checked": True})]
+    threads = numba.get_num_threads()
+    for n, each in enumerate(made):
+        numba.set_num_threads(1 if n == 1 else threads)
+        for step in range(6):
+            if n == 2 and step == 3:
+                saved = each.particles.save()
+                each.particles.restore(type(saved)(saved.facts, saved.fields, saved.tables))
+            each.step(5e-4)
+    numba.set_num_threads(threads)
+    first, *others = (each.particles.unpack("position") for each in made)
+    assert all(np.array_equal(first, other) for other in others)
+    made[0].set_colliders([plate((40, 20, 40), centre=(0.0, -20 * H, 0.0))])
+    made[0].step(5e-4)
+    assert len(made[0].particles.block_sides) == 1
+
+
+def test_plates_whose_sides_are_not_kept_apart_are_said():
+    """Implicit steps, and bodies, share nodes across a thin plate: there is a warning that names it; explicit ones have none."""
+    particles, _ = two_blocks(0.2)
+    thin, thick = plate((40, 0.2, 40), name="card"), plate((40, 5, 40), centre=(0.0, -9.0, 0.0))
+    for substeps, said in (("explicit_apic", ""), ("implicit_apic", "card"), ("separate_bodies", "card")):
+        solver = solve(particles, thin, thick, substeps=substeps)
+        assert (said in one_sided(solver.colliders, solver.spline_width)) and bool(said) == bool(
+            one_sided(solver.colliders, solver.spline_width)
+        )
