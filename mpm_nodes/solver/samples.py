@@ -30,7 +30,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SampleStore", "merge_mass", "sample_surface", "split_mass"]
+__all__ = ["SampleStore", "merge_mass", "sample_surface", "sink", "split_mass"]
 
 
 class SampleStore(ParticleStore):
@@ -155,11 +155,18 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
 
 
 # ---------------------------------------------------------------- mass and momentum
+def sink(samples: SampleStore, depth: float) -> None:
+    """Move samples inwards along their normals by `depth` [cells], and sort them."""
+    if samples.count and depth > 0.0:
+        rows = samples.rows("position")
+        rows -= np.rint(depth * samples.unit * samples.rows("normal").astype(float)).astype(rows.dtype)
+        samples.sort()
+
+
 def split_mass(particles: ParticleStore, samples: SampleStore) -> None:
     """Share mass, velocity and affine velocity of the owners with their samples and with balance points, which are added."""
     if not samples.count:
         return
-    samples.on_grid()
     owner = samples.rows("owner")[0].copy()
     owned = np.bincount(owner, minlength=particles.count)
     _add_balance_points(particles, samples, owner)

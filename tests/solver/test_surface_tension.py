@@ -160,7 +160,7 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """Near a body the tension is - k cos(its angle), near a wall - k cos(the solve's); slab walls are no bodies."""
+    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are no bodies."""
     plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.05, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
@@ -170,11 +170,11 @@ def test_bodies_and_walls_have_their_angle():
     run_until(run, "set_tension")
     samples = run.stores["samples"]
     x, tension = samples.unpack("position"), samples.unpack("tension")
-    on_plate, on_wall = x[:, 1] + 0.03 < 0.3 * H, x[:, 0] + 0.05 < 0.3 * H
-    free = (x[:, 1] + 0.03 > 0.6 * H) & (x[:, 0] + 0.05 > 0.6 * H)
-    assert min(each.sum() for each in (on_plate & ~on_wall, on_wall & (x[:, 1] > 0.06), free)) > 3
-    np.testing.assert_allclose(tension[on_plate & (x[:, 0] > 0.06)], -1.0)
-    np.testing.assert_allclose(tension[on_wall & (x[:, 1] > 0.06)], 1.0)
+    on_plate, on_wall = x[:, 1] < -0.03, x[:, 0] < -0.05
+    plate_only, wall_only, free = on_plate & ~on_wall, on_wall & ~on_plate, ~on_plate & ~on_wall
+    assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
+    np.testing.assert_allclose(tension[plate_only], -1.0)
+    np.testing.assert_allclose(tension[wall_only], 1.0)
     np.testing.assert_allclose(tension[free], 2.0)
     assert x[:, 2].min() >= 0.0 and x[:, 2].max() <= 3 * H
 
