@@ -107,17 +107,18 @@ def changed(graph: Any, overrides: Sequence[str]) -> Any:
         GraphError: Overrides name or give what the graph does not take; it holds all problems.
     """
     from mpm_nodes.graph.document import apply_override
-    from mpm_nodes.graph.problems import GraphError
+    from mpm_nodes.graph.problems import GraphError, Problems
     from mpm_nodes.graph.validate import validate
 
-    problems = []
+    problems = Problems()
     for text in overrides:
         try:
             apply_override(graph, text)
         except GraphError as error:
             problems.extend(error.problems)
     if problems:
-        raise GraphError([*problems, *validate(graph)])
+        problems.extend(validate(graph))
+        raise GraphError(problems)
     return graph
 
 

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     """Validate; 2 when there is a problem."""
     from mpm_nodes.graph import preflight
     from mpm_nodes.graph.plan import plan_graph
-    from mpm_nodes.graph.problems import GraphError
+    from mpm_nodes.graph.problems import GraphError, Problem
 
     try:
         graph = load(args.graph, args.overrides)
@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
     except GraphError as error:
         if not args.json:
             raise
-        print(json.dumps([vars(problem) for problem in error.problems], indent=1, default=str))
+        more = [Problem("graph", f"has {error.more:,} more problems")] if error.more else []
+        print(json.dumps([vars(problem) for problem in (*error.problems, *more)], indent=1, default=str))
         return error.exit_code
     if args.json:
         print("[]")

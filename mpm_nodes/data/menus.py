@@ -51,3 +51,4 @@ class WallRule(enum.Enum):
     SEPARATE = "separate"
     OPEN = "open"
     DELETE = "delete"
+    PERIODIC = "periodic"

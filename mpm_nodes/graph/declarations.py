@@ -178,6 +178,11 @@ class PreflightContext:
         """Return what the nodes that are wired into a port said of a fact that is a sequence, one after the other."""
         return tuple(each for facts in self.inputs.get(port, ()) for each in facts.get(fact, ()))
 
+    def distinct(self, port: str, fact: str) -> tuple[Any, ...]:
+        """Return what `every` does, each thing once: what is wired twice at thirty nodes in a row would be there 2^30 times."""
+        told = [facts.get(fact, ()) for facts in {id(facts): facts for facts in self.inputs.get(port, ())}.values()]
+        return tuple({id(each): each for things in told for each in things}.values())
+
 
 Preflight = Callable[[PreflightContext], Mapping[str, Any]]
 """Says what a node will need: {"memory": bytes at its peak, "disk": bytes written per frame, "particles": count,

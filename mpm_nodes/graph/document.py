@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ from mpm_nodes.graph.declare import parse_docstring
 from mpm_nodes.graph.editing import Editable
 from mpm_nodes.graph.entries import FORMAT_VERSION, Entry, check_format, pretty, read_entries, upgrade_entries
 from mpm_nodes.graph.knobs import Knob, to_json
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.recipe import SubstepRecipe
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
 from mpm_nodes.graph.strict_json import refuse
 
 FORMAT = "mpm_nodes.graph"
@@ -236,28 +237,32 @@ def load_graph(source: str | Path | Mapping[str, Any], *, registry: Registry | N
     else:
         raw, place = strict_json.read(Path(source)), str(source)
         base = base or Path(source).resolve().parent
-    problems: list[Problem] = []
-    check_format(raw, place, FORMAT, ("settings", "nodes", "editor"), problems)
+    problems = Problems()
     graph = Graph(registry=registry, base=base)
-    graph.editor = raw.get("editor")
-    settings = raw.get("settings", {})
-    for name, value in settings.items() if isinstance(settings, dict) else ():
-        problem = (
-            setting_problem(SETTINGS[name], value)
-            if name in SETTINGS
-            else Problem(f"settings.{name}", "is no setting", cure=nearest(name, SETTINGS))
-        )
+    with few_suggestions():
+        check_format(raw, place, FORMAT, ("settings", "nodes", "editor"), problems)
+        graph.editor = raw.get("editor")
+        _read_settings(graph, raw.get("settings", {}), problems)
+        graph.nodes = read_entries(raw.get("nodes", {}), problems)
+        upgrade_entries(graph.nodes, graph.registry, problems)
+    if problems:
+        raise GraphError(problems)
+    return graph
+
+
+def _read_settings(graph: Graph, settings: Any, problems: Problems) -> None:
+    if not isinstance(settings, dict):
+        problems.add("settings", "is not an object", settings, ", ".join(SETTINGS), "write {}")
+        return
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            problems.add(f"settings.{name}", "is no setting", cure=partial(nearest, name, SETTINGS))
+            continue
+        problem = setting_problem(SETTINGS[name], value)
         if problem is None:
             graph.set(f"settings.{name}", value)
         else:
             problems.append(problem)
-    if not isinstance(settings, dict):
-        problems.append(Problem("settings", "is not an object", settings, ", ".join(SETTINGS), "write {}"))
-    graph.nodes = read_entries(raw.get("nodes", {}), problems)
-    upgrade_entries(graph.nodes, graph.registry, problems)
-    if problems:
-        raise GraphError(problems)
-    return graph
 
 
 def _plain(source: Mapping[str, Any]) -> Any:

@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from mpm_nodes.graph.declarations import Declaration
 from mpm_nodes.graph.knobs import to_json
-from mpm_nodes.graph.problems import Problem
+from mpm_nodes.graph.problems import Problem, Problems
 from mpm_nodes.graph.registry import Registry, nearest
 from mpm_nodes.graph.strict_json import refuse
 
@@ -90,7 +91,7 @@ class Entry:
         return record | ({} if self.editor is None else {"editor": self.editor})
 
 
-def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], problems: list[Problem]) -> None:
+def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], problems: Problems) -> None:
     """Check format name, version and field names of a file's content; raise at once when it is another kind of file."""
     if not isinstance(raw, dict) or raw.get("format") != name:
         given = raw.get("format") if isinstance(raw, dict) else None
@@ -106,27 +107,18 @@ def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], probl
         )
     for field_name in raw:
         if field_name not in ("format", "version", *fields):
-            problems.append(
-                Problem(
-                    field_name,
-                    "is no field of this file",
-                    None,
-                    ", ".join(fields),
-                    'put notes and editor data under "editor"',
-                )
-            )
+            cure = 'put notes and editor data under "editor"'
+            problems.add(field_name, "is no field of this file", None, ", ".join(fields), cure)
 
 
-def read_entries(raw: Any, problems: list[Problem]) -> dict[str, Entry]:
+def read_entries(raw: Any, problems: Problems) -> dict[str, Entry]:
     """Return the entries of a file's "nodes"; what is malformed is added to `problems` and left out."""
     if not isinstance(raw, dict) or len(raw) > MOST_NODES:
         problems.append(Problem("nodes", "is not an object of at most 10,000 nodes", None, '{"name": {...}}', "mend it"))
         return {}
     entries = {}
     for name, record in raw.items():
-        found = list(_entry_problems(name, record))
-        problems.extend(found)
-        if not found:
+        if _is_sound(name, record, problems):
             entry = Entry(
                 record["type"],
                 record.get("version"),
@@ -142,6 +134,26 @@ def read_entries(raw: Any, problems: list[Problem]) -> dict[str, Entry]:
     return entries
 
 
+def _is_sound(name: str, record: Any, problems: Problems) -> bool:
+    """Return whether the record of an entry has the form of one; what is wrong with it is added to `problems`."""
+    found = list(_entry_problems(name, record))
+    problems.extend(found)
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        return False
+    unknown = [key for key in record if key not in FIELDS]
+    for key in unknown:
+        problems.add(f"{name}.{key}", "is no field of a node", None, ", ".join(FIELDS), partial(nearest, key, FIELDS))
+    inputs = record.get("inputs")
+    wrong = [each for each in inputs.items() if not _is_wire(each[1])] if isinstance(inputs, dict) else []
+    for port, source in wrong:
+        problems.add(f"{name}.{port}", "is no wire", source, '"node", "node.port" or a list of these', "mend it")
+    return not (found or unknown or wrong)
+
+
+def _is_wire(source: Any) -> bool:
+    return all(isinstance(item, str) for item in (source if isinstance(source, list) else [source]))
+
+
 def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     if not ID.fullmatch(name):
         yield Problem(
@@ -154,9 +166,6 @@ def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     if not isinstance(record, dict) or not isinstance(record.get("type"), str):
         yield Problem(name, "has no type", None, '{"type": "...", ...}', "name the node's type")
         return
-    for key in record:
-        if key not in FIELDS:
-            yield Problem(f"{name}.{key}", "is no field of a node", None, ", ".join(FIELDS), nearest(key, FIELDS))
     kinds: dict[str, Any] = {
         "knobs": dict,
         "inputs": dict,
@@ -174,12 +183,9 @@ def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     version = record.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         yield Problem(f"{name}.version", "is no version", version, "a whole number >= 1", "mend it")
-    for port, source in record["inputs"].items() if isinstance(record.get("inputs"), dict) else ():
-        if not all(isinstance(item, str) for item in (source if isinstance(source, list) else [source])):
-            yield Problem(f"{name}.{port}", "is no wire", source, '"node", "node.port" or a list of these', "mend it")
 
 
-def upgrade_entries(entries: Mapping[str, Entry], registry: Registry, problems: list[Problem]) -> None:
+def upgrade_entries(entries: Mapping[str, Entry], registry: Registry, problems: Problems) -> None:
     """Upgrade every entry whose type is known; an upgrade that fails becomes a problem."""
     for name, entry in entries.items():
         declaration = registry.find(entry.type)

@@ -20,7 +20,7 @@ from mpm_nodes.graph.kept import Kept
 from mpm_nodes.graph.node_warnings import caught_warnings
 from mpm_nodes.graph.plan import Plan, PlannedNode, plan_graph
 from mpm_nodes.graph.preflight import free_memory, free_space
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import nearest
 from mpm_nodes.graph.store import ABSENT, DiskStore, MemoryStore, freeze
 from mpm_nodes.graph.transaction import FrameTransaction, output_error
@@ -290,7 +290,9 @@ class Evaluator:
         """Return `error` as one that says at which node and frame it happened; exit codes stay."""
         place = f"{name}, frame {frame}"
         if isinstance(error, GraphError):
-            return GraphError([problem if problem.place.startswith(name) else problem.inside(name) for problem in error.problems])
+            located = Problems(each if each.place.startswith(name) else each.inside(name) for each in error.problems)
+            located.more += error.more
+            return GraphError(located)
         if isinstance(error, MpmNodesError):
             if not re.match(re.escape(name) + r"[.,:]", str(error)):
                 error.args = (f"{place}: {error}", *error.args[1:])

@@ -193,7 +193,7 @@ def _planned(name: str, found: Examination, graph: Graph) -> PlannedNode:
 def _identity(planned: PlannedNode) -> str:
     declaration = planned.declaration
     facts = {
-        knob.name: planned.substeps[knob.name].signature(raw_fact)
+        knob.name: planned.substeps[knob.name].whole_signature
         if knob.name in planned.substeps
         else raw_fact(knob, planned.raw[knob.name])
         for knob in declaration.knobs

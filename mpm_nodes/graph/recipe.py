@@ -9,7 +9,7 @@ from typing import Any
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import Declaration
 from mpm_nodes.graph.knobs import to_json
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.stage_edits import Stages, apply_edits
 from mpm_nodes.graph.substep_document import Substeps, document_of, load_substeps, read_stages
@@ -139,7 +139,7 @@ class SubstepRecipe:
         return name
 
     def _stages(self, value: Any) -> Stages:
-        problems: list[Problem] = []
+        problems = Problems()
         raw = document_of(value, self.registry, problems)
         if not problems and "candidates" in raw:  # what goes for all of them goes for the first
             raw = document_of(raw["candidates"][0], self.registry, problems)
@@ -148,7 +148,7 @@ class SubstepRecipe:
         return read_stages(value, raw, self.registry, problems)
 
     def _edit(self, edit: dict[str, Any]) -> None:
-        stages, problems = self._stages(self._value), list[Problem]()
+        stages, problems = self._stages(self._value), Problems()
         apply_edits(stages, [edit], problems)
         if problems:
             raise GraphError([Problem(p.place.partition(".")[2], p.message, p.value, p.allowed, p.cure) for p in problems])

@@ -154,8 +154,9 @@ class Registry:
         return self.find(name) is not None
 
 
-MOST_SUGGESTIONS, MOST_COMPARED = 200, 60
-"""Names that are suggested for within `few_suggestions`, since comparing takes time and few are read; names compared for each."""
+MOST_SUGGESTIONS, MOST_COMPARED, LONGEST_COMPARED = 100, 60, 100
+"""Names that are suggested for within `few_suggestions`, since comparing takes time and few are read; names compared for each, and
+letters of those."""
 _left: contextvars.ContextVar[list[int] | None] = contextvars.ContextVar("suggestions left", default=None)
 
 
@@ -169,21 +170,23 @@ def few_suggestions() -> Iterator[None]:
         _left.reset(token)
 
 
-def nearest(name: Any, known: Iterable[str]) -> str:
-    """Return a cure for an unknown name: the nearest known ones, or all of them."""
+def nearest(name: Any, known: Iterable[str] | Callable[[], Iterable[str]]) -> str:
+    """Return a cure for an unknown name: the nearest known ones, or all of them; a function is called for them only when needed."""
     left = _left.get()
     if left is not None:
         if not left[0]:
             return "give a name that is known"
         left[0] -= 1
-    names, text = sorted(known), str(name)
+    names, text = sorted(known() if callable(known) else known), str(name)
     place = bisect.bisect(names, text)
     # of many names, those that begin like it
     first = max(0, min(place - MOST_COMPARED // 2, len(names) - MOST_COMPARED))
-    near = difflib.get_close_matches(text[:200], names[first : first + MOST_COMPARED], n=3, cutoff=0.5)
+    compared = [each for each in names[first : first + MOST_COMPARED] if len(each) <= LONGEST_COMPARED]
+    near = difflib.get_close_matches(text[:LONGEST_COMPARED], compared, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"
-    return f"known are {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
+    shown = [each if len(each) <= LONGEST_COMPARED else each[:LONGEST_COMPARED] + "..." for each in names[:12]]
+    return f"known are {', '.join(shown)}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
 
 
 # ---------------------------------------------------------------- loading

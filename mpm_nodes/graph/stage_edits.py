@@ -19,7 +19,7 @@ from typing import Any
 from mpm_nodes.data import domain_names
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import ID, Entry
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import Registry, nearest
 from mpm_nodes.graph.strict_json import refuse
 
@@ -37,6 +37,8 @@ EDITS: dict[str, tuple[str, ...]] = {
     "set": (),
 }
 """What an edit can do, and the fields that may stand beside it."""
+MOST_EDITS = 300
+"""Edits of one list: each looks at every stage."""
 
 Wire = tuple[str, str]
 """Where a wire comes from: (stage, domain); stage "" is the state as the substep begins."""
@@ -240,10 +242,14 @@ class Stages:
 
 
 # ---------------------------------------------------------------- edits in a file
-def apply_edits(stages: Stages, edits: Any, problems: list[Problem]) -> None:
+def apply_edits(stages: Stages, edits: Any, problems: Problems) -> None:
     """Apply the edits of a file in order; what is wrong with one is added to `problems`, and the others go on."""
     if not isinstance(edits, (list, tuple)):
         problems.append(Problem("edits", "is no list of edits", edits, '[{"insert": "name", "after": "stage", ...}, ...]'))
+        return
+    if len(edits) > MOST_EDITS:
+        message = f"holds {len(edits):,} edits"
+        problems.add("edits", message, allowed=f"at most {MOST_EDITS}", cure="write a substeps document of your own")
         return
     for number, edit in enumerate(edits):
         found = _form_problems(edit)
@@ -252,7 +258,7 @@ def apply_edits(stages: Stages, edits: Any, problems: list[Problem]) -> None:
                 _apply(stages, edit)
             except GraphError as error:
                 found = list(error.problems)
-        problems.extend(problem.inside(f"edits[{number}]") for problem in found)
+        problems.extend_inside(f"edits[{number}]", found)
 
 
 def _form_problems(edit: Any) -> list[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +14,12 @@ from mpm_nodes.regular_files import open_regular, shown
 
 LARGEST_FILE = 16 * 2**20
 DEEPEST = 32
+MOST_VALUES = 500_000
+"""Values of a file, keys counted: each takes up to 240 bytes, of which an empty object of three letters takes 70."""
+
+
+LONGEST_KEY = 200
+"""Letters of a key that a message repeats."""
 
 
 class _Refused(Exception):
@@ -44,8 +51,10 @@ def parse(text: str, place: str) -> Any:
     """Return the value of a JSON text; `place` is what messages call it.
 
     Raises:
-        GraphError: When the text is not JSON, or holds duplicate keys, NaN, infinity or deep nesting.
+        GraphError: When the text is not JSON, or holds duplicate keys, NaN, infinity, deep nesting or too many values.
     """
+    if sum(map(text.count, ",:[{")) > MOST_VALUES:  # at least as many as there are values
+        refuse(place, f"holds more than {MOST_VALUES:,} values", "keep data in caches, not in graph files")
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
     except _Refused as refused:
@@ -63,12 +72,11 @@ def parse(text: str, place: str) -> Any:
 
 def depth(value: Any) -> int:
     """Return how deep lists and objects are nested in a JSON value (0 for a scalar), without recursion."""
-    deepest, waiting = 0, [(value, 0)]
-    while waiting:
-        item, level = waiting.pop()
-        if isinstance(item, (dict, list, tuple)):
-            deepest = max(deepest, level + 1)
-            waiting.extend((child, level + 1) for child in (item.values() if isinstance(item, dict) else item))
+    deepest, level = 0, [value] if isinstance(value, (dict, list, tuple)) else []
+    while level:
+        deepest += 1
+        inside = (item.values() if isinstance(item, dict) else item for item in level)
+        level = [child for children in inside for child in children if isinstance(child, (dict, list, tuple))]
     return deepest
 
 
@@ -80,9 +88,8 @@ def refuse(place: str, message: str, cure: str, value: Any = None, allowed: str 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _Refused(f"gives the key {twice!r} twice in one object", "remove one")
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise _Refused(f"gives the key {twice[:LONGEST_KEY]!r} twice in one object", "remove one")
     return result
 
 

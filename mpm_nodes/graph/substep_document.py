@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import Entry
 from mpm_nodes.graph.knobs import Knob, to_json
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import Registry, nearest
 from mpm_nodes.graph.stage_edits import Stages, apply_edits
 
 FORMAT = "mpm_nodes.substeps"
 FIELDS = ("label", "doc", "parameters", "set", "nodes", "editor")
+MOST_STAGES = 300
+"""Stages of a substep graph: every pair of them is looked at; the longest preset has some thirty."""
 
 
 @dataclass
@@ -63,6 +66,11 @@ class Substeps:
         """Return a digest of the whole substep graph, names left out."""
         return order.digest(*sorted(self.ordered(fact).hashes.values()), *(other.signature(fact) for other in self.others))
 
+    @cached_property
+    def whole_signature(self) -> str:
+        """The digest in which the whole raw value of every knob counts."""
+        return self.signature(raw_fact)
+
 
 def raw_fact(knob: Knob, raw: Any) -> Any:
     """Return a knob's whole raw value in one spelling: equal for equal curves of values."""
@@ -71,14 +79,14 @@ def raw_fact(knob: Knob, raw: Any) -> Any:
     return to_json(knob.convert(raw))
 
 
-def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substeps, list[Problem]]:
+def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substeps, Problems]:
     """Resolve a substep graph: preset name, {"preset": name, "set": {...}, "edits": [...]}, a document, or the path of one.
 
     Returns:
-        The resolved graph and everything that is wrong with it; places are relative to it ("rasterize.kernel").
+        The resolved graph and what is wrong with it; places are relative to it ("rasterize.kernel").
     """
     registry = registry or registries.default()
-    problems: list[Problem] = []
+    problems = Problems()
     try:
         raw = document_of(value, registry, problems)
         if problems:
@@ -87,11 +95,11 @@ def load_substeps(value: Any, registry: Registry | None = None) -> tuple[Substep
             return _first_of(value, _candidates(value, raw, registry), registry)
         written = read_stages(value, raw, registry, problems)
     except GraphError as error:
-        return Substeps(), [*error.problems]
+        return Substeps(), Problems(error.problems)
     return _resolved(written, value, problems), problems
 
 
-def document_of(value: Any, registry: Registry, problems: list[Problem]) -> Any:
+def document_of(value: Any, registry: Registry, problems: Problems) -> Any:
     """Return the document that a `substeps` value means, without its settings and edits."""
     if isinstance(value, Path):
         return strict_json.read(value)
@@ -101,7 +109,7 @@ def document_of(value: Any, registry: Registry, problems: list[Problem]) -> Any:
         return value
     for key in value:
         if key not in ("preset", "set", "edits"):
-            problems.append(Problem(key, "does not stand beside a preset", None, "preset, set, edits", "remove it"))
+            problems.add(key, "does not stand beside a preset", None, "preset, set, edits", "remove it")
     name = value["preset"]
     if not isinstance(name, str) or name not in registry.presets:
         problems.append(Problem("preset", "is no preset", name, "", nearest(name, registry.presets)))
@@ -109,7 +117,7 @@ def document_of(value: Any, registry: Registry, problems: list[Problem]) -> Any:
     return strict_json.read(registry.presets[name])
 
 
-def read_stages(value: Any, raw: Any, registry: Registry, problems: list[Problem]) -> Stages:
+def read_stages(value: Any, raw: Any, registry: Registry, problems: Problems) -> Stages:
     """Return the stages of a document with the edits and settings that stand beside its preset in `value`.
 
     Raises:
@@ -143,9 +151,14 @@ def _are_parameters(value: Any) -> bool:
     )
 
 
-def _resolved(written: Stages, recipe: Any, problems: list[Problem]) -> Substeps:
+def _resolved(written: Stages, recipe: Any, problems: Problems) -> Substeps:
     """Return the substep graph that stages as they are written stand for."""
     entries, substeps = written.entries, Substeps(recipe=recipe)
+    if len(entries) > MOST_STAGES:
+        problems.add(
+            "nodes", f"holds {len(entries):,} stages", allowed=f"at most {MOST_STAGES}", cure="keep those that do something"
+        )
+        return substeps
     for name, entry in entries.items():
         declaration = written.registry.find(entry.type)
         if name in domain_names():
@@ -156,12 +169,12 @@ def _resolved(written: Stages, recipe: Any, problems: list[Problem]) -> Substeps
             problems.extend(version_problems(name, entry, declaration))
         else:
             message = "is of type {}, which is {}".format(entry.type, "a node, not a stage" if declaration else "unknown")
-            problems.append(Problem(name, message, cure=nearest(entry.type, written.registry.stages())))
+            problems.append(Problem(name, message, cure=nearest(entry.type, written.registry.stages)))
     if not entries and not problems:
         problems.append(Problem("nodes", "holds no stage", cure="add stages, or name a preset"))
     _apply_settings(substeps, written, problems)
     for name, declaration in substeps.declarations.items():
-        problems.extend(knob_problems(name, declaration, substeps.knobs[name]))
+        check_knobs(name, declaration, substeps.knobs[name], problems)
     substeps.wires = _wires(substeps, entries, problems)
     if not problems:
         _bypass(substeps, [name for name, entry in entries.items() if entry.bypass])
@@ -179,25 +192,26 @@ def _candidates(value: Any, raw: Mapping[str, Any], registry: Registry) -> list[
     found = []
     for name in raw["candidates"]:
         candidate = {"preset": name, **({"edits": edits} if edits else {})}
-        stages = read_stages(candidate, strict_json.read(registry.presets[name]), registry, [])
+        stages = read_stages(candidate, strict_json.read(registry.presets[name]), registry, Problems())
         known = {*stages.parameters, *stages.entries}
         found.append({**candidate, "set": {key: each for key, each in settings.items() if key.split(".")[0] in known}})
     return found
 
 
-def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tuple[Substeps, list[Problem]]:
-    """Resolve every candidate of a preset; return the first, and everything that is wrong with any."""
+def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tuple[Substeps, Problems]:
+    """Resolve every candidate of a preset; return the first, and what is wrong with any."""
     loaded = [load_substeps(candidate, registry) for candidate in candidates]
-    problems: list[Problem] = []
+    once: dict[tuple[str, str], Problem] = {}
     for _, found in loaded:
-        problems += [problem for problem in found if problem not in problems]
+        for problem in found:
+            once.setdefault((problem.place, problem.message), problem)
+    problems = Problems(once.values())
+    problems.more += max(found.more for _, found in loaded)
     settings = value.get("set", {}) if isinstance(value, Mapping) else {}
     taken = {name for candidate in candidates for name in candidate["set"]}
-    problems += [
-        Problem(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
-        for name in settings
-        if name not in taken
-    ]
+    for name in settings:
+        if name not in taken:
+            problems.add(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
     first = loaded[0][0]
     first.others = tuple(other for other, _ in loaded[1:])
     return first, problems
@@ -213,22 +227,22 @@ def version_problems(place: str, entry: Entry, declaration: Any) -> Iterator[Pro
         )
 
 
-def knob_problems(place: str, declaration: Any, values: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield everything that is wrong with the knobs of a node or stage."""
+def check_knobs(place: str, declaration: Any, values: Mapping[str, Any], problems: Problems) -> None:
+    """Add what is wrong with the knobs of a node or stage to `problems`."""
     for knob in declaration.knobs:
         if knob.name not in values:
-            yield Problem(f"{place}.{knob.name}", "has no value", None, knob.allowed(), "give one")
+            problems.add(f"{place}.{knob.name}", "has no value", None, knob.allowed(), "give one")
             continue
         fault = knob.fault(values[knob.name])
         if fault is not None:
-            yield Problem(f"{place}.{knob.name}", fault[0], values[knob.name], fault[1], fault[2])
+            problems.add(f"{place}.{knob.name}", fault[0], values[knob.name], fault[1], fault[2])
     known = [knob.name for knob in declaration.knobs]
     for name in values:
         if name not in known:
-            yield Problem(f"{place}.{name}", "is no knob", cure=nearest(name, known))
+            problems.add(f"{place}.{name}", "is no knob", cure=partial(nearest, name, known))
 
 
-def _apply_settings(substeps: Substeps, written: Stages, problems: list[Problem]) -> None:
+def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> None:
     """Write settings into the stages' knobs: promoted names first, so that "stage.knob" wins over them."""
     targets: dict[str, list[tuple[str, str]]] = {}
     for name, promoted in written.parameters.items():
@@ -237,31 +251,34 @@ def _apply_settings(substeps: Substeps, written: Stages, problems: list[Problem]
         for stage, knob in targets[name]:
             declaration = substeps.declarations.get(stage)
             if stage not in written.entries:
-                message, cure = f"names stage {stage}, which does not exist", nearest(stage, written.entries)
-                problems.append(Problem(f"parameters.{name}", message, cure=cure))
+                message = f"names stage {stage}, which does not exist"
+                problems.add(f"parameters.{name}", message, cure=partial(nearest, stage, written.entries))
             elif declaration and declaration.knob(knob) is None:
                 cure = nearest(knob, [k.name for k in declaration.knobs])
                 problems.append(Problem(f"parameters.{name}", f"names {stage}.{knob}, which is no knob", cure=cure))
+
+    def choices() -> list[str]:
+        return [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
+
     for name, value in sorted(written.settings.items(), key=lambda item: "." in item[0]):
         stage, dot, knob = name.partition(".")
         places = targets.get(name) or ([(stage, knob)] if dot else [])
         if not places or any(stage not in written.entries for stage, _ in places):
-            choices = [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
-            problems.append(Problem(name, "is no parameter of these substeps", cure=nearest(name, choices)))
+            problems.add(name, "is no parameter of these substeps", cure=partial(nearest, name, choices))
             continue
         for stage, knob in places:
             if stage in substeps.knobs:
                 substeps.knobs[stage][knob] = value
 
 
-def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: list[Problem]) -> dict[str, dict[str, list]]:
+def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: Problems) -> dict[str, dict[str, list]]:
     """Return the wires of known stages; a stage's name alone means its output of the port's own name."""
     wires: dict[str, dict[str, list[tuple[str, str]]]] = {}
     for name, declaration in substeps.declarations.items():
         wires[name] = {domain.name: [] for domain in declaration.domains}
         for port in entries[name].inputs:
             if port not in wires[name]:
-                problems.append(Problem(f"{name}.{port}", "is no port", cure=nearest(port, wires[name])))
+                problems.add(f"{name}.{port}", "is no port", cure=partial(nearest, port, wires[name]))
         for port, sources in wires[name].items():
             given = entries[name].inputs.get(port, [])
             if not given:
@@ -287,7 +304,8 @@ def _source_problem(
     if stage in domain_names() and not dot:
         output, stage = stage, ""
     elif stage not in entries:
-        return Problem(place, f"is wired from {stage}, which does not exist", cure=nearest(stage, [*entries, *domain_names()]))
+        cure = nearest(stage, lambda: [*entries, *domain_names()])
+        return Problem(place, f"is wired from {stage}, which does not exist", cure=cure)
     elif stage not in substeps.declarations:
         return None
     else:

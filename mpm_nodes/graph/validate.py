@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
-from mpm_nodes.graph.substep_document import Substeps, knob_problems, load_substeps, version_problems
+from mpm_nodes.graph.substep_document import Substeps, check_knobs, load_substeps, version_problems
 
 __all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine", "validate"]
 
@@ -26,12 +28,12 @@ class Examination:
     """A graph looked at once: what is wrong with it, and what the plan is made from when nothing is.
 
     Attributes:
-        problems: Everything that is wrong.
+        problems: What is wrong.
         wiring: Declarations and wires.
         substeps: Resolved substep graphs by node and knob.
     """
 
-    problems: list[Problem]
+    problems: Problems
     wiring: Wiring
     substeps: Mapping[str, Mapping[str, Substeps]]
 
@@ -44,33 +46,51 @@ def examine(graph: Graph, registry: Registry | None = None) -> Examination:
 
 def _examined(graph: Graph, registry: Registry) -> Examination:
     wiring = Wiring(graph, registry)
-    problems = list(_setting_problems(graph))
+    problems = Problems(_setting_problems(graph))
     substeps: dict[str, dict[str, Substeps]] = {}
+    known: dict[str, tuple[Substeps, Problems]] = {}
     for name, entry in graph.nodes.items():
         declaration = wiring.declarations.get(name)
         if declaration is None:
-            problems.append(_unknown_type(name, entry.type, registry))
+            _add_unknown_type(problems, name, entry.type, registry)
             continue
         problems.extend(version_problems(name, entry, declaration))
         values = entry.complete(declaration)
-        problems.extend(knob_problems(name, declaration, values))
+        check_knobs(name, declaration, values, problems)
         for knob in declaration.knobs:
             value = values.get(knob.name)
             if knob.kind == "substeps" and value is not None and knob.fault(value) is None:
-                loaded, found = load_substeps(value, registry)
+                loaded, found = _loaded(value, registry, known)
                 substeps.setdefault(name, {})[knob.name] = loaded
-                found = found or [problem for each in (loaded, *loaded.others) for problem in order_problems(each)]
-                problems.extend(problem.inside(f"{name}.{knob.name}") for problem in found)
-    return Examination(problems + wiring.problems + list(_idle_key_problems(wiring)), wiring, substeps)
+                problems.extend_inside(f"{name}.{knob.name}", found)
+    problems.extend(wiring.problems)
+    problems.extend(_idle_key_problems(wiring))
+    return Examination(problems, wiring, substeps)
+
+
+def _loaded(value: Any, registry: Registry, known: dict[str, tuple[Substeps, Problems]]) -> tuple[Substeps, Problems]:
+    """Return resolved substeps and what is wrong with them; equal values are resolved once, and share what they stand for."""
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError):  # a path
+        text = repr(value)
+    if text not in known:
+        loaded, found = load_substeps(value, registry)
+        problems = Problems(found)
+        if not problems:
+            for each in (loaded, *loaded.others):
+                problems.extend(order_problems(each))
+        known[text] = loaded, problems
+    return known[text]
 
 
 def validate(graph: Graph, registry: Registry | None = None) -> list[Problem]:
-    """Return everything that is wrong with a graph, [] when it can be cooked."""
+    """Return what is wrong with a graph, [] when it can be cooked; see `Problems` for a flood of mistakes."""
     return examine(graph, registry).problems
 
 
 def check(graph: Graph, registry: Registry | None = None) -> None:
-    """Raise a `GraphError` with every problem of a graph, when there is one."""
+    """Raise a `GraphError` with the problems of a graph, when there is one."""
     problems = validate(graph, registry)
     if problems:
         raise GraphError(problems)
@@ -90,10 +110,11 @@ def _setting_problems(graph: Graph) -> Iterator[Problem]:
         yield Problem("nodes", "holds no node", cure="add nodes")
 
 
-def _unknown_type(name: str, type: str, registry: Registry) -> Problem:
+def _add_unknown_type(problems: Problems, name: str, type: str, registry: Registry) -> None:
     if isinstance(registry.find(type), StageDeclaration):
-        return Problem(name, f"is of type {type}, which is a stage", cure="use it in the substeps of a solve node")
-    return Problem(name, f"is of type {type}, which is unknown", cure=nearest(type, registry.nodes()))
+        problems.add(name, f"is of type {type}, which is a stage", cure="use it in the substeps of a solve node")
+    else:
+        problems.add(name, f"is of type {type}, which is unknown", cure=partial(nearest, type, registry.nodes))
 
 
 def _idle_key_problems(wiring: Wiring) -> Iterator[Problem]:
@@ -138,7 +159,7 @@ class Wiring:
         self.graph = graph
         found = {name: registry.find(entry.type) for name, entry in graph.nodes.items()}
         self.declarations = {name: d for name, d in found.items() if isinstance(d, NodeDeclaration)}
-        self.problems: list[Problem] = []
+        self.problems = Problems()
         self._reported: set[tuple[str, str]] = set()
         self._known_makers: dict[Any, list[str]] = {}
         written = {
@@ -160,10 +181,13 @@ class Wiring:
 
     def _unknown_ports(self, name: str, declaration: NodeDeclaration) -> None:
         ports = [port.name for port in declaration.ports]
+
+        def cure(given: str) -> str:
+            return "it is a knob; put it under knobs" if declaration.knob(given) else nearest(given, ports)
+
         for given in self.graph.nodes[name].inputs:
             if given not in ports:
-                cure = "it is a knob; put it under knobs" if declaration.knob(given) else nearest(given, ports)
-                self.problems.append(Problem(f"{name}.{given}", "is no input port", cure=cure))
+                self.problems.add(f"{name}.{given}", "is no input port", cure=partial(cure, given))
 
     def _written(self, name: str, port: Port) -> list[Wire]:
         """Return the wires into a port as the file gives them, without those from nowhere."""
@@ -171,20 +195,22 @@ class Wiring:
         for source in self.graph.nodes[name].inputs.get(port.name, []):
             node, dot, output = source.partition(".")
             if node not in self.graph.nodes:
-                self._wire_problem(name, port, f"is wired from {node}, which does not exist", nearest(node, self.graph.nodes))
+                message = f"is wired from {node}, which does not exist"
+                self._wire_problem(name, port, message, partial(nearest, node, self.graph.nodes))
             elif node in self.declarations:
                 outputs = [o.name for o in self.declarations[node].outputs]
                 if not outputs:
                     self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
                 elif dot and output not in outputs:
-                    self._wire_problem(name, port, f"is wired from {source}, which is no output", nearest(output, outputs))
+                    message = f"is wired from {source}, which is no output"
+                    self._wire_problem(name, port, message, partial(nearest, output, outputs))
                 else:
                     wires.append((node, output or outputs[0]))
         return wires
 
-    def _wire_problem(self, name: str, port: Port, message: str, cure: str, allowed: str = "") -> None:
+    def _wire_problem(self, name: str, port: Port, message: str, cure: str | Callable[[], str], allowed: str = "") -> None:
         self._reported.add((name, port.name))
-        self.problems.append(Problem(f"{name}.{port.name}", message, None, allowed, cure))
+        self.problems.add(f"{name}.{port.name}", message, None, allowed, cure)
 
     def _pass_through(self, written: dict[str, dict[str, list[Wire]]]) -> None:
         """Replace wires from bypassed nodes by what is wired into their port of the same name."""

@@ -41,6 +41,7 @@ step); implicit ones minimise the sum of the energies. All functions are marked 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import math
@@ -342,7 +343,8 @@ def _check_functions(module: ModuleType, fail: Callable[[str], NoReturn]) -> Non
         fail("has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)")
 
 
-def _ranges(params: type[LawParams]) -> dict[str, Range]:
+@functools.cache
+def _ranges(params: type[LawParams]) -> Mapping[str, Range]:
     """Return the Range of each numeric field (an unlimited one where none is written)."""
     hints = typing.get_type_hints(params, include_extras=True)
     metadata = {field.name: getattr(hints[field.name], "__metadata__", ()) for field in dataclasses.fields(params)}

@@ -65,7 +65,7 @@ def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
 
 def passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the particles that are wired into its port `particles`."""
-    return {"particles": told.total("particles", "particles"), "bodies": told.every("particles", "bodies")}
+    return {"particles": told.total("particles", "particles"), "bodies": told.distinct("particles", "bodies")}
 
 
 def fastest(velocity: Any) -> np.ndarray:
@@ -78,7 +78,7 @@ def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> 
     """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
     speed = fastest(velocity)
     spacing = 0.5 * told.settings.cell_size
-    bodies = told.every("template", "bodies")
+    bodies = told.distinct("template", "bodies")
     length = max((body.width(speed) for body in bodies), default=spacing)
     count = told.total("template", "particles")
     rate = count / (spacing * max(round(length / spacing), 1)) * float(np.linalg.norm(speed))

@@ -51,7 +51,7 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     """Return the disk space of a frame from what the wired nodes expect to make."""
     from usd_io.estimate import frame_bytes, refuse_far
 
-    bodies = told.every("particles", "bodies")
+    bodies = told.distinct("particles", "bodies")
     farthest = max((float(np.abs(body.place).max()) for body in bodies), default=0.0)
     refuse_far("write_cache", farthest, 0.5 * told.settings.cell_size)
     meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")

@@ -75,7 +75,7 @@ def _mesh_of(told: PreflightContext) -> Region:
 
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
-    return {"particles": told.total("sources", "particles"), "bodies": told.every("sources", "bodies")}
+    return {"particles": told.total("sources", "particles"), "bodies": told.distinct("sources", "bodies")}
 
 
 # ---------------------------------------------------------------- nodes

@@ -7,15 +7,14 @@ Young's modulus it sags out of its shape, and above 2 sigma_Y / sqrt 3 it slumps
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import Material
 from mpm_nodes.graph.clock import Clock
+from mpm_nodes.materials.moduli import Moduli, moduli
 from mpm_nodes.nodes.bodies import Body, Flow
 
-__all__ = ["Moduli", "moduli", "mouth_warnings", "weight_warnings"]
+__all__ = ["mouth_warnings", "weight_warnings"]
 
 PRESSED = 0.25
 """Weight over bulk modulus from which on a quarter of the volume is lost at the bottom."""
@@ -25,46 +24,6 @@ SLUMPS = 2.0 / np.sqrt(3.0)
 """Weight over yield stress from which on a cylinder slumps."""
 FLUID = 1e-2
 """Yield stress over shear modulus below which a material is a fluid that is meant to flow."""
-STRAIN, INSTANT = 1e-4, 1e-9
-"""Strain, and seconds in which it is applied, at which moduli are measured: before anything relaxes or flows."""
-
-
-class Moduli(NamedTuple):
-    """Elastic moduli at rest, of a deformation so quick that nothing flows.
-
-    Attributes:
-        bulk: K [Pa].
-        shear: G [Pa]; 0 for liquids.
-        yield_stress: In simple tension [Pa]; infinite where the law names none.
-    """
-
-    bulk: float
-    shear: float
-    yield_stress: float
-
-    @property
-    def young(self) -> float:
-        """Young's modulus E = 9 K G / (3 K + G) [Pa]."""
-        return 9.0 * self.bulk * self.shear / (3.0 * self.bulk + self.shear)
-
-
-def moduli(material: Material) -> Moduli:
-    """Measure the moduli of a material of any law: its stress after a small shear and a small swelling.
-
-    Raises:
-        LawError: The law is unknown, or a parameter is not allowed.
-    """
-    from mpm_nodes.materials.material_point import call_law
-
-    told: dict[str, Any] = {"params": material.params, "density": material.density, "dt": INSTANT}
-    shear = np.zeros((3, 3))
-    shear[0, 1] = STRAIN
-    with np.errstate(all="ignore"):  # what is no number is no modulus: nothing is said of it
-        deformed = call_law(material.law, "advance", A=np.stack([np.zeros((3, 3)), shear, STRAIN * np.eye(3)]), **told)
-        rest, sheared, swollen = call_law(material.law, "stress", deformed, **told)
-    bulk = float(np.trace(swollen - rest)) / (9.0 * STRAIN)
-    stiff = float((sheared - rest)[0, 1]) / STRAIN
-    return Moduli(bulk, stiff if stiff > 1e-6 * bulk else 0.0, float(material.params.get("yield_stress", 0.0)) or np.inf)
 
 
 def weight_warnings(bodies: Iterable[Body], gravity: Iterable[float]) -> Iterator[str]:

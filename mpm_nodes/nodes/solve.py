@@ -66,7 +66,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
-    bodies = (*told.every("sources", "bodies"), *told.every("emitters", "bodies"))
+    bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     warnings = list(weight_warnings(bodies, gravity))
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -110,6 +110,9 @@ def solve(
     wall_friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.0,
 ) -> SolveOutputs:
     """Move matter through the frame with the material point method.
+
+    Opposite sides that are both periodic are one place: what leaves on one comes in at the other. They lie a multiple of eight
+    cells apart; matter meets across them, colliders do not reach beyond.
 
     Args:
         sources: Particles at the start frame.

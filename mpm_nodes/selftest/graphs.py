@@ -24,7 +24,7 @@ from mpm_nodes.selftest.outcomes import Job, Outcome
 from mpm_nodes.selftest.shot import bounded
 from mpm_nodes.selftest.worker import at_case
 
-__all__ = ["cases", "judged"]
+__all__ = ["cases", "judged", "prepare"]
 
 ROW = "graph mutants"
 MOST_SECONDS, MOST_BYTES = 1.0, 200_000_000
@@ -38,11 +38,7 @@ def cases(job: Job) -> Iterator[Outcome]:
     """Validate mutants."""
     known = registry.load(path="", entry_points=False)
     bases = documents(known, Path(job.samples))
-    for size in (3, 300):  # OpenBLAS takes its memory once, and asks for ever where a limit refuses it
-        matrix = np.ones((size, size))
-        matrix @ matrix.T, matrix @ matrix
-    for base in bases:  # what is imported at the first of its kind counts for no mutant
-        judged(json.dumps(base).encode(), Path(job.folder), known)
+    prepare(bases, Path(job.folder), known)
     for number in job.numbers():
         at_case(job, number)
         tried = mutant(bases, job.seed, number)
@@ -52,6 +48,15 @@ def cases(job: Job) -> Iterator[Outcome]:
             fault = f"seed {job.seed}, case {number}: {outcome.fault}; the file is {path}"
             outcome = Outcome(ROW, outcome.ending, fault, outcome.seconds, outcome.megabytes)
         yield outcome
+
+
+def prepare(bases: list[Any], folder: Path, known: Registry) -> None:
+    """Use once what imports or takes memory at its first use: that counts for no mutant."""
+    for size in (3, 300):  # OpenBLAS takes its memory once, and asks for ever where a limit refuses it
+        matrix = np.ones((size, size))
+        matrix @ matrix.T, matrix @ matrix
+    for base in bases:
+        judged(json.dumps(base).encode(), folder, known)
 
 
 def judged(content: bytes, folder: Path, known: Registry) -> Outcome:

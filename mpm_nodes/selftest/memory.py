@@ -16,7 +16,7 @@ from mpm_nodes.graph import registry
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.selftest import real, shot, syscalls
-from mpm_nodes.selftest.forks import in_fork
+from mpm_nodes.selftest.forks import HangingFork, in_fork
 from mpm_nodes.selftest.kills import FRAMES, resumed
 from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
 from mpm_nodes.selftest.worker import at_case
@@ -25,6 +25,8 @@ __all__ = ["cases"]
 
 LEAST, MOST = 0.25e9, 6e9
 """Limits of the address space that are tried [bytes]."""
+FOR_EVER = 12.0
+"""Seconds after which a cook that was refused memory counts as one that asks for ever."""
 OBJECTS = 40
 """Requests of Python for memory that are refused in the short form, for each case of limits."""
 
@@ -70,13 +72,18 @@ def _maps(job: Job, folder: Path) -> Iterator[Outcome]:
     syscalls.watched(work, syscalls.MEMORY, "", lambda call: requests.append(0) or 0)
     shutil.rmtree(out)
     for number, _ in job.share(requests):
-        ending = syscalls.watched(
-            work, syscalls.MEMORY, "", lambda call, number=number: errno.ENOMEM if call.number == number else 0
-        )
+
+        def decide(call: syscalls.Call, number: int = number) -> int:
+            return errno.ENOMEM if call.number == number else 0
+
         what = f"request {number} of {len(requests)}"
-        if (
-            ending.signal
-        ):  # a library that aborts takes its process along; the supervisor tells of it, and nothing half written counts
+        try:
+            ending = syscalls.watched(work, syscalls.MEMORY, "", decide, FOR_EVER)
+        except HangingFork:  # some allocators ask for ever; a stop ends that
+            yield resumed(row, "library asked for ever, ended, resumed byte-equal", out, whole, what)
+            continue
+        # a library that aborts takes its process along; the supervisor tells of it, and nothing half written counts
+        if ending.signal:
             yield resumed(row, f"library ended it (signal {ending.signal}), resumed byte-equal", out, whole, what)
             continue
         if ending.error is not None or ending.answer not in (0, 5):

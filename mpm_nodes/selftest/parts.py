@@ -16,7 +16,7 @@ class Part:
         module: Where its `cases(job)` is.
         promise: What must hold of each case.
         short: Cases of the short form.
-        long: Cases of the long form; some parts have as many as there are.
+        long: Cases of the long form; parts that have as many as there are say about how many.
         share: Share of the hours of a long run.
         workers: Processes at once; 0 for one a core.
     """
@@ -54,8 +54,8 @@ PARTS = (
         "writes",
         f"{_ROOM}.writes",
         "exit code 5 and a sentence, or whole; then resumed byte-equal",
-        1,
-        1,
+        200,
+        600,
         10,
     ),
     Part("memory", f"{_ROOM}.memory", "exit code 0 or 5, never a signal; what is whole has equal bytes", 5, 30, 10),

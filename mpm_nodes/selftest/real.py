@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from mpm_nodes import children
 from mpm_nodes.graph import registry
 from mpm_nodes.graph.document import Graph
 
-__all__ = ["command_line", "falling_shot", "limited", "program", "run", "start"]
+__all__ = ["command_line", "falling_shot", "limited", "program", "run", "seconds_until", "start"]
 
 LONGEST = 500.0
 """Seconds of a command: the first one on a machine compiles."""
@@ -67,3 +69,25 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
     """Start the program."""
     pipe = subprocess.PIPE
     return children.start(f"{__name__}:program", arguments, stdout=pipe, stderr=pipe, text=True, env=_environment())
+
+
+def seconds_until(done: Callable[[], bool], patience: float = 0.0, longest: float = 60.0) -> float:
+    """Wait for something; return after how many seconds it would have come on a machine that does nothing else.
+
+    What is left after its patience is work, which a busy machine stretches: as much as it stretches this wait, which never sleeps.
+
+    Args:
+        done: Says whether it has come.
+        patience: Seconds that pass on any machine.
+        longest: Seconds after which it is given up.
+
+    Raises:
+        TimeoutError: It does not come.
+    """
+    begin, worked = time.monotonic(), time.thread_time()
+    while not done():
+        if time.monotonic() - begin > longest:
+            raise TimeoutError(f"goes on after {longest:g} s")
+    elapsed = time.monotonic() - begin
+    share = (time.thread_time() - worked) / max(elapsed, 1e-9)
+    return elapsed if elapsed < patience else patience + (elapsed - patience) * min(share, 1.0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from mpm_nodes.graph.executor import execute
 
 __all__ = ["Walk", "bounded", "cook", "digests", "has_volumes", "prepare", "walking_shot"]
 
+INSIDE_USD = re.compile(r"\bpxr|\bTf_?[A-Z]\w+|\bSdf_?[A-Z]\w+|\bArAsset|\.cpp\b|\bin .+ at line \d+ of ")
+"""What OpenUSD's own messages hold: its name space, its classes and the places in its sources."""
 LONGEST_TEXT = 2_000_000
 """Letters of a message as it is raised; what is printed of each line is cut far below."""
 
@@ -150,6 +153,8 @@ def bounded(text: str) -> None:
         raise AssertionError(f"a message of {lines} lines and {len(text)} letters")
     if "Traceback (most recent" in text or " object at 0x" in text:
         raise AssertionError(f"a message about the inside of Python: {text[:300]}")
+    if INSIDE_USD.search(text):
+        raise AssertionError(f"a message about the inside of OpenUSD: {text[:300]}")
 
 
 def digests(out: Path) -> dict[str, str]:

@@ -9,20 +9,31 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels.transfers import binning, weights
 
-__all__ = ["SolveFrame", "grouped"]
+__all__ = ["SolveFrame", "grouped", "wrapped"]
 
 
 class SolveFrame(Protocol):
-    """Where a solve measures positions from: origin [m], cell size [m], and the fixed-point numbers of offsets."""
+    """Where a solve measures positions from: origin [m], cell size [m], fixed-point numbers of offsets, blocks around a period."""
 
     h: float
     origin: np.ndarray
     shift: int
+    period: tuple[int, int, int]
 
     @property
     def unit(self) -> float:
         """Fixed-point units per cell."""
         ...
+
+
+def wrapped(packed: np.ndarray, period: tuple[int, int, int]) -> np.ndarray:
+    """Return packed coordinates with those beyond a periodic side at the other: between 0 and the period's blocks, 0 for none."""
+    for axis, blocks in enumerate(period):
+        if blocks:
+            shift = binning.BODY_BITS + (2 - axis) * binning.AXIS_BITS
+            place = (packed >> shift & (1 << binning.AXIS_BITS) - 1) - binning.FARTHEST
+            packed = packed + ((place % blocks - place) << shift)
+    return packed
 
 
 def grouped(
@@ -41,7 +52,7 @@ def grouped(
         )
     offset = np.rint((cells - 4.0 * block - 2.0) * frame.unit).astype(np.int32 if frame.shift == weights.SHIFT32 else np.int64)
     x, y, z = block.astype(np.int64).T
-    packed = binning.pack_coord(x, y, z, 0 if bodies is None else bodies)
+    packed = wrapped(binning.pack_coord(x, y, z, 0 if bodies is None else bodies), frame.period)
     unique, start_of = np.unique(packed, return_inverse=True)
     order = np.argsort(start_of, kind="stable")
     coord, body = np.zeros((len(unique), 3), np.int32), np.zeros(len(unique), np.int32)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.algebra.krylov import Solution, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.heat import conduction, near_bodies
@@ -83,9 +84,10 @@ def conduct(
     conduction.assemble(count, given, system)
     temperature = vectors.new()
     temperature[: 64 * count] = system.start[: 64 * count]
+    matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
     solution = krylov(
-        lambda p, q: conduction.multiply(count, given.around, system, p, q),
-        lambda r, z: conduction.precondition(count, system, r, z),
+        lambda p, q: multiply(count, matrix, p, q),
+        lambda r, z: divide(count, matrix, r, z),
         vectors.dot,
         system.right.copy(),
         temperature,

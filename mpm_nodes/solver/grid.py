@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
+from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
 
-if TYPE_CHECKING:
-    from mpm_nodes.solver.sides import Copies
-
-__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "GridField", "GridStore"]
+__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "Copies", "GridField", "GridStore"]
 
 LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
 """Mass of an empty node over the mean particle mass: below it, the quotient of force and mass outgrows the rounding of a gather."""
@@ -30,6 +28,22 @@ NODE_FIELDS = tuple(
     if field.packed is not None
 )
 """What every grid of nodes holds."""
+
+
+class Copies(NamedTuple):
+    """Nodes of a grid that plates keep apart.
+
+    Attributes:
+        block_sides: Sides of the matter of each grid block, shape (count,), int64.
+        node_sides: Sides of each node, shape (64 count,), int64.
+        master: The node that answers for each, shape (64 count,), int32.
+        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
+    """
+
+    block_sides: np.ndarray
+    node_sides: np.ndarray
+    master: np.ndarray
+    places: np.ndarray
 
 
 class _Tables:
@@ -63,7 +77,7 @@ class GridStore(GridArrays):
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
         margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
-        copies: Which nodes plates keep apart (`sides.Copies`), None where none does.
+        copies: Which nodes plates keep apart (`Copies`), None where none does.
     """
 
     domain = GRID
@@ -158,9 +172,9 @@ class GridStore(GridArrays):
         self._derived, self.copies = {}, None
         particles = self.particles
         self.version += 1
-        tiles_of = [_tiles(points.block_coord, points.block_body) for points in stores]
-        around = [_tiles(*_surroundings(points.block_coord, points.block_body)) for points in stores if self.margin]
-        unique = np.unique(np.concatenate([*tiles_of, *around]))
+        tiles_of = [_tiles(points.block_coord, points.block_body, particles.period) for points in stores]
+        around = [_surroundings(points.block_coord, points.block_body) for points in stores if self.margin]
+        unique = np.unique(np.concatenate([*tiles_of, *(_tiles(*blocks, particles.period) for blocks in around)]))
         self.count = len(unique)
         self.packed = unique
         self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)
@@ -184,7 +198,7 @@ class GridStore(GridArrays):
         tables = self._tables.get(id(points))
         if tables is not None and tables.generation == points.generation:
             return
-        packed = _tiles(points.block_coord, points.block_body)
+        packed = _tiles(points.block_coord, points.block_body, points.period)
         place = np.minimum(np.searchsorted(self.packed, packed), max(self.count - 1, 0))
         if len(packed) and (not self.count or (self.packed[place] != packed).any()):
             raise MpmNodesError("grid: points to be attached lie further than four cells from all particles; take nearer ones")
@@ -207,11 +221,11 @@ class GridStore(GridArrays):
         return self._slots
 
 
-def _tiles(coord: np.ndarray, body: np.ndarray) -> np.ndarray:
+def _tiles(coord: np.ndarray, body: np.ndarray, period: tuple[int, int, int]) -> np.ndarray:
     """Return the packed coordinates of the eight grid blocks of every block's tile, shape (8 blocks,)."""
     packed = np.empty(8 * len(coord), np.int64)
     binning.list_tiles(coord, body, len(coord), packed)
-    return packed
+    return wrapped(packed, period)
 
 
 def _surroundings(coord: np.ndarray, body: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.multigrid import Multigrid
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
-from mpm_nodes.kernels.heat import conduction
 from mpm_nodes.kernels.projection import pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
@@ -80,22 +81,25 @@ def project(
     pressure.classify(count, fields)
     pressure.spread_volumes(count, fields)
     vectors = BlockVectors.of_size(64 * count)
-    system = conduction.System(*(np.zeros(vectors.new().size) for _ in conduction.System._fields))
-    system.diagonal[:] = 1.0
+    system = pressure.System(*(vectors.new() for _ in pressure.System._fields))
     pressure.assemble(count, fields, system)
-    pockets = _make_compatible(count, fields, system) if settings.compressibility == 0.0 else 0
+    pockets = _pockets(count, fields) if settings.compressibility == 0.0 else []
+    _take_means(system.right, pockets)
+    matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
+    own = system.own if settings.compressibility else None
     p = vectors.new()
     solution = krylov(
-        lambda d, q: conduction.multiply(count, fields.around, system, d, q),
-        lambda r, z: conduction.precondition(count, system, r, z),
+        lambda d, q: multiply(count, matrix, d, q),
+        Multigrid(staggered.blocks, staggered.grid.body, matrix, own).precondition,
         vectors.dot,
-        system.right.copy(),
+        system.right,
         p,
         vectors,
         tolerance=settings.tolerance,
         most=settings.most,
         check=check,
     )
+    _take_means(p, pockets)
     done = np.zeros(192 * count, np.uint8)
     pressure.correct(count, fields, p, done)
     found = np.empty(64 * count)
@@ -104,7 +108,7 @@ def project(
     for _ in range(EXTENSIONS):
         pressure.extend(count, fields, done, following, old)
         done, following = following, done
-    return Projected(solution, p[: 64 * count], fields.kind, float(np.abs(found).max(initial=0.0)), pockets)
+    return Projected(solution, p[: 64 * count], fields.kind, float(np.abs(found).max(initial=0.0)), len(pockets))
 
 
 def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: ProjectionSettings) -> pressure.Fields:
@@ -133,12 +137,14 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
     )
 
 
-def _make_compatible(count: int, fields: pressure.Fields, system: conduction.System) -> int:
-    """Take the mean out of the right side of every part of the interior without a free surface; return how many there are."""
+def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
+    """Return the cells of every part of the interior without a free surface."""
     label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
     parts = pressure.label_pockets(count, fields, label, stack)
-    closed = [part for part in range(parts) if not stack[part]]
-    for part in closed:
-        cells = np.flatnonzero(label == part)
-        system.right[cells] -= system.right[cells].mean()
-    return len(closed)
+    return [np.flatnonzero(label == part) for part in range(parts) if not stack[part]]
+
+
+def _take_means(values: np.ndarray, pockets: list[np.ndarray]) -> None:
+    """Take the mean out of each pocket: its pressure is known but for a constant, and its right side must add up to nothing."""
+    for cells in pockets:
+        values[cells] -= values[cells].mean()

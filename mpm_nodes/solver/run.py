@@ -37,6 +37,7 @@ from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
+from mpm_nodes.solver.periodic import period_of, within
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.samples import SampleStore
@@ -136,6 +137,7 @@ class SubstepSolver:
             origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
             apart="body" in needed,
+            period=period_of(walls, self.cell_size, plans),
         )
         self._bodies_given = "body" in columns
         self.recipe, self.fuse = recipe_of(substeps), fuse
@@ -409,6 +411,7 @@ class SubstepSolver:
         order = np.argsort(store.unpack("id"), kind="stable")
         chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
         columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
+        columns["position"] = within(columns["position"], self.walls, store.period)
         own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
         return Particles(columns, self.materials_at(self._frame if frame is None else frame), self.spacing, self.time, own)
 

@@ -55,6 +55,7 @@ class SampleStore(ParticleStore):
             dtype=particles.dtype,
             own_fields=own,
             apart=particles.apart,
+            period=particles.period,
         )
         self.particles: ParticleStore = particles
         self.grid: GridStore = stores["grid"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mpm_nodes.data import Kernel, MpmNodesError, domain_named
@@ -11,29 +9,15 @@ from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.kernels.collisions import sides as kernels
 from mpm_nodes.kernels.transfers.binning import MOST_BODIES
 from mpm_nodes.solver.colliders import ColliderSet, is_plate
-from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.grid import Copies, GridStore
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Copies", "bears_sides", "divide", "join", "one_sided", "spline_width"]
+__all__ = ["bears_sides", "divide", "join", "one_sided", "spline_width"]
 
 _NODE_STAGES = frozenset({"rasterize", "add_stress_forces", "update_grid_velocity", "collide_grid", "gather"})
 """Stages that may see a node in several copies: what they do to each of them adds up."""
-
-
-class Copies(NamedTuple):
-    """Nodes of a grid that plates keep apart.
-
-    Attributes:
-        block_sides: Sides of the matter of each grid block, shape (count,), int64.
-        node_sides: Sides of each node, shape (64 count,), int64.
-        master: The node that answers for each, shape (64 count,), int32.
-        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
-    """
-
-    block_sides: np.ndarray
-    node_sides: np.ndarray
-    master: np.ndarray
-    places: np.ndarray
+_NEIGHBOUR_STAGES = frozenset({"avoid_a_void", "remove_subgrid"})
+"""Stages that look for neighbours among the particles, and take what shares no block for what is not there."""
 
 
 def spline_width(plan: SubstepPlan) -> float:
@@ -43,6 +27,8 @@ def spline_width(plan: SubstepPlan) -> float:
 
 def bears_sides(plan: SubstepPlan) -> bool:
     """Return whether all that a plan does on nodes can be done to copies of them: then plates keep their two sides apart."""
+    if any(planned.declaration.id in _NEIGHBOUR_STAGES for planned in plan.stages):
+        return False
     on_nodes = [planned.declaration.id for planned in plan.stages if any(map(_on_blocks, planned.domains))]
     return set(on_nodes) <= _NODE_STAGES and on_nodes.count("collide_grid") == 1
 
@@ -58,7 +44,7 @@ def one_sided(colliders: ColliderSet, width: float) -> str:
         return ""
     return (
         f"matter on the two sides of {', '.join(names[len(colliders.plates) :])} shares grid nodes and drags across: it is thinner "
-        f"than {width:g} m, and only explicit substeps without bodies, heat or projection keep the sides of "
+        f"than {width:g} m, and only explicit substeps without bodies, heat, projection or resampling keep the sides of "
         f"{kernels.MOST_PLATES} plates apart; take explicit_apic, or make it thicker"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import STAGGERED, Domain, Field
-from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.kernels.algebra import cell_matrix
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import GridArrays, GridField
 from mpm_nodes.solver.state import ParticleStore
@@ -71,12 +71,4 @@ class StaggeredStore(GridArrays):
 
 def neighbour_blocks(grid: GridStore) -> np.ndarray:
     """Return the blocks before and behind each block along x, y and z, shape (count, 6), int32; -1 where there is none."""
-    found = np.empty((grid.count, 6), np.int32)
-    for axis in range(3):
-        for side in range(2):
-            shifted = grid.coord.astype(np.int64)
-            shifted[:, axis] += 2 * side - 1
-            key = pack_coord(shifted[:, 0], shifted[:, 1], shifted[:, 2], grid.body)
-            place = np.minimum(np.searchsorted(grid.packed, key), grid.count - 1)
-            found[:, 2 * axis + side] = np.where(grid.packed[place] == key, place, -1)
-    return found
+    return cell_matrix.neighbour_blocks(grid.coord, grid.body, grid.packed)

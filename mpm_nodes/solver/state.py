@@ -20,7 +20,7 @@ from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.solver.blocks import grouped
+from mpm_nodes.solver.blocks import grouped, wrapped
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.stores import Saved, Store
@@ -42,6 +42,7 @@ class ParticleStore(Store):
         count: Number of particles.
         h: Cell size [m].
         origin: World position of grid node (0, 0, 0) [m], float64, shape (3,).
+        period: Blocks between periodic sides, 0 along an axis without.
         shift: Fixed-point bits of `offset`.
         block_coord: Shape (blocks, 3), int32.
         block_body: Body of each block's particles, or the place of their sides in `block_sides`, shape (blocks,), int32.
@@ -70,10 +71,11 @@ class ParticleStore(Store):
         materials: int = 1,
         own_fields: Iterable[Field] = (),
         apart: bool = False,
+        period: tuple[int, int, int] = (0, 0, 0),
     ) -> None:
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
         self.table = {**ATTRIBUTES, **{field.name: field for field in own_fields}}
-        self.h = float(cell_size)
+        self.h, self.period = float(cell_size), period
         self.origin = np.asarray(origin, float).copy()
         self.materials = materials
         single = self.dtype == np.float32
@@ -380,7 +382,7 @@ class ParticleStore(Store):
         binning.locate(self.offset, self.stride, self.shift, self.block_start, blocks, place, moved)
         packed = np.empty(int((moved > 0).sum()), np.int64)
         listed = binning.list_targets(self.block_coord, self.block_body, blocks, moved, packed)
-        unique, inverse = np.unique(packed[:listed], return_inverse=True)
+        unique, inverse = np.unique(wrapped(packed[:listed], self.period), return_inverse=True)
         target = np.full((blocks, binning.MOVES), -1, np.int32)
         target[moved > 0] = inverse
         chunks = max(1, min(thread_count(), blocks))

@@ -18,6 +18,7 @@ WALL_RULES = {
     WallRule.SEPARATE: collision.SEPARATE,
     WallRule.OPEN: collision.OPEN,
     WallRule.DELETE: collision.DELETE,
+    WallRule.PERIODIC: collision.OPEN,
 }
 OPEN_WALLS = Walls((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (WallRule.OPEN,) * 6)
 SPEED = 7
@@ -57,17 +58,23 @@ class WallSet:
         if motion is not None:
             times = np.linspace(*span, PROBES)
             places = np.array([self._corners(motion(time)) for time in times])
-            active = np.array([side is not WallRule.OPEN for side in self.walls.sides]).reshape(3, 2).T
-            steps = np.abs(np.diff(places, axis=0)) * active
+            steps = np.abs(np.diff(places, axis=0))
+            if (steps * self._marked(WallRule.PERIODIC)).any():
+                raise MpmNodesError("solve: a periodic side moves; give wall_low and wall_high no keys along its axis")
+            steps *= ~self._marked(WallRule.OPEN)
             self.fastest = float((steps / np.maximum(np.diff(times), 1e-300)[:, None, None]).max())
 
     def _corners(self, walls: Walls) -> np.ndarray:
         return np.stack([np.array(walls.low, np.float64), np.array(walls.high, np.float64)]) - self._origin
 
+    def _marked(self, rule: WallRule) -> np.ndarray:
+        """Return which sides have a rule, shape (2, 3)."""
+        return np.array([side is rule for side in self.walls.sides]).reshape(3, 2).T
+
     @property
     def idle(self) -> bool:
         """Whether no wall does anything."""
-        return all(side is WallRule.OPEN for side in self.walls.sides)
+        return all(side in (WallRule.OPEN, WallRule.PERIODIC) for side in self.walls.sides)
 
     @property
     def deletes(self) -> bool:

@@ -42,6 +42,7 @@ _MODULES = (
     "heat",
     "projection",
     "surface_tension",
+    "pressure_solves",
 )
 
 

@@ -118,7 +118,7 @@ def test_a_planted_module_would_leave_a_mark(shot):
     assert [path.name for path in marks.iterdir()] == ["work.openvdb"]
 
 
-@pytest.mark.parametrize("way", ["console script", "python -P -m", "python -m"])
+@pytest.mark.parametrize("way", ["console script", pytest.param("python -P -m", marks=pytest.mark.slow), "python -m"])
 def test_nothing_beside_a_graph_is_run(shot, tmp_path, way):
     """Validate, cook with VDBs, resume and render with a module of every name in the working, graph's and output folder."""
     names = planted_names()

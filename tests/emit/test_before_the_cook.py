@@ -14,8 +14,9 @@ from mpm_nodes.graph import preflight
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.materials.library import LIBRARY, named_material
+from mpm_nodes.materials.moduli import moduli
 from mpm_nodes.nodes.bodies import Body
-from mpm_nodes.nodes.own_weight import moduli, weight_warnings
+from mpm_nodes.nodes.own_weight import weight_warnings
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -48,11 +48,13 @@ def mutate(data: bytes, largest: int, seed: int) -> bytes:
 
 def main() -> None:
     """Fuzz until stopped."""
+    sound = list(mutants.documents(KNOWN, samples_folder()))
+    graphs.prepare(sound, FOLDER, KNOWN)
     corpus = next((Path(text) for text in sys.argv[1:] if not text.startswith("-")), None)
     if corpus is not None:
         corpus.mkdir(parents=True, exist_ok=True)
         if not any(corpus.iterdir()):
-            for number, document in enumerate(mutants.documents(KNOWN, samples_folder())):
+            for number, document in enumerate(sound):
                 (corpus / f"sound{number}.json").write_text(json.dumps(document))
     options = ["-max_len=60000", "-timeout=120", "-rss_limit_mb=4000"]
     atheris.Setup([sys.argv[0], *options, *sys.argv[1:]], judge, custom_mutator=mutate)

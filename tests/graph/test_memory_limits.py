@@ -20,10 +20,10 @@ def limited(size: float, code: str, *arguments: str) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("size", [0.6e9, 1.0e9, 1.5e9])
+@pytest.mark.parametrize("size", [0.3e9, 0.6e9, 1.0e9, 1.5e9])
 @pytest.mark.parametrize("command", ["cook", "render", "verify", "demo"])
 def test_a_limit_that_libraries_cannot_bear_is_named(size, command):
-    """0.6 and 1.0 GB of address space: exit code 5, the limit, what is needed and the cure; no segmentation fault."""
+    """0.3 to 1.5 GB of address space: exit code 5, the limit, what is needed and the cure; no segmentation fault."""
     done = limited(size, COMMAND, command, *(["nowhere"] if command in ("cook", "render") else []))
     assert done.returncode == 5 and f"limited to {size / 1e9:.2g} GB (ulimit -v)" in done.stderr
 

@@ -38,6 +38,7 @@ def cook(out: Path, dies: str = "") -> int:
     return done.returncode
 
 
+@pytest.mark.slow  # the selftest in CI kills and resumes at every named point of a cook of USD and VDB files
 def test_the_sample_killed_and_resumed_has_the_bytes_of_one_cook(tmp_path):
     """Dead before its record is whole, and dead with the stage renamed but no record: the same files in the end."""
     pytest.importorskip("pxr.Usd")

@@ -71,7 +71,7 @@ def test_who_needs_a_kernel_that_is_being_compiled_waits_and_loads_it(tmp_path):
     plain = numba.njit(double)
     plain(3)
     other._cache.save_overload((numba.int64,), caching(plain).overloads[(numba.int64,)])
-    waiting.join(10.0)
+    waiting.join(60.0)
     assert found and found[0].signature.return_type == numba.int64
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -191,12 +192,17 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     """Exit code 3, the table so far, the page written, no process left."""
     script = "import sys; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, "selftest", "--only", "graphs", "--hours", "1", "--out", str(tmp_path / "page.md")]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    time.sleep(8.0)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    deadline = time.monotonic() + 120.0
+    while not any(tmp_path.glob("mpm_nodes_selftest_*/*/case")):
+        assert child.poll() is None and time.monotonic() < deadline, child.communicate()
+        time.sleep(0.05)
     child.send_signal(signal.SIGINT)
-    out, error = child.communicate(timeout=20)
+    out, error = child.communicate(timeout=60)
     assert child.returncode == 3 and "stopped" in error and "against a promise" in out
     assert (tmp_path / "page.md").read_text().startswith("`mpm-nodes selftest --hours 1 --seed 1`")
+    assert not any(tmp_path.glob("mpm_nodes_selftest_*"))
 
 
 def test_arguments_are_checked(capsys):

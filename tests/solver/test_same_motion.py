@@ -76,10 +76,7 @@ def off(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.linalg.norm(a - b, axis=1).max() / CELL)
 
 
-MISSED = pytest.mark.xfail(reason="the projection differs by 0.004 cells between frame rates; cause not found", strict=True)
-
-
-@pytest.mark.parametrize("preset", [pytest.param(each, marks=MISSED) if each == "incompressible" else each for each in PRESETS])
+@pytest.mark.parametrize("preset", PRESETS)
 def test_with_a_fixed_step_frames_do_not_show(preset):
     """dt_max and dt_min hold dt: 24, 96 and 8 frames a second, from 1 and from 1001, give the same positions to rounding."""
     held = {"dt_max": SECONDS / 240, "dt_min": SECONDS / 240}

@@ -81,12 +81,13 @@ def test_two_drops_far_apart_stay_sparse(tmp_path):
     """Two drops 100 m apart cost two drops: in leaves, bytes and time, not the box around them (10^10 voxels)."""
     one = sphere((0.0, 0.0, 0.0), 0.3, VOXEL)
     two = joined(one, sphere((100.0, 0.0, 0.0), 0.3, VOXEL))
-    started = time.perf_counter()
+    mesh_level_set(one)  # compiled before the clock runs
+    started = time.process_time()
     write_volumes(tmp_path / "one.vdb", [one])
     write_volumes(tmp_path / "two.vdb", [two])
     found = read_volumes(tmp_path / "two.vdb")["surface"].level_set
     mesh = mesh_level_set(two)
-    assert time.perf_counter() - started < 20.0
+    assert time.process_time() - started < 10.0
     assert (tmp_path / "two.vdb").stat().st_size < 2.2 * (tmp_path / "one.vdb").stat().st_size
     assert len(found.origins) <= 2 * (len(one.origins) + 64)
     assert mesh.points[:, 0].max() == pytest.approx(100.3, abs=0.1 * VOXEL)

@@ -1,4 +1,4 @@
-"""Implicit conduction on the cells of the staggered grid: its coefficients, and the product with them.
+"""Implicit conduction on the cells of the staggered grid: its coefficients, and what comes of the solve.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
@@ -31,11 +31,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpm_nodes.kernels.algebra.cell_matrix import before, behind, face_of
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["HeatFields", "System", "assemble", "balance", "multiply", "precondition", "store"]
+__all__ = ["HeatFields", "System", "assemble", "balance", "store"]
 
 WHOLE = 0.8
 """Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
@@ -97,32 +98,6 @@ class System(NamedTuple):
     source: Any
 
 
-# ---------------------------------------------------------------- neighbours
-@inline
-def before(around, g, n, axis):
-    """Return the cell before cell n of block g along an axis, or -1."""
-    step = 16 >> (2 * axis)
-    if (n // step) & 3:
-        return np.int64(64 * g + n - step)
-    block = around[g, 2 * axis]
-    return np.int64(64 * block + n + 3 * step) if block >= 0 else np.int64(-1)
-
-
-@inline
-def behind(around, g, n, axis):
-    """Return the cell behind cell n of block g along an axis, or -1."""
-    step = 16 >> (2 * axis)
-    if (n // step) & 3 < 3:
-        return np.int64(64 * g + n + step)
-    block = around[g, 2 * axis + 1]
-    return np.int64(64 * block + n - 3 * step) if block >= 0 else np.int64(-1)
-
-
-@inline
-def _face(given, axis):
-    return given.x if axis == 0 else (given.y if axis == 1 else given.z)
-
-
 # ---------------------------------------------------------------- coefficients
 @inline
 def _thermal(given, c):
@@ -141,7 +116,7 @@ def _conductance(given, axis, low, high):
     if _thermal(given, low) != _thermal(given, high):
         return 0.0
     h = given.numbers[1]
-    return given.numbers[0] * np.float64(_face(given, axis)[4 * high]) / (h * h)
+    return given.numbers[0] * np.float64(face_of(given, axis)[4 * high]) / (h * h)
 
 
 @inline
@@ -180,7 +155,7 @@ def _conductivity(given, g, n):
     """Return the conductivity around a cell, weighted by volume."""
     volume, conduction = 0.0, 0.0
     for axis in range(3):
-        face, c, high = _face(given, axis), 64 * g + n, behind(given.around, g, n, axis)
+        face, c, high = face_of(given, axis), 64 * g + n, behind(given.around, g, n, axis)
         volume += np.float64(face[4 * c + 3])
         conduction += np.float64(face[4 * c])
         if high >= 0:
@@ -264,40 +239,6 @@ def assemble(count, given, system):
         system: The system, written.
     """
     parallel_for(_assemble_at, count, (lend(given), lend(system)))
-
-
-# ---------------------------------------------------------------- the solve
-@part
-def _multiply_at(g, around, system, p, q):
-    for n in range(64):
-        c = 64 * g + n
-        total = system.diagonal[c] * p[c]
-        for axis in range(3):
-            face = _face(system, axis)
-            low, high = before(around, g, n, axis), behind(around, g, n, axis)
-            if low >= 0:
-                total -= face[c] * p[low]
-            if high >= 0:
-                total -= face[high] * p[high]
-        q[c] = total
-
-
-@compiled(fastmath=False)
-def multiply(count, around, system, p, q):
-    """Write A p to q."""
-    parallel_for(_multiply_at, count, (around, lend(system), p, q))
-
-
-@part
-def _precondition_at(g, system, r, z):
-    for c in range(64 * g, 64 * g + 64):
-        z[c] = r[c] / system.diagonal[c]
-
-
-@compiled(fastmath=False)
-def precondition(count, system, r, z):
-    """Write the residual over the diagonal to z."""
-    parallel_for(_precondition_at, count, (lend(system), r, z))
 
 
 # ---------------------------------------------------------------- what comes of it

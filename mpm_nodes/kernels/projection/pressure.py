@@ -23,13 +23,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpm_nodes.kernels.algebra.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.heat.conduction import before, behind
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, SLIDING
 
-__all__ = ["CLOSED", "EMPTY", "INTERIOR", "Fields", "assemble", "classify", "correct", "divergences", "extend", "spread_volumes"]
+__all__ = [
+    "CLOSED",
+    "EMPTY",
+    "INTERIOR",
+    "Fields",
+    "System",
+    "advance_faces",
+    "assemble",
+    "classify",
+    "correct",
+    "divergences",
+    "extend",
+    "label_pockets",
+    "spread_volumes",
+]
 
 EMPTY, INTERIOR, CLOSED = 0, 1, 2
 """Kinds of cells; CLOSED ones lie inside a body."""
@@ -69,6 +83,24 @@ class Fields(NamedTuple):
     wz: Any
     kind: Any
     numbers: Any
+
+
+class System(NamedTuple):
+    """The system of the pressure, one float64 a cell; faces carry the number of the cell behind them.
+
+    Attributes:
+        diagonal: k / (J dt) + sum dt / (rho h^2) [1/(Pa s)]; 1 where there is nothing to solve.
+        x, y, z: dt / (rho h^2) of faces between interior cells.
+        right: Right side [1/s].
+        own: k / (J dt).
+    """
+
+    diagonal: Any
+    x: Any
+    y: Any
+    z: Any
+    right: Any
+    own: Any
 
 
 @inline
@@ -183,12 +215,12 @@ def _assemble_at(g, f, system):
     dt, compressibility = f.numbers[0], f.numbers[2]
     for n in range(64):
         c = np.int64(64 * g + n)
-        system.x[c] = system.y[c] = system.z[c] = system.right[c] = 0.0
+        system.x[c] = system.y[c] = system.z[c] = system.right[c] = system.own[c] = 0.0
         system.diagonal[c] = 1.0
         if f.kind[c] != INTERIOR:
             continue
         ratio = 1.0 + np.float64(f.cells[4 * c]) / np.float64(f.cells[4 * c + 3])
-        total = compressibility / (ratio * dt)
+        system.own[c] = total = compressibility / (ratio * dt)
         for axis in range(3):
             low, high = before(f.around, g, n, axis), behind(f.around, g, n, axis)
             lower, upper = _lightness(f, axis, c), _lightness(f, axis, high)
@@ -201,7 +233,7 @@ def _assemble_at(g, f, system):
 
 @compiled(fastmath=False)
 def assemble(count, f, system):
-    """Write the system of the pressure: a `kernels.heat.conduction.System`."""
+    """Write the system of the pressure."""
     parallel_for(_assemble_at, count, (lend(f), lend(system)))
 
 

@@ -21,13 +21,16 @@ SLIDING = 2
 """States of a face: SLIDING + 2 axis + side slides along a surface whose normal points that way (side 1: to high coordinates)."""
 TOUCHING = 1e-6
 HALF_DIAGONAL = 3.1
+TIE = 1e-4
+"""Components of a normal that differ by less count as equal: on a diagonal, which bodies often pass a face on, rounding decides."""
 
 
 @part
 def _take(c, axis, rule, n0, n1, n2, v, state, speed):
-    """Note that a face lies in a body: held where its rule is sticky or its own axis is nearest to the normal."""
+    """Note that a face lies in a body: held where its rule is sticky, or its own axis the (first) one nearest to the normal."""
     a0, a1, a2 = abs(n0), abs(n1), abs(n2)
-    main = 0 if a0 >= a1 and a0 >= a2 else (1 if a1 >= a2 else 2)
+    least = (1.0 - TIE) * max(a0, a1, a2)
+    main = 0 if a0 >= least else (1 if a1 >= least else 2)
     if rule == STICKY or main == axis:
         state[c], speed[c] = HELD, v
         return
