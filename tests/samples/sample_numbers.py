@@ -112,12 +112,6 @@ def ball_of_report(cooked: Cooked, frame: int) -> np.ndarray:
     return particles["position"][np.isin(particles["id"], ids)]
 
 
-def drop_height(cooked: Cooked, x: float) -> float:
-    """Return the height of the highest particle of the drop over x [mm] at the last frame [mm]."""
-    position = 1e3 * cooked.at(48)["position"].astype(float)
-    return float(position[np.abs(position[:, 0] - x) < 3.5, 1].max())
-
-
 def in_bowl(cooked: Cooked) -> float:
     """Return the share of particles within the bowl's radius."""
     return float((np.hypot(cooked.x(60, 0), cooked.x(60, 2)) < 0.22).mean())
@@ -126,7 +120,7 @@ def in_bowl(cooked: Cooked) -> float:
 def distance_to_bowl(cooked: Cooked) -> float:
     """Return the least distance of a particle to the sheet that the bowl is [m]."""
     points, triangles = corners_of(SAMPLES / "bowl.usda", 1, closed=False)
-    return float(distances(cooked.at(48)["position"].astype(float), points[triangles]).min())
+    return float(distances(cooked.at(60)["position"].astype(float), points[triangles]).min())
 
 
 def mass(cooked: Cooked, material: int) -> float:
@@ -164,13 +158,6 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         ),
         "middle of the cube at frame 25, on its way to the wall: x [m]": lambda c: c.x(25, 0).mean(),
         "highest particle at frame 48, below the ceiling [m]": lambda c: c.x(48).max(),
-    },
-    "drops_on_plates": {
-        "particles": lambda c: len(c.at(48)),
-        "height of the drop on glass (45 degrees) at frame 48 [mm]": lambda c: drop_height(c, -10.5),
-        "height of the drop on plastic (90 degrees) at frame 48 [mm]": lambda c: drop_height(c, -3.5),
-        "height of the drop on wax (135 degrees) at frame 48 [mm]": lambda c: drop_height(c, 3.5),
-        "height of the drop on soot (180 degrees) at frame 48 [mm]": lambda c: drop_height(c, 10.5),
     },
     "butter_on_pan": {
         "particles": lambda c: len(c.at(60)),
