@@ -204,7 +204,7 @@ def split_surface_mass(
         particles: Owners of the samples.
         samples: Samples, which sink by `depth`; balance points are added, with no area.
         depth: How far samples move inwards first, in cells. The sampled surface lies outside the matter, and forces from there
-            pull the outermost particles in: with 0, as the source has it, small drops shrink; 0.4 keeps their volume, but is noisier.
+            pull the outermost particles in: with 0, as the source has it, small drops shrink; 0.4 keeps them, but is noisier.
         massless: Leave samples without mass (Hyde 2020): momentum of forces on empty nodes is then lost. To compare.
     """
     sharing.sink(samples, depth)
