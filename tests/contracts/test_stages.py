@@ -20,6 +20,7 @@ from mpm_nodes.data import (
     Stage,
     StaggeredGrid,
     StepContext,
+    SurfaceSamples,
     Writes,
 )
 from mpm_nodes.graph import registry as registries
@@ -29,6 +30,8 @@ from mpm_nodes.solver.checked import LyingDeclaration
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
+LONG = ("continuum_foam", "implicit_surface_tension")
+"""Presets of which only the slow tests try every wire with fused loops."""
 each_preset = pytest.mark.parametrize("preset", PRESETS)
 fused_and_single = pytest.mark.parametrize("fuse", [True, False], ids=["fused", "single"])
 
@@ -239,12 +242,18 @@ def nothing_on_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["stagger
     """Do nothing."""
 
 
+@stage(label="Nothing on Samples")
+def nothing_on_samples(samples: A[SurfaceSamples, Reads()]) -> Stage["samples"]:
+    """Do nothing."""
+
+
 NOTHING = {
     "particles": nothing_on_particles,
     "grid": nothing_on_grid,
     "colliders": nothing_on_colliders,
     "energy": nothing_on_energy,
     "staggered": nothing_on_staggered,
+    "samples": nothing_on_samples,
 }
 CARRIED = (
     "position",
@@ -297,8 +306,8 @@ def single_stages(run) -> list[str]:
 @pytest.mark.parametrize(
     "preset, fuse",
     [
-        # on each wire of the foam the stage parts other fragments: a minute of compiling, for what the other presets show
-        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset == "continuum_foam" else ())
+        # on each wire of these the stage parts other fragments: a minute of compiling, for what the other presets show
+        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset in LONG else ())
         for preset in PRESETS
         for fuse, how in ((True, "fused"), (False, "single"))
     ],
