@@ -215,7 +215,7 @@ def split_surface_mass(
         sharing.split_mass(particles, samples)
 
 
-@stage(label="Rasterize Samples")
+@stage(label="Rasterize Samples", copies=False)
 def rasterize_samples(
     samples: A[SampleStore, Reads("position", "mass", "velocity", "affine")],
     grid: A[GridStore, Reads("mass", "momentum"), Writes("mass", "momentum")],
@@ -260,7 +260,7 @@ def _tell(samples: SampleStore, step: StepContext) -> None:
     step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
 
 
-@stage(label="Add Surface Forces", facts=(SURFACE,), limits=(CAPILLARY,))
+@stage(label="Add Surface Forces", copies=False, facts=(SURFACE,), limits=(CAPILLARY,))
 def add_surface_forces(
     samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
     grid: A[GridStore, Reads("force"), Writes("force")],
@@ -281,7 +281,7 @@ def add_surface_forces(
     _tell(samples, step)
 
 
-@stage(label="Surface Energy", facts=(SURFACE,))
+@stage(label="Surface Energy", copies=False, facts=(SURFACE,))
 def surface_energy(
     samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
     energy: A[EnergyStore, Reads("terms"), Writes("terms")],
