@@ -208,8 +208,10 @@ def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tupl
     problems = Problems(once.values())
     problems.more += max(found.more for _, found in loaded)
     settings = value.get("set", {}) if isinstance(value, Mapping) else {}
+    if not isinstance(settings, Mapping):
+        problems.add("set", "is not an object", settings, '{"name": value}', "mend it")
     taken = {name for candidate in candidates for name in candidate["set"]}
-    for name in settings:
+    for name in _object(settings):
         if name not in taken:
             problems.add(f"set.{name}", "is a parameter or stage of no candidate", cure="remove it")
     first = loaded[0][0]

@@ -52,6 +52,8 @@ def cases(job: Job) -> Iterator[Outcome]:
 
 def prepare(bases: list[Any], folder: Path, known: Registry) -> None:
     """Use once what imports or takes memory at its first use: that counts for no mutant."""
+    with contextlib.suppress(ImportError):  # within a limit of memory its libraries crash while they are loaded
+        from pxr import Usd, UsdGeom  # noqa: F401
     for size in (3, 300):  # OpenBLAS takes its memory once, and asks for ever where a limit refuses it
         matrix = np.ones((size, size))
         matrix @ matrix.T, matrix @ matrix

@@ -147,6 +147,15 @@ def test_what_a_file_takes_is_bounded(piece):
     assert most * strict_json.MOST_VALUES / sum(map(text.count, ",:[{")) < 200e6
 
 
+@pytest.mark.parametrize("preset", ["auto", "explicit_apic"])
+@pytest.mark.parametrize("given", [1e300, [1], "x", None])
+def test_settings_that_are_no_object_are_refused(preset, given):
+    """Beside a preset that leaves the choice to the solve, too."""
+    known = registry.load(path="", entry_points=False)
+    graph = load_graph(graph_of({"fall": entry("solve", knobs={"substeps": {"preset": preset, "set": given}})}), registry=known)
+    assert [problem.place for problem in validate(graph)] == ["fall.substeps.set"]
+
+
 @pytest.mark.parametrize("frame", [10**400, -(10**400)])
 def test_a_key_at_a_frame_that_no_number_holds_is_refused(frame):
     """An integer of four hundred digits is no frame."""
