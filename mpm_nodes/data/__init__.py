@@ -11,6 +11,7 @@ from mpm_nodes.data.domains import (
     ENERGY,
     GRID,
     PARTICLES,
+    SAMPLES,
     STAGGERED,
     Domain,
     all_domains,
@@ -21,8 +22,18 @@ from mpm_nodes.data.domains import (
 )
 from mpm_nodes.data.errors import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.data.facts import Fact, Facts, Limit, Reduction, Report, StageMemory
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, LAW_STATE, STAGGERED_FIELDS, Attribute, Field, Resampling, table
-from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
+from mpm_nodes.data.fields import (
+    ATTRIBUTES,
+    GRID_FIELDS,
+    LAW_STATE,
+    SAMPLE_FIELDS,
+    STAGGERED_FIELDS,
+    Attribute,
+    Field,
+    Resampling,
+    table,
+)
+from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.units import (
@@ -35,6 +46,7 @@ from mpm_nodes.data.units import (
     Metres,
     MetresPerSecond,
     MetresPerSecondSquared,
+    NewtonsPerMetre,
     OutputPath,
     Pascals,
     PascalSeconds,
@@ -59,6 +71,7 @@ from mpm_nodes.data.values import (
     Material,
     Mesh,
     Particles,
+    SurfaceTension,
     Thermal,
     Walls,
     concatenate,
@@ -74,6 +87,8 @@ __all__ = [
     "GRID_FIELDS",
     "LAW_STATE",
     "PARTICLES",
+    "SAMPLES",
+    "SAMPLE_FIELDS",
     "STAGGERED",
     "STAGGERED_FIELDS",
     "A",
@@ -111,6 +126,7 @@ __all__ = [
     "MetresPerSecond",
     "MetresPerSecondSquared",
     "MpmNodesError",
+    "NewtonsPerMetre",
     "OutputError",
     "OutputPath",
     "Particles",
@@ -131,6 +147,8 @@ __all__ = [
     "StaggeredGrid",
     "StepContext",
     "SubstepGraph",
+    "SurfaceSamples",
+    "SurfaceTension",
     "Thermal",
     "Transfer",
     "Unit",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data.errors import MpmNodesError
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, STAGGERED_FIELDS, Field, table
-from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid
+from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, SAMPLE_FIELDS, STAGGERED_FIELDS, Field, table
+from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.values import Particles
 
 
@@ -146,6 +146,17 @@ STAGGERED = register_domain(
         (0.95, 0.60, 0.25),
         "a cell of the staggered grid, with its faces",
         STAGGERED_FIELDS,
+        begins_empty=True,
+    )
+)
+SAMPLES = register_domain(
+    Domain(
+        "samples",
+        SurfaceSamples,
+        "Surface Samples",
+        (0.30, 0.75, 0.72),
+        "a point of the matter's surface, or its balance point",
+        SAMPLE_FIELDS,
         begins_empty=True,
     )
 )

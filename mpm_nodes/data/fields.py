@@ -244,3 +244,13 @@ STAGGERED_FIELDS = table(
     *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
 )
 """Fields of the staggered grid by name."""
+
+SAMPLE_FIELDS = table(
+    *(ATTRIBUTES[name] for name in ("position", "velocity", "affine", "mass")),
+    Field("normal", "n", (3,), "", doc="Outward unit normal; void at balance points."),
+    Field("area", "|dA|", (), "m^2", doc="Area that the sample stands for; 0 at balance points."),
+    Field("owner", "p", (), "", doc="Nearest particle, by its place in memory.", kind="int32", structural=True),
+    Field("owner_mass", "m_p", (), "kg", doc="Mass of the owner before its mass was shared."),
+    Field("tension", "k", (), "N/m", doc="Surface energy density."),
+)
+"""Fields of the surface samples by name."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Colliders", "Energy", "Grid", "LiveParticles", "StaggeredGrid"]
+__all__ = ["Colliders", "Energy", "Grid", "LiveParticles", "StaggeredGrid", "SurfaceSamples"]
 
 
 @runtime_checkable
@@ -67,6 +67,24 @@ class StaggeredGrid(Protocol):
 
     def unpack(self, name: str) -> np.ndarray:
         """Return a copy of a field, shape (64 count, components) or (64 count,)."""
+        ...
+
+    def pack(self, name: str, values: np.ndarray) -> None:
+        """Write a field from the shape that `unpack` gives."""
+        ...
+
+
+@runtime_checkable
+class SurfaceSamples(Protocol):
+    """Substep domain: points of the matter's surface, and their balance points, which have no area."""
+
+    @property
+    def count(self) -> int:
+        """Points that there are."""
+        ...
+
+    def unpack(self, name: str) -> np.ndarray:
+        """Return a copy of a field, shape (count, *shape); `position` is float64 [m]."""
         ...
 
     def pack(self, name: str, values: np.ndarray) -> None:

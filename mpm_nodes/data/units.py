@@ -33,6 +33,7 @@ JoulesPerKilogramKelvin = Unit("J/(kg K)")
 WattsPerMetreKelvin = Unit("W/(m K)")
 WattsPerSquareMetreKelvin = Unit("W/(m^2 K)")
 WattsPerCubicMetre = Unit("W/m^3")
+NewtonsPerMetre = Unit("N/m")
 
 
 @dataclass(frozen=True)

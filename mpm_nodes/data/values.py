@@ -57,6 +57,57 @@ class Thermal:
 
 
 @dataclass(frozen=True)
+class SurfaceTension:
+    """Surface energy density of a liquid against air, linear in its temperature between two of them and constant beyond.
+
+    Attributes:
+        tension: At and below `temperature` [N/m].
+        hot_tension: At and above `hot_temperature` [N/m].
+        temperature: [K].
+        hot_temperature: [K]; with the same value as `temperature` the tension is `tension` everywhere.
+
+    Raises:
+        MpmNodesError: A tension is negative or not finite, or the hot temperature lies below the cold one.
+    """
+
+    tension: float
+    hot_tension: float = 0.0
+    temperature: float = 293.15
+    hot_temperature: float = 293.15
+
+    def __post_init__(self) -> None:
+        for name in ("tension", "hot_tension"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise MpmNodesError(f"surface tension: {name} = {getattr(self, name):g} N/m; give a finite value >= 0")
+        if not self.temperature <= self.hot_temperature:
+            raise MpmNodesError(
+                f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
+                "exchange them, and the two tensions"
+            )
+
+    @property
+    def varies(self) -> bool:
+        """Whether it depends on the temperature."""
+        return self.hot_temperature > self.temperature and self.hot_tension != self.tension
+
+    @property
+    def largest(self) -> float:
+        """Largest tension at any temperature [N/m]."""
+        return max(self.tension, self.hot_tension) if self.varies else self.tension
+
+    def at(self, temperature: np.ndarray) -> np.ndarray:
+        """Return the tension at temperatures [K]."""
+        if not self.varies:
+            return np.full(np.shape(temperature), self.tension)
+        share = (temperature - self.temperature) / (self.hot_temperature - self.temperature)
+        return self.tension + (self.hot_tension - self.tension) * np.clip(share, 0.0, 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every member as plain JSON values."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
 class Material:
     """A constitutive law with its parameters.
 
@@ -69,6 +120,7 @@ class Material:
         recovery_time: Time in which plastic distortion is forgotten [s] (Y15 eta_p); None: it never is.
         viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
         thermal: How it stores and conducts heat; None: stages that move heat refuse it.
+        surface_tension: Tension of its surface; None: it has none.
     """
 
     law: str
@@ -79,12 +131,14 @@ class Material:
     recovery_time: float | None = None
     viscosity: float = 0.0
     thermal: Thermal | None = None
+    surface_tension: SurfaceTension | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
         members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         thermal = None if self.thermal is None else self.thermal.to_json()
-        return {**members, "params": dict(self.params), "thermal": thermal}
+        tension = None if self.surface_tension is None else self.surface_tension.to_json()
+        return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Material:
@@ -98,8 +152,14 @@ class Material:
             raise MpmNodesError(
                 f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
             )
-        thermal = facts.get("thermal")
-        return cls(**{**facts, "thermal": None if thermal is None else Thermal.from_json(thermal)})
+        thermal, tension = facts.get("thermal"), facts.get("surface_tension")
+        return cls(
+            **{
+                **facts,
+                "thermal": None if thermal is None else Thermal.from_json(thermal),
+                "surface_tension": None if tension is None else SurfaceTension(**tension),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -229,6 +289,7 @@ class Collider:
         clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
         temperature: Of its surface [K]; None: no heat passes through it.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
+        contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
     """
 
     name: str
@@ -240,6 +301,7 @@ class Collider:
     clamp: bool = False
     temperature: float | None = None
     conductance: float = float("inf")
+    contact_angle: float | None = None
 
 
 @dataclass(frozen=True)

@@ -266,6 +266,7 @@ class StageDeclaration(Declaration):
         removes: Domains of which it may remove elements.
         memory: Type of what it remembers between substeps, or None.
         fragments: What it brings for shared loops, or a function of its knobs that returns it.
+        copies: Whether a grid node may come to it in several copies, whose sum counts.
     """
 
     domains: tuple[DomainPort, ...] = ()
@@ -277,6 +278,7 @@ class StageDeclaration(Declaration):
     removes: tuple[str, ...] = ()
     memory: type | None = None
     fragments: Any = field(default=(), compare=False, repr=False)
+    copies: bool = True
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return its fragments with these knobs."""

@@ -97,6 +97,7 @@ def stage(
     removes: Iterable[str] = (),
     upgrades: Mapping[int, UpgradeFunction] | None = None,
     fragments: Any = (),
+    copies: bool = True,
 ) -> Callable[[F], F]:
     """Declare a function as a stage: parameters before `*` are the domains that it touches, those after it are knobs.
 
@@ -110,6 +111,9 @@ def stage(
         upgrades: As for `node`.
         fragments: What it does to the particles of one block, for loops that it shares with its neighbours
             (`kernels.composition.fragments`); where that hangs on knobs, a function of them that returns it.
+        copies: Matter on the two sides of a thin plate has copies of the nodes near it, which are summed up beyond its rim: what a
+            stage does to each of them must add up, as a force in proportion to the node's mass does. False for a stage that needs
+            nodes whole or looks for neighbours: with it plates do not keep their sides apart, and a warning says so.
 
     Raises:
         DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a name unknown.
@@ -138,6 +142,7 @@ def stage(
             removes=reader.removed(removes, outputs),
             memory=reader.memory,
             fragments=fragments,
+            copies=copies,
         )
         return function
 

@@ -77,6 +77,7 @@ class GridStore(GridArrays):
         particle_mass: Mean mass of the particles [kg].
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
+        margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
         copies: Which nodes plates keep apart (`Copies`), None where none does.
     """
 
@@ -91,6 +92,7 @@ class GridStore(GridArrays):
         self.packed = np.zeros(0, np.int64)
         self._slots = np.empty(0, np.int32)
         self._tables: dict[int, _Tables] = {}
+        self._followed: tuple[int, ...] = ()
         self.declare(*NODE_FIELDS)
         self._derived: dict[str, Any] = {}
         self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
@@ -98,6 +100,7 @@ class GridStore(GridArrays):
         self.local, self.local_stride = aligned(PAD, self.dtype), 0
         self.particle_mass = self.least_mass = 0.0
         self.version = 0
+        self.margin = False
         self.copies: Copies | None = None
 
     @property
@@ -159,7 +162,7 @@ class GridStore(GridArrays):
         arrays hold is void where the tables change.
         """
         stores = (self.particles, *others)
-        if {id(points): points.generation for points in stores} == {key: each.generation for key, each in self._tables.items()}:
+        if {id(points): points.generation for points in stores} == {key: self._tables[key].generation for key in self._followed}:
             return
         for points in others:
             if points.h != self.h or not np.array_equal(points.origin, self.origin):
@@ -170,23 +173,37 @@ class GridStore(GridArrays):
         self._derived, self.copies = {}, None
         particles = self.particles
         self.version += 1
-        coord = np.concatenate([points.block_coord for points in stores])
-        packed = np.empty(8 * len(coord), np.int64)
-        binning.list_tiles(coord, np.concatenate([points.block_body for points in stores]), len(coord), packed)
-        unique, inverse = np.unique(wrapped(packed, particles.period), return_inverse=True)
+        tiles_of = [_tiles(points.block_coord, points.block_body, particles.period) for points in stores]
+        around = [_surroundings(points.block_coord, points.block_body) for points in stores if self.margin]
+        unique = np.unique(np.concatenate([*tiles_of, *(_tiles(*blocks, particles.period) for blocks in around)]))
         self.count = len(unique)
         self.packed = unique
         self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)
         binning.unpack_coord(unique, self.coord, self.body)
-        starts = np.cumsum([points.block_count for points in stores])[:-1]
-        slots = np.split(inverse.astype(np.int32).reshape(-1, 8), starts)
+        slots = [np.searchsorted(unique, packed).astype(np.int32).reshape(-1, 8) for packed in tiles_of]
         self._tables = {id(points): _Tables(points, slot) for points, slot in zip(stores, slots, strict=True)}
+        self._followed = tuple(self._tables)
         self.make_room()
         self.local_stride = int(np.diff(particles.block_start).max(initial=0)) // 16 * 16 + 16 + PAD
         if self.local.size < most_threads() * LOCAL_ROWS * self.local_stride + PAD:
             self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
         self.particle_mass = float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
         self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
+
+    def attach(self, points: ParticleStore) -> None:
+        """Find the blocks under points near the particles, without laying the grid out anew; `margin` makes room for them.
+
+        Raises:
+            MpmNodesError: A point lies where there is no grid.
+        """
+        tables = self._tables.get(id(points))
+        if tables is not None and tables.generation == points.generation:
+            return
+        packed = _tiles(points.block_coord, points.block_body, points.period)
+        place = np.minimum(np.searchsorted(self.packed, packed), max(self.count - 1, 0))
+        if len(packed) and (not self.count or (self.packed[place] != packed).any()):
+            raise MpmNodesError("grid: points to be attached lie further than four cells from all particles; take nearer ones")
+        self._tables[id(points)] = _Tables(points, place.astype(np.int32).reshape(-1, 8))
 
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what `make` found out from the blocks and tables, found anew when they change."""
@@ -203,3 +220,20 @@ class GridStore(GridArrays):
         if len(self._slots) < 64 * self.count:
             self._slots = np.full(80 * self.count, -1, np.int32)
         return self._slots
+
+
+def _tiles(coord: np.ndarray, body: np.ndarray, period: tuple[int, int, int]) -> np.ndarray:
+    """Return the packed coordinates of the eight grid blocks of every block's tile, shape (8 blocks,)."""
+    packed = np.empty(8 * len(coord), np.int64)
+    binning.list_tiles(coord, body, len(coord), packed)
+    return wrapped(packed, period)
+
+
+def _surroundings(coord: np.ndarray, body: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return coordinates and bodies of blocks and their neighbours."""
+    around = np.empty((len(coord), 27), np.int64)
+    binning.list_neighbours(coord, body, around)
+    packed = np.unique(around)
+    coord, body = np.empty((len(packed), 3), np.int32), np.empty(len(packed), np.int32)
+    binning.unpack_coord(packed, coord, body)
+    return coord, body

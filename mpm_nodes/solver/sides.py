@@ -14,10 +14,8 @@ from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["bears_sides", "divide", "join", "one_sided", "spline_width"]
 
-_NODE_STAGES = frozenset({"rasterize", "add_stress_forces", "update_grid_velocity", "collide_grid", "gather"})
-"""Stages that may see a node in several copies: what they do to each of them adds up."""
-_NEIGHBOUR_STAGES = frozenset({"avoid_a_void", "remove_subgrid"})
-"""Stages that look for neighbours among the particles, and take what shares no block for what is not there."""
+_WITH_COPIES = frozenset({"particles", "grid", "colliders"})
+"""Domains whose stages say for themselves whether a node may have copies."""
 
 
 def spline_width(plan: SubstepPlan) -> float:
@@ -27,14 +25,16 @@ def spline_width(plan: SubstepPlan) -> float:
 
 def bears_sides(plan: SubstepPlan) -> bool:
     """Return whether all that a plan does on nodes can be done to copies of them: then plates keep their two sides apart."""
-    if any(planned.declaration.id in _NEIGHBOUR_STAGES for planned in plan.stages):
-        return False
-    on_nodes = [planned.declaration.id for planned in plan.stages if any(map(_on_blocks, planned.domains))]
-    return set(on_nodes) <= _NODE_STAGES and on_nodes.count("collide_grid") == 1
+    stages = [planned.declaration for planned in plan.stages]
+    # the copies are joined, and the plates met, where the grid is
+    once = sum(stage.id == "collide_grid" for stage in stages) == 1
+    return once and all(stage.copies and not any(_is_whole(port.name) for port in stage.domains) for stage in stages)
 
 
-def _on_blocks(domain: str) -> bool:
-    return domain == "energy" or any(field.packed is not None for field in domain_named(domain).fields.values())
+def _is_whole(domain: str) -> bool:
+    """Whether a domain lies on the blocks of the grid and knows nothing of copies."""
+    packed = any(field.packed is not None for field in domain_named(domain).fields.values())
+    return domain not in _WITH_COPIES and (packed or domain == "energy")
 
 
 def one_sided(colliders: ColliderSet, width: float) -> str:

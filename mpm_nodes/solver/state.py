@@ -296,14 +296,27 @@ class ParticleStore(Store):
                 f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
                 f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
             )
-        order, (coord, body), start, offset = grouped(self, np.asarray(columns["position"], float), bodies)
-        old = self.count
+        order, blocks, start, offset = grouped(self, np.asarray(columns["position"], float), bodies)
+        self.append_blocks({name: np.asarray(values)[order] for name, values in columns.items()}, blocks, start, offset)
+
+    def append_blocks(
+        self, columns: Mapping[str, np.ndarray], blocks: tuple[np.ndarray, np.ndarray], start: np.ndarray, offset: np.ndarray
+    ) -> None:
+        """Add particles that are grouped by block already.
+
+        Args:
+            columns: As `append` takes them, in the order of the blocks.
+            blocks: Coordinates and bodies of the blocks.
+            start: Particles of block q are start[q] : start[q + 1].
+            offset: Fixed-point offsets from the blocks' centres, shape (added, 3).
+        """
+        added, (coord, body), old = len(offset), blocks, self.count
         self.reserve(old + added)
         self.count = old + added
         for name in self.names:
             attribute = self.table[name]
             values = columns.get(name)
-            values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)[order]
+            values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)
             self.rows(name)[:, old:] = values.reshape(added, attribute.rows).T
         self.rows("position")[:, old:] = offset.T
         self.block_coord, self.block_body = np.concatenate([self.block_coord, coord]), np.concatenate([self.block_body, body])

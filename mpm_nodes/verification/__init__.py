@@ -42,6 +42,7 @@ _MODULES = (
     "voids",
     "heat",
     "projection",
+    "surface_tension",
     "pressure_solves",
 )
 

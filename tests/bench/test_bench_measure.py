@@ -91,7 +91,8 @@ def test_beside_counts_grid_and_tables():
     segments, colour_start, colour_range, tile_slot, *_ = solver.grid.scatter_tables()
     assert {id(array) for array in (colour_start, colour_range, tile_slot)} <= {id(array) for array in held}
     assert solver.grid.nbytes == sum(array.nbytes for array in held)
-    tables = [particles.origin, particles.block_coord, particles.block_body, particles.block_start, segments, *particles.segments]
+    blocks = [particles.block_coord, particles.block_body, particles.block_sides, particles.block_start]
+    tables = [particles.origin, *blocks, segments, *particles.segments]
     assert measure.beside_bytes(solver) == solver.grid.nbytes + sum(array.nbytes for array in tables)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles, Thermal, WallRule, Walls
+from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension, Thermal, WallRule, Walls
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
 from mpm_nodes.graph.registry import Registry
@@ -46,6 +46,7 @@ MATERIALS = {
 }
 WARM = Thermal(2000.0, 5.0, 4000.0, 2.0, latent_heat=20.0, freezing_temperature=360.0)
 MATERIALS = {law: dataclasses.replace(material, thermal=WARM) for law, material in MATERIALS.items()}
+MATERIALS["liquid"] = dataclasses.replace(MATERIALS["liquid"], surface_tension=SurfaceTension(40.0, 20.0, 280.0, 380.0))
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 
 

@@ -20,6 +20,7 @@ from mpm_nodes.data import (
     Stage,
     StaggeredGrid,
     StepContext,
+    SurfaceSamples,
     Writes,
 )
 from mpm_nodes.graph import registry as registries
@@ -29,7 +30,18 @@ from mpm_nodes.solver.checked import LyingDeclaration
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
+LONG = ("continuum_foam", "explicit_heat", "incompressible", "surface_tension", "implicit_surface_tension")
+"""Presets of which only the slow tests try every wire with fused loops."""
 each_preset = pytest.mark.parametrize("preset", PRESETS)
+on_any_wire = pytest.mark.parametrize(
+    "preset, fuse",
+    [
+        # on each wire of these the stage parts other fragments: a minute of compiling, for what the other presets show
+        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset in LONG else ())
+        for preset in PRESETS
+        for fuse, how in ((True, "fused"), (False, "single"))
+    ],
+)
 fused_and_single = pytest.mark.parametrize("fuse", [True, False], ids=["fused", "single"])
 
 
@@ -239,12 +251,18 @@ def nothing_on_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["stagger
     """Do nothing."""
 
 
+@stage(label="Nothing on Samples")
+def nothing_on_samples(samples: A[SurfaceSamples, Reads()]) -> Stage["samples"]:
+    """Do nothing."""
+
+
 NOTHING = {
     "particles": nothing_on_particles,
     "grid": nothing_on_grid,
     "colliders": nothing_on_colliders,
     "energy": nothing_on_energy,
     "staggered": nothing_on_staggered,
+    "samples": nothing_on_samples,
 }
 CARRIED = (
     "position",
@@ -294,15 +312,7 @@ def single_stages(run) -> list[str]:
     return [name for planned in run.plan.stages for name in planned.id.split("+")]
 
 
-@pytest.mark.parametrize(
-    "preset, fuse",
-    [
-        # on each wire of the foam the stage parts other fragments: a minute of compiling, for what the other presets show
-        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset == "continuum_foam" else ())
-        for preset in PRESETS
-        for fuse, how in ((True, "fused"), (False, "single"))
-    ],
-)
+@on_any_wire
 def test_a_stage_that_does_nothing_on_any_wire_changes_nothing(preset, fuse):
     """On every wire of every preset the order of the others stays and the results keep every bit after 1 and 10 substeps.
 
@@ -328,8 +338,7 @@ def test_a_stage_that_does_nothing_on_any_wire_changes_nothing(preset, fuse):
     assert apart > 0 if fuse else apart == 0
 
 
-@each_preset
-@fused_and_single
+@on_any_wire
 def test_a_stage_that_takes_everything_out_and_back_on_any_wire_changes_rounding_only(preset, fuse):
     """Packing what was unpacked, positions included, on every wire changes rounding only after 1 and 10 substeps."""
     laws, document, tried = ("snow", "liquid"), PRESETS[preset], 0

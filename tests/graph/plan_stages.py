@@ -18,6 +18,7 @@ from mpm_nodes.data import (
     Stage,
     StaggeredGrid,
     StepContext,
+    SurfaceSamples,
     Writes,
 )
 from mpm_nodes.graph.declare import stage
@@ -131,7 +132,12 @@ def pass_staggered(staggered: A[StaggeredGrid, Reads()]) -> Stage["staggered"]:
     """Do nothing."""
 
 
-PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy, pass_staggered)
+@stage(label="Pass Samples")
+def pass_samples(samples: A[SurfaceSamples, Reads()]) -> Stage["samples"]:
+    """Let the samples through."""
+
+
+PASSES = (pass_particles, pass_grid, pass_colliders, pass_energy, pass_staggered, pass_samples)
 STAGES = (choose, scatter, push, bump, gathered, strain, heat, drift, *PASSES)
 
 

@@ -50,11 +50,11 @@ def fall(substeps="explicit_apic", solves: int = 1) -> Graph:
 
 @pytest.mark.parametrize("solves", [1, 2])
 def test_a_cook_plans_its_graph_once(solves, counted):
-    """One examination, one plan, one plan of each solve's substeps; equal substeps are resolved, and their preset read, once."""
+    """One examination, one plan; of equal substeps one look at their file; a plan for each solve."""
     result = execute(fall(solves=solves))
     assert result.cooked == (1,) and len(result.outputs) == solves
-    once = {"examine": 1, "plan_graph": 1, "Wiring": 1}
-    assert counted == once | {"load_substeps": 1, "plan_resolved": solves, "read": 1}
+    once = {"examine": 1, "plan_graph": 1, "Wiring": 1, "load_substeps": 1, "read": 1}
+    assert counted == once | {"plan_resolved": solves}
 
 
 def test_edits_cost_no_second_look(counted):

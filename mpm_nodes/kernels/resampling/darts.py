@@ -161,7 +161,7 @@ def _gathered(tree: _Octree) -> Samples:
 
 # ---------------------------------------------------------------- random numbers and places
 @inline
-def _mixed(z):
+def mixed(z):
     """Return a 64-bit integer whose bits all depend on those of z (SplitMix64's finaliser)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -209,7 +209,7 @@ def _sweep_block(w, bins, tree, cells, sweep, around, near):
     closed, corners, codes, children = tree.closed[w], tree.corners[w], cells.codes, cells.children
     begin, end = cells.start[w], cells.start[w + 1]
     width, square, half = np.float32(8.0 / (1 << level)), radius * radius, np.float32(4.0 / (1 << level))
-    block = _mixed(
+    block = mixed(
         seed
         + (np.uint64(tree.coord[w, 0]) << np.uint64(42))
         + (np.uint64(tree.coord[w, 1]) << np.uint64(21))
@@ -242,7 +242,7 @@ def _sweep_block(w, bins, tree, cells, sweep, around, near):
                     continue
             children[kept] = code
             kept += 1
-            x, y, z = _dart(_mixed(block + (np.uint64(level) << np.uint64(32)) + np.uint64(code)), x, y, z, width)
+            x, y, z = _dart(mixed(block + (np.uint64(level) << np.uint64(32)) + np.uint64(code)), x, y, z, width)
             cell = _half_cell(x, y, z)
             if closed[cell] or (not (whole and level >= 3) and not distance_at(corners, x, y, z) < -depth):
                 continue
@@ -260,8 +260,8 @@ def _sweep_block(w, bins, tree, cells, sweep, around, near):
 @inline
 def _dart(key, x, y, z, width):
     """Return a random point of the cell whose low corner is (x, y, z)."""
-    second = _mixed(key + np.uint64(0x9E3779B97F4A7C15))
-    third = _mixed(second + np.uint64(0x9E3779B97F4A7C15))
+    second = mixed(key + np.uint64(0x9E3779B97F4A7C15))
+    third = mixed(second + np.uint64(0x9E3779B97F4A7C15))
     return x + _fraction(key) * width, y + _fraction(second) * width, z + _fraction(third) * width
 
 

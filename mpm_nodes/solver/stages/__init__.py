@@ -18,4 +18,5 @@ MODULES = (
     "avoid_a_void",
     "heat",
     "projection",
+    "surface_tension",
 )

@@ -70,7 +70,7 @@ class SinceLast(StageMemory):
     substeps: int = 0
 
 
-@stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
+@stage(label="Avoid a Void", copies=False, facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(
     particles: A[
         ParticleStore,

@@ -103,7 +103,7 @@ def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction:
     return rules, frictions
 
 
-@stage(label="Collide Bodies")
+@stage(label="Collide Bodies", copies=False)
 def collide_bodies(
     particles: A[ParticleStore, Reads("position", "volume", "body")],
     grid: A[GridStore, Reads("velocity", "mass"), Writes("velocity")],

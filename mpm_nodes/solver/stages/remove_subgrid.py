@@ -43,7 +43,7 @@ def remove(particles: ParticleStore, step: StepContext, dead: np.ndarray) -> Non
 _REMOVAL = Removal(thin_particles, remove, ("position", "mass", "weak"))
 
 
-@stage(label="Remove Subgrid", facts=(REMOVED,), removes=("particles",), fragments=(_REMOVAL,))
+@stage(label="Remove Subgrid", copies=False, facts=(REMOVED,), removes=("particles",), fragments=(_REMOVAL,))
 def remove_subgrid(
     particles: A[ParticleStore, Reads("position", "velocity", "mass", "weak"), Writes("position")],
     step: StepContext,

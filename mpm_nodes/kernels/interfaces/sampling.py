@@ -1,0 +1,252 @@
+"""Samples of the surface of the matter: points on the triangles of marching cubes with their areas, normals and owners.
+
+| symbol | meaning | source |
+|---|---|---|
+| r | half a grid cell: the unit of every length here | `union` |
+| A_t, a_s | area of a triangle, area that one sample stands for | C21 section 4.1 |
+| n_t | samples of a triangle: A_t / a_s, rounded at random so that the expected number is kept, at least 1 | |
+| owner | nearest particle, of equally near ones the first | C21 section 5 |
+
+Samples of one triangle keep half of sqrt(a_s) from each other (up to ten tries each); their areas are equal and sum to that of the
+triangle. A triangle with one sample has it in the middle. The random numbers are a hash of the place in space: samples hang neither
+on the number of threads nor on the order of particles, and stay where they are while the surface does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.interfaces.cubes import COUNTS, STARTS, TRIANGLES, case_of, vertex
+from mpm_nodes.kernels.interfaces.union import NODES, node_of
+from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
+from mpm_nodes.kernels.resampling.darts import mixed
+
+__all__ = ["SurfacePoints", "Triangles", "sample", "triangles_of"]
+
+TRIES = 10
+MOST_SAMPLES = 64
+"""Most samples of a triangle."""
+
+
+class SurfacePoints(NamedTuple):
+    """Samples of the surface, in the order of the places they lie in.
+
+    Attributes:
+        start: Samples of place e are start[e] : start[e + 1], shape (places + 1,), int64.
+        position: From the low corner of their place [r], shape (n, 3).
+        normal: Outward, shape (n, 3).
+        area: [r^2], shape (n,).
+        owner: Nearest particle, by its row in the particle arrays, shape (n,), int32.
+    """
+
+    start: np.ndarray
+    position: np.ndarray
+    normal: np.ndarray
+    area: np.ndarray
+    owner: np.ndarray
+
+
+class Triangles(NamedTuple):
+    """The mesh, triangle by triangle.
+
+    Attributes:
+        place: Place of each, shape (n,), int32.
+        corners: From the low corner of the place [r], shape (n, 3, 3).
+        edges: Node and axis of the cut edge that each corner lies on: (i, j, k, axis) from the place's first node, shape (n, 3, 4).
+    """
+
+    place: np.ndarray
+    corners: np.ndarray
+    edges: np.ndarray
+
+
+def sample(
+    bins: Bins,
+    places: Places,
+    inside: np.ndarray,
+    phi: np.ndarray,
+    within: tuple[np.ndarray, np.ndarray],
+    sample_area: float,
+    seed: int,
+    drift: int,
+) -> SurfacePoints:
+    """Sample the surface.
+
+    Args:
+        bins: Particles by cells of edge r.
+        places: Blocks with particles and their neighbours.
+        inside, phi: Level set, from `union.union_of_spheres`.
+        within: First and last + 1 cell along each axis whose triangles count, shape (3,), int64: the rest is cut off.
+        sample_area: a_s [r^2].
+        seed: Seed of the random numbers.
+        drift: How many cells of edge r a particle may lie outside its block.
+    """
+    count = len(places.slot)
+    start = np.zeros(count + 1, np.int64)
+    key, no_rows, no_owner = np.uint64(seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
+    field = (places.near, places.slot, places.coord, inside, phi, *within)
+    _sample(bins, field, sample_area, key, drift, start, no_rows, no_owner)
+    np.cumsum(start, out=start)
+    rows, owner = np.empty((int(start[-1]), 7)), np.empty(int(start[-1]), np.int32)
+    _sample(bins, field, sample_area, key, drift, start, rows, owner)
+    return SurfacePoints(start, rows[:, :3], rows[:, 3:6], rows[:, 6], owner)
+
+
+def triangles_of(places: Places, inside: np.ndarray, phi: np.ndarray) -> Triangles:
+    """Return the whole mesh: slowly, for tests and pictures."""
+    found: list[tuple[int, np.ndarray, list[tuple[int, ...]]]] = []
+    held, values = np.empty(8, np.int64), np.empty(8, np.float32)
+    for e in range(len(places.slot)):
+        for node in range(NODES):
+            i, j, k = node >> 4, (node >> 2) & 3, node & 3
+            corners_of.py_func(places.near, inside, phi, e, i, j, k, held, values)
+            case = case_of(held)
+            for t in range(COUNTS[case]):
+                cut = [vertex(int(edge), values) for edge in TRIANGLES[case, t]]
+                named = [_named(int(edge), i, j, k) for edge in TRIANGLES[case, t]]
+                found.append((e, 2.0 * np.array(cut) + [2 * i + 1, 2 * j + 1, 2 * k + 1], named))
+    return Triangles(
+        np.array([e for e, _, _ in found], np.int32),
+        np.array([corners for _, corners, _ in found]).reshape(-1, 3, 3),
+        np.array([named for _, _, named in found], np.int64).reshape(-1, 3, 4),
+    )
+
+
+def _named(edge: int, i: int, j: int, k: int) -> tuple[int, int, int, int]:
+    a = int(STARTS[edge])
+    return i + (a >> 2), j + ((a >> 1) & 1), k + (a & 1), edge >> 2
+
+
+# ---------------------------------------------------------------- the cells of a place
+@part
+def corners_of(near, inside, phi, e, i, j, k, held, values):
+    """Write signs and values of the eight corners of the cell behind node (i, j, k)."""
+    for corner in range(8):
+        place, node = node_of(near, e, i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1))
+        held[corner] = inside[place, node] if place >= 0 else 0
+        values[corner] = phi[place, node] if place >= 0 else np.float32(0.0)
+
+
+@inline
+def _uniform(key):
+    """Return 53 random bits as a number in (0, 1)."""
+    return (np.float64(key >> np.uint64(11)) + 0.5) * (1.0 / 9007199254740992.0)
+
+
+@inline
+def _next(key):
+    return mixed(key + np.uint64(0x9E3779B97F4A7C15))
+
+
+@part
+def _points_of(triangle, area, sample_area, key, points):
+    """Write the samples of a triangle, shape (9,); return how many."""
+    wanted = min(max(int(np.floor(area / sample_area + _uniform(key))), 1), MOST_SAMPLES)
+    if wanted == 1:
+        for a in range(3):
+            points[0, a] = (triangle[a] + triangle[3 + a] + triangle[6 + a]) / 3.0
+        return 1
+    least, found = 0.25 * sample_area, 0
+    for _ in range(wanted):
+        for _ in range(TRIES):
+            key = _next(key)
+            first = np.sqrt(_uniform(key))
+            key = _next(key)
+            second = _uniform(key)
+            for a in range(3):
+                points[found, a] = (
+                    (1.0 - first) * triangle[a] + first * (1.0 - second) * triangle[3 + a] + first * second * triangle[6 + a]
+                )
+            free = True
+            for other in range(found):
+                square = 0.0
+                for a in range(3):
+                    square += (points[found, a] - points[other, a]) ** 2
+                free = free and square >= least
+            if free:
+                found += 1
+                break
+    return found
+
+
+@part
+def _sample_at(e, bins, field, sample_area, seed, drift, start, rows, owner):
+    near, slot, coord, inside, phi, low, high = field
+    held, values = np.empty(8, np.int64), np.empty(8, np.float32)
+    triangle, points = np.empty(9), np.empty((MOST_SAMPLES, 3))
+    writes = rows.shape[0] > 0
+    at = start[e] if writes else 0
+    for node in range(NODES):
+        i, j, k = node >> 4, (node >> 2) & 3, node & 3
+        corners_of(near, inside, phi, e, i, j, k, held, values)
+        case = case_of(held)
+        if COUNTS[case] == 0:
+            continue
+        x, y, z = 4 * coord[e, 0] + 2 + i, 4 * coord[e, 1] + 2 + j, 4 * coord[e, 2] + 2 + k
+        if x < low[0] or y < low[1] or z < low[2] or x >= high[0] or y >= high[1] or z >= high[2]:
+            continue
+        key = mixed(seed ^ mixed(mixed(mixed(np.uint64(x)) + np.uint64(y)) + np.uint64(z)))
+        for t in range(COUNTS[case]):
+            for n in range(3):
+                u, v, w = vertex(TRIANGLES[case, t, n], values)
+                triangle[3 * n], triangle[3 * n + 1], triangle[3 * n + 2] = 2 * (i + u) + 1, 2 * (j + v) + 1, 2 * (k + w) + 1
+            nx, ny, nz = _area_vector(triangle)
+            area = np.sqrt(nx * nx + ny * ny + nz * nz)
+            key = _next(key)
+            if not area > 1e-14:
+                continue
+            found = _points_of(triangle, area, sample_area, key, points)
+            if writes:
+                for n in range(found):
+                    rows[at + n, 0], rows[at + n, 1], rows[at + n, 2] = points[n, 0], points[n, 1], points[n, 2]
+                    rows[at + n, 3], rows[at + n, 4], rows[at + n, 5] = nx / area, ny / area, nz / area
+                    rows[at + n, 6] = area / found
+                    owner[at + n] = _owner(bins, near, slot, e, points[n, 0], points[n, 1], points[n, 2], drift)
+            at += found
+    if not writes:
+        start[e + 1] = at
+
+
+@inline
+def _area_vector(triangle):
+    """Return half the cross product of two sides."""
+    ax, ay, az = triangle[3] - triangle[0], triangle[4] - triangle[1], triangle[5] - triangle[2]
+    bx, by, bz = triangle[6] - triangle[0], triangle[7] - triangle[1], triangle[8] - triangle[2]
+    return 0.5 * (ay * bz - az * by), 0.5 * (az * bx - ax * bz), 0.5 * (ax * by - ay * bx)
+
+
+@part
+def _owner(bins, near, slot, e, x, y, z, drift):
+    """Return the particle nearest to a point of place e."""
+    reach, best, least = 2 + drift, np.int32(-1), np.float64(1e30)
+    while True:
+        i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
+        for ci in range(max(i - reach, -8), min(i + reach + 1, 16)):
+            for cj in range(max(j - reach, -8), min(j + reach + 1, 16)):
+                for ck in range(max(k - reach, -8), min(k + reach + 1, 16)):
+                    n, cell = in_block(ci, cj, ck)
+                    place = near[e, n]
+                    q = slot[place] if place >= 0 else -1
+                    if q >= 0:
+                        for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
+                            dx = bins.x[row] + (ci & ~7) - x
+                            dy = bins.y[row] + (cj & ~7) - y
+                            dz = bins.z[row] + (ck & ~7) - z
+                            square, p = dx * dx + dy * dy + dz * dz, bins.index[row]
+                            if square < least or (square == least and p < best):
+                                least, best = square, p
+        found = reach - drift  # everything nearer than this has been looked at
+        if least <= found * found or reach > 16:
+            return best
+        reach += 2
+
+
+@compiled
+def _sample(bins, field, sample_area, seed, drift, start, rows, owner):
+    """Count the samples of each place into start[1:], or write them where there is room for rows."""
+    parallel_for(_sample_at, start.shape[0] - 1, (lend(bins), field, sample_area, seed, drift, start, rows, owner))

@@ -1,0 +1,61 @@
+"""Surface tension in the outer graph: what materials have of it, and how bodies are wetted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mpm_nodes.data import (
+    A,
+    Collider,
+    Degrees,
+    Kelvins,
+    Material,
+    NewtonsPerMetre,
+    Range,
+    SurfaceTension,
+)
+from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.keys import NotKeyable
+
+_KEPT = NotKeyable("matter keeps the tension that it was made with")
+_Tension = A[float, NewtonsPerMetre, Range(min=0.0, soft_max=1.0), _KEPT]
+_Temperature = A[float, Kelvins, Range(min=0.0, soft_min=200.0, soft_max=2000.0), _KEPT]
+
+
+@node(category="Material", label="Surface Tension")
+def material_surface_tension(
+    material: Material,
+    *,
+    tension: _Tension = 0.072,
+    hot_tension: _Tension = 0.0,
+    temperature: _Temperature = 293.15,
+    hot_temperature: _Temperature = 293.15,
+) -> Material:
+    """Give a material a surface tension: for substep graphs with surface stages, as `surface_tension` has them.
+
+    Args:
+        material: Material of any law, a liquid as a rule.
+        tension: Surface energy density against air: water 0.072, oil 0.03, soap water 0.025, mercury 0.49.
+        hot_tension: That at the hot temperature and above; in between it is linear. Differences drive the flow of Marangoni.
+        temperature: Temperature up to which the tension is that of the cold liquid.
+        hot_temperature: Temperature from which on it is the hot tension; the same as `temperature` leaves it constant.
+
+    Raises:
+        MpmNodesError: The hot temperature lies below the cold one.
+
+    Source: C21 sections 3.3 and 6.
+    """
+    return dataclasses.replace(material, surface_tension=SurfaceTension(tension, hot_tension, temperature, hot_temperature))
+
+
+@node(category="Collide", label="Contact Angle")
+def collider_contact_angle(collider: Collider, *, angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 60.0) -> Collider:
+    """Say how liquids with a surface tension wet a collider.
+
+    Args:
+        collider: Any collider; a sticky one pins the edge of the liquid, take slip or separate.
+        angle: Between its surface and that of the liquid, through the liquid: 0 wets, 90 is neutral, 180 repels.
+
+    Source: Young's law; C21 section 3.6.
+    """
+    return dataclasses.replace(collider, contact_angle=angle)

@@ -1,0 +1,236 @@
+"""Surface samples of a substep: how they are found, and how they share the mass and momentum of the particles under them.
+
+| symbol | meaning | unit | source |
+|---|---|---|---|
+| s_r, p(r) | a sample of the surface and its owner, the nearest particle | m | C21 section 4.1 |
+| b_r | balance point 2 x_p - s_r, opposite to the sample as its owner sees it | m | C21 section 5 |
+| Pi_p | samples of particle p | | |
+| D | second moment of the B-spline: h^2/4 quadratic, h^2/3 cubic | m^2 | Jiang 2015 |
+
+    split   x_p, all s_r and all b_r of Pi_p get the mass m_p / (2 |Pi_p| + 1), and v_p and C_p as they are
+    merge   v_p = mean of the group's v;   C_p = mean of C_q + v_q (x_q - x_p)^T / D;   the mass goes back to m_p
+
+Mass, centre of mass, momentum and angular momentum stay in both: the points of a group balance each other around x_p, and equal
+velocities give equal affine parts. Without mass of their own, samples push nodes that have none, and their momentum is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError
+from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample
+from mpm_nodes.kernels.interfaces.union import union_of_spheres
+from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.stores import Saved
+
+__all__ = ["SampleStore", "merge_mass", "sample_surface", "sink", "split_mass"]
+
+
+class SampleStore(ParticleStore):
+    """Points of the matter's surface and, once mass was split, their balance points: new in every substep.
+
+    Args:
+        domain: The domain.
+        fields: Fields to allocate, by name.
+        stores: Stores of the domains before it: "particles" and "grid".
+    """
+
+    domain = SAMPLES
+
+    def __init__(self, domain: Domain, fields: Mapping[str, Field], stores: Mapping[str, Any]) -> None:
+        particles: ParticleStore = stores["particles"]
+        names = [*fields, *(["body"] if particles.apart else [])]
+        own = [each for name, each in fields.items() if name not in ATTRIBUTES]
+        super().__init__(
+            names,
+            cell_size=particles.h,
+            origin=particles.origin,
+            dtype=particles.dtype,
+            own_fields=own,
+            apart=particles.apart,
+            period=particles.period,
+        )
+        self.particles: ParticleStore = particles
+        self.grid: GridStore = stores["grid"]
+        self.grid.margin = True
+        self._of: int | None = None
+
+    def begin_substep(self) -> None:
+        """See `Store`."""
+        self.count, self.drift, self.sorted = 0, 2.0, True
+        self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
+        self.block_start = np.zeros(1, np.int64)
+        self.retable()
+        self.sorted = True
+        self._of = self.particles.generation
+
+    def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
+        """See `Store`. What every store of points has and the domain has not is the same for all samples."""
+        return super().save({*skip, *(name for name in self.names if name not in SAMPLES.fields)}, copy=copy)
+
+    def on_grid(self) -> SampleStore:
+        """Return itself, its blocks found on the grid.
+
+        Raises:
+            MpmNodesError: Particles have been sorted, added or removed since the surface was sampled.
+        """
+        if self.count and self._of != self.particles.generation:
+            raise MpmNodesError(
+                "surface samples: a stage sorted, added or removed particles after sample_surface; wire it before that or "
+                "behind merge_surface_mass"
+            )
+        self.grid.attach(self)
+        return self
+
+
+# ---------------------------------------------------------------- the surface
+def sample_surface(
+    particles: ParticleStore,
+    samples: SampleStore,
+    radius: float,
+    sample_area: float,
+    within: tuple[np.ndarray, np.ndarray],
+    seed: int,
+) -> None:
+    """Fill `samples` with points of the surface of the union of spheres, where the matter has a tension.
+
+    Args:
+        particles: The particles, sorted by block.
+        samples: Emptied and filled.
+        radius: Of the spheres [cells].
+        sample_area: That a sample stands for, about [cells^2].
+        within: First and last + 1 cell along each axis whose surface counts, shape (3,), int64.
+        seed: Of the places of samples.
+
+    Raises:
+        MpmNodesError: Particles came or went since they were sorted.
+    """
+    samples.begin_substep()
+    tense = np.array([law.material.surface_tension is not None for law in particles.laws])
+    if not particles.count or not tense.any():
+        return
+    if not particles.sorted:
+        raise MpmNodesError("sample_surface: a stage before it added or moved particles; wire it after sample_surface")
+    places = places_of(particles.block_coord, particles.block_body)
+    material = particles.array("material")
+    bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, material, places)
+    drift = max(0, math.ceil(2.0 * (particles.drift - 2.0)))
+    inside, phi = union_of_spheres(bins, places, 2.0 * radius, drift)
+    points = sample(bins, places, inside, phi, within, 4.0 * sample_area, seed, drift)
+    if not tense.all():
+        points = _kept(points, tense[material[points.owner]])
+    _fill(samples, places, points)
+
+
+def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:
+    """Return the samples that a mask marks."""
+    before = np.concatenate([[0], np.cumsum(keep)])
+    return SurfacePoints(before[points.start], *(column[keep] for column in points[1:]))
+
+
+def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
+    """Add samples; those of a place lie in its block or just beyond."""
+    if not len(points.owner):
+        return
+    filled = np.flatnonzero(np.diff(points.start))
+    start = np.concatenate([points.start[filled], points.start[-1:]])
+    body = np.zeros(len(filled), np.int32)
+    columns = {
+        "normal": points.normal,
+        "area": points.area * (0.25 * samples.h**2),
+        "owner": points.owner,
+    }
+    if samples.apart:
+        columns["body"] = samples.particles.rows("body")[0, points.owner]
+        body = columns["body"][start[:-1]]
+    offset = np.rint((0.5 * points.position - 2.0) * samples.unit)
+    samples.append_blocks(columns, (places.coord[filled], body), start, offset)
+    samples.drift, samples.sorted = 2.5, True
+
+
+# ---------------------------------------------------------------- mass and momentum
+def sink(samples: SampleStore, depth: float) -> None:
+    """Move samples inwards along their normals by `depth` [cells], and sort them."""
+    if samples.count and depth > 0.0:
+        rows = samples.rows("position")
+        rows -= np.rint(depth * samples.unit * samples.rows("normal").astype(float)).astype(rows.dtype)
+        samples.sort()
+
+
+def split_mass(particles: ParticleStore, samples: SampleStore) -> None:
+    """Share mass, velocity and affine velocity of the owners with their samples and with balance points, which are added."""
+    if not samples.count:
+        return
+    owner = samples.rows("owner")[0].copy()
+    owned = np.bincount(owner, minlength=particles.count)
+    _add_balance_points(particles, samples, owner)
+    samples.sort()
+    owner = samples.rows("owner")[0]
+    mass = particles.rows("mass")[0]
+    samples.rows("owner_mass")[0] = mass[owner]
+    groups = np.flatnonzero(owned)
+    mass[groups] /= 2 * owned[groups] + 1
+    samples.rows("mass")[0] = mass[owner]
+    for name in ("velocity", "affine"):
+        samples.rows(name)[:] = particles.rows(name)[:, owner]
+
+
+def _block_of(points: ParticleStore, rows: np.ndarray) -> np.ndarray:
+    return np.searchsorted(points.block_start, rows, side="right") - 1
+
+
+def _add_balance_points(particles: ParticleStore, samples: SampleStore, owner: np.ndarray) -> None:
+    """Add b_r = 2 x_p - s_r for every sample, exactly: in fixed-point numbers from the owner's block."""
+    its = _block_of(particles, owner)
+    away = _offsets_from(samples, np.arange(samples.count), particles.block_coord[its])
+    offset = 2 * particles.rows("position")[:, owner].T.astype(np.int64) - away
+    order = np.argsort(its, kind="stable")
+    blocks, sizes = np.unique(its, return_counts=True)
+    columns = {"owner": owner[order]}
+    if samples.apart:
+        columns["body"] = particles.rows("body")[0, columns["owner"]]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    samples.append_blocks(columns, (particles.block_coord[blocks], particles.block_body[blocks]), start, offset[order])
+
+
+def _offsets_from(points: ParticleStore, rows: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Return fixed-point offsets of points from the centres of blocks, shape (n, 3), int64."""
+    between = points.block_coord[_block_of(points, rows)].astype(np.int64) - block
+    return points.rows("position")[:, rows].T.astype(np.int64) + 4 * int(points.unit) * between
+
+
+def merge_mass(particles: ParticleStore, samples: SampleStore, inertia: float) -> None:
+    """Give owners their mass back, and the momentum and angular momentum of their group.
+
+    Args:
+        particles: With the velocity and affine velocity gathered at their own places.
+        samples: Likewise.
+        inertia: D / h^2.
+    """
+    if not samples.count or not samples.rows("mass")[0].any():
+        return
+    owner, group = np.unique(samples.rows("owner")[0], return_inverse=True)
+    size = (np.bincount(group) + 1).astype(float)
+
+    def mean(own: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return (own[owner] + np.bincount(group, others)) / size
+
+    rows = samples.rows("owner")[0]
+    away = _offsets_from(samples, np.arange(samples.count), particles.block_coord[_block_of(particles, rows)])
+    away = (away - particles.rows("position")[:, rows].T) / (samples.unit * samples.h * inertia)
+    velocity, affine = samples.rows("velocity").astype(float), samples.rows("affine").astype(float)
+    for a in range(3):
+        for b in range(3):
+            row = particles.rows("affine")[3 * a + b]
+            row[owner] = mean(row.astype(float), affine[3 * a + b] + velocity[a] * away[:, b])
+    for a in range(3):
+        row = particles.rows("velocity")[a]
+        row[owner] = mean(row.astype(float), velocity[a])
+    particles.rows("mass")[0, rows] = samples.rows("owner_mass")[0]

@@ -1,0 +1,303 @@
+"""Surface tension: samples of the surface, their tension, their share of mass and momentum, their force and energy."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+import numpy as np
+
+from mpm_nodes.data import (
+    SAMPLE_FIELDS,
+    A,
+    Degrees,
+    Fact,
+    Facts,
+    Kernel,
+    Limit,
+    MpmNodesError,
+    Range,
+    Reads,
+    Reduction,
+    Stage,
+    StepContext,
+    Unitless,
+    Writes,
+)
+from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.interfaces.near_points import find_nearest
+from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.solver import samples as sharing
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.resampling import INERTIA
+from mpm_nodes.solver.samples import SampleStore
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.terms.energy_store import EnergyStore
+from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
+from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
+
+RADIUS = 0.867
+"""Just above half the diagonal of a cell: even a lone particle has a surface (C21 section 4.1)."""
+
+
+class Slab(enum.Enum):
+    """Axis along which a scene is the same everywhere, cut out by two walls."""
+
+    NONE = "none"
+    X = "x"
+    Y = "y"
+    Z = "z"
+
+    @property
+    def axis(self) -> int | None:
+        """Number of the axis."""
+        return None if self is Slab.NONE else "xyz".index(self.value)
+
+
+SURFACE = Facts(
+    "surface",
+    "The surface of matter with a tension.",
+    (
+        Fact("samples", "", Reduction.MAX, "Most samples of a substep."),
+        Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface."),
+        Fact("energy", "J", Reduction.LAST, "Energy of the surface, that against colliders and walls included."),
+    ),
+)
+
+
+def longest_step(tension: float, density: float, cell_size: float) -> float:
+    """Return the longest substep [s] that capillary waves of two cells' length allow (method section 13).
+
+    Args:
+        tension: [N/m].
+        density: [kg/m^3].
+        cell_size: [m].
+    """
+    return 0.5 * math.sqrt(density * cell_size**3 / (4.0 * math.pi * tension)) if tension > 0.0 else math.inf
+
+
+def _capillary(particles: A[ParticleStore, Reads("material")], step: StepContext) -> float:
+    tensions = [(law.material.surface_tension, law.density) for law, _ in particles.runs()]
+    return min(
+        (longest_step(tension.largest, density, step.cell_size) for tension, density in tensions if tension is not None),
+        default=math.inf,
+    )
+
+
+CAPILLARY = Limit(
+    "capillary wave", _capillary, cure="lower the material's surface tension, raise the cell size, or take an implicit preset"
+)
+
+
+# ---------------------------------------------------------------- samples and their tension
+@stage(label="Sample Surface")
+def sample_surface(
+    particles: A[ParticleStore, Reads("position", "material")],
+    samples: A[SampleStore, Writes(*SAMPLE_FIELDS)],
+    colliders: A[ColliderSet, Reads("level_set")],
+    *,
+    radius: A[float, Unitless, Range(min=0.5, max=1.0)] = RADIUS,
+    sample_area: A[float, Unitless, Range(min=0.02, max=4.0)] = 0.25,
+    slab: Slab = Slab.NONE,
+    seed: A[int, Range(min=0)] = 0,
+) -> Stage["particles", "samples", "colliders"]:
+    """Put samples on the surface of matter that has a tension (C21 section 4.1).
+
+    The surface is that of the union of spheres around the particles, as marching cubes on the grid find it: closed, so that areas
+    times normals sum to zero. Each sample belongs to the particle nearest to it. Wire it before rasterize.
+
+    Args:
+        particles: Particles of materials with a tension (material_surface_tension), and others.
+        samples: Filled anew in every substep.
+        colliders: Whose walls bound a slab.
+        radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
+        sample_area: Area that one sample stands for, in cells^2.
+        slab: Axis along which two walls on planes of nodes cut the surface off, for scenes that stand for two dimensions.
+        seed: Seed of the places of samples on their triangles.
+
+    Raises:
+        MpmNodesError: The walls of a slab are no whole number of cells apart.
+    """
+    low, high = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
+    axis = slab.axis
+    if axis is not None:
+        sides = (colliders.walls.box + colliders.origin - particles.origin)[:, axis] / particles.h
+        planes = np.rint(sides)
+        if np.abs(sides - planes).max() > 1e-6 or planes[0] >= planes[1]:
+            raise MpmNodesError(
+                f"sample_surface.slab: the walls along {slab.value} lie at {sides[0]:.6g} and {sides[1]:.6g} cells; place them on "
+                "planes of nodes, a whole number of cells apart"
+            )
+        low[axis], high[axis] = planes
+    sharing.sample_surface(particles, samples, radius, sample_area, (low, high), seed)
+
+
+@stage(label="Set Tension")
+def set_tension(
+    particles: A[ParticleStore, Reads("material", "temperature")],
+    samples: A[SampleStore, Reads("position", "owner"), Writes("tension")],
+    colliders: A[ColliderSet, Reads("level_set")],
+    step: StepContext,
+    *,
+    contact_angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 90.0,
+    contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.0,
+    slab: Slab = Slab.NONE,
+) -> Stage["particles", "samples", "colliders"]:
+    """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
+
+    k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
+    changes along the surface, with temperature, drives the flow of Marangoni by itself.
+
+    Args:
+        particles: Owners; their temperature is read where the tension varies with it.
+        samples: Samples of the surface.
+        colliders: Bodies and walls.
+        contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
+            neutral, 180 repels.
+        contact_distance: How near the surface of a body samples count as touching it, in cells. The sampled surface of matter that
+            touches a body lies inside it; more than 0 counts the rim of a drop as wetted as well, and thin films run away.
+        slab: As in sample_surface: its two walls are no bodies.
+    """
+    if not samples.count:
+        return
+    owner = samples.rows("owner")[0]
+    material, temperature = particles.rows("material")[0][owner], particles.rows("temperature")[0][owner]
+    tension = np.zeros(samples.count)
+    for law in particles.laws:
+        if law.material.surface_tension is not None:
+            mine = material == law.index
+            tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float))
+    if not colliders.idle:
+        colliders.pose(step.time, step.time + step.dt)
+        walls, bodies = colliders.shapes()
+        walls = walls._replace(rules=walls.rules.copy())
+        if slab.axis is not None:
+            walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
+        which = np.empty(samples.count, np.int32)
+        points = samples.unpack("position") - colliders.origin
+        find_nearest(points, walls, bodies, contact_distance * step.cell_size, which)
+        own = [contact_angle if each.contact_angle is None else each.contact_angle for each in colliders.colliders]
+        tension *= np.array([*(-math.cos(math.radians(angle)) for angle in (*own, *[contact_angle] * 6)), 1.0])[which]
+    samples.rows("tension")[0] = tension
+
+
+# ---------------------------------------------------------------- mass and momentum
+@stage(label="Split Surface Mass")
+def split_surface_mass(
+    particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass")],
+    samples: A[
+        SampleStore,
+        Reads("position", "normal", "area", "owner", "tension"),
+        Writes(*SAMPLE_FIELDS),
+    ],
+    *,
+    depth: A[float, Unitless, Range(min=0.0, max=0.6)] = 0.0,
+    massless: bool = False,
+) -> Stage["particles", "samples"]:
+    """Share the mass of particles under the surface with their samples and with balance points opposite to them (C21 section 5).
+
+    All points of a group move as their owner does: mass, momentum, angular momentum and centre of mass stay to rounding, and every
+    node that a sample pushes has mass. merge_surface_mass gives the mass back.
+
+    Args:
+        particles: Owners of the samples.
+        samples: Samples, which sink by `depth`; balance points are added, with no area.
+        depth: How far samples move inwards first, in cells. The sampled surface lies outside the matter, and forces from there
+            pull the outermost particles in: with 0, as the source has it, small drops shrink; 0.4 keeps them, but is noisier.
+        massless: Leave samples without mass (Hyde 2020): momentum of forces on empty nodes is then lost. To compare.
+    """
+    sharing.sink(samples, depth)
+    if massless:
+        for name in ("owner_mass", "mass", "velocity", "affine"):
+            samples.rows(name)[:] = 0.0
+    else:
+        sharing.split_mass(particles, samples)
+
+
+@stage(label="Rasterize Samples", copies=False)
+def rasterize_samples(
+    samples: A[SampleStore, Reads("position", "mass", "velocity", "affine")],
+    grid: A[GridStore, Reads("mass", "momentum"), Writes("mass", "momentum")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["samples", "grid"]:
+    """Add the mass and momentum of samples and balance points to the grid, by APIC.
+
+    Args:
+        samples: Samples that split_surface_mass gave a mass.
+        grid: Grid that the particles were rasterized to.
+        kernel: B-spline of the weights; the one of rasterize.
+    """
+    if samples.count:
+        scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
+
+
+@stage(label="Merge Surface Mass")
+def merge_surface_mass(
+    particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass", "velocity", "affine")],
+    samples: A[SampleStore, Reads("position", "owner", "owner_mass", "mass"), Writes("velocity", "affine")],
+    grid: A[GridStore, Reads("velocity")],
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["particles", "samples", "grid"]:
+    """Give particles under the surface their mass back, and the momentum and angular momentum of their group (C21 section 5).
+
+    Args:
+        particles: Particles that gather gave their velocities.
+        samples: Samples and balance points.
+        grid: Grid with the updated velocities.
+        kernel: B-spline of the weights; the one of gather.
+    """
+    if samples.count:
+        gather(samples.on_grid(), grid, kernel, Take("velocity", rows_of("velocity"), lines_of("affine")))
+        sharing.merge_mass(particles, samples, INERTIA[kernel])
+
+
+# ---------------------------------------------------------------- force and energy
+def _tell(samples: SampleStore, step: StepContext) -> None:
+    area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
+    step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
+
+
+@stage(label="Add Surface Forces", copies=False, facts=(SURFACE,), limits=(CAPILLARY,))
+def add_surface_forces(
+    samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
+    grid: A[GridStore, Reads("force"), Writes("force")],
+    step: StepContext,
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["samples", "grid"]:
+    """Scatter the force of the surface energy to the grid: f_i = - sum k dA (I - n n^T) grad w (C21 eq. 16 at rest).
+
+    Each sample's forces have neither sum nor torque. Explicit: offers the limit of capillary waves, 0.5 sqrt(rho h^3 / (4 pi k)).
+
+    Args:
+        samples: Samples with their tension.
+        grid: Grid whose forces are added to.
+        kernel: B-spline of the weights.
+    """
+    SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(grid.array("force"))
+    _tell(samples, step)
+
+
+@stage(label="Surface Energy", copies=False, facts=(SURFACE,))
+def surface_energy(
+    samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
+    energy: A[EnergyStore, Reads("terms"), Writes("terms")],
+    step: StepContext,
+    *,
+    kernel: Kernel = Kernel.QUADRATIC,
+) -> Stage["samples", "energy"]:
+    """Make the energy of the surface a term of the potential that an implicit update minimises.
+
+    Phi = sum k |cof(I + dt grad v) dA| (C21 eq. 7); the positive part of its second derivative is used, the derivative itself is
+    exact.
+
+    Args:
+        samples: Samples with their tension.
+        energy: Terms of the potential.
+        kernel: B-spline of the weights; the one of rasterize.
+    """
+    energy.add("surface_energy", SurfaceEnergy(samples, energy.grid, STENCIL[kernel.value]))
+    _tell(samples, step)

@@ -1,0 +1,121 @@
+"""The surface of the matter: marching cubes close every mesh, samples hang on nothing but places, derivatives run everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numba
+import numpy as np
+
+from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
+from mpm_nodes.kernels.interfaces.sampling import sample
+from mpm_nodes.kernels.interfaces.union import union_of_spheres
+from mpm_nodes.kernels.resampling.bins import bins_of, places_of
+from mpm_nodes.solver.state import ParticleStore
+
+
+def segments(case: int, face: tuple[int, ...]) -> set[tuple[int, int]]:
+    """Return the directed segments that a case's triangles leave on a face, by edges."""
+    sides = [(int(t[n]), int(t[(n + 1) % 3])) for t in TRIANGLES[case, : COUNTS[case]] for n in range(3)]
+    open_sides = {side for side in sides if side[::-1] not in sides}
+    mine = {_edge(face[n - 1], face[n]) for n in range(4)}
+    return {side for side in open_sides if set(side) <= mine}
+
+
+def test_neighbouring_cells_meet_edge_to_edge():
+    """On each face the triangles of a case end in segments that hang on the face's own corners alone, reversed from behind."""
+    assert COUNTS.max() == MOST == 5 and not COUNTS[0] and not COUNTS[255]
+    faces = _faces()
+    for axis in range(3):
+        high, low, bit = faces[2 * axis], faces[2 * axis + 1], (4, 2, 1)[axis]
+        found: dict[tuple[bool, ...], set] = {}
+        for case in range(256):
+            signs = tuple(bool(case >> corner & 1) for corner in high)
+            mine = segments(case, high)
+            assert found.setdefault(signs, mine) == mine
+        moved = {_edge(high[n - 1], high[n]): _edge(high[n - 1] ^ bit, high[n] ^ bit) for n in range(4)}
+        for case in range(256):
+            signs = tuple(bool(case >> (corner ^ bit) & 1) for corner in high)
+            assert segments(case, low) == {(moved[b], moved[a]) for a, b in found[signs]}
+
+
+def test_every_cut_edge_is_a_corner_of_a_triangle():
+    """The edges of a case's triangles are those whose ends have different signs."""
+    for case in range(256):
+        cut = {e for e in range(12) if (case >> STARTS[e] & 1) != (case >> (STARTS[e] | (4 >> (e >> 2))) & 1)}
+        assert set(TRIANGLES[case, : COUNTS[case]].ravel().tolist()) == cut
+
+
+def surface(position: np.ndarray, order: np.ndarray | None = None):
+    """Return place, area and normal of every sample, and the position of its owner."""
+    store = ParticleStore(["velocity"], cell_size=0.1, dtype=np.float32)
+    store.append({"position": position if order is None else position[order]})
+    store.sort()
+    places = places_of(store.block_coord, store.block_body)
+    bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
+    inside, phi = union_of_spheres(bins, places, 1.734, 0)
+    everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
+    points = sample(bins, places, inside, phi, everywhere, 1.0, 7, 0)
+    return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
+
+
+def test_samples_hang_on_no_order_and_no_number_of_threads():
+    """The same particles in another order, or with one thread, have the same samples, bit for bit, and the same owners."""
+    position = np.random.default_rng(2).uniform(-0.4, 0.4, (700, 3))
+    whole = surface(position)
+    assert len(whole) > 500
+    assert np.array_equal(whole, surface(position, np.random.default_rng(3).permutation(700)))
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert np.array_equal(whole, surface(position))
+    finally:
+        numba.set_num_threads(threads)
+
+
+def test_a_ball_has_the_area_of_its_spheres():
+    """A lattice ball of eight cells: 4 pi (R + 0.617)^2 cells, and up to 4 % for the bumps between spheres (method 11.1)."""
+    axis = (np.arange(-16, 16) + 0.5) * 0.05
+    position = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    area = surface(position[(position**2).sum(axis=1) < 0.8**2])[:, 6].sum() * 0.05**2
+    exact = 4.0 * np.pi * (0.8 + 0.617 * 0.1) ** 2
+    assert exact < area < 1.04 * exact
+
+
+_CUDA = """
+import numpy as np
+from numba import cuda
+from mpm_nodes.kernels.interfaces.energy import positive_second, surface_gradient
+
+assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
+random = np.random.default_rng(0)
+n, A, Q = random.normal(size=(6, 3)), random.normal(0.0, 0.1, (6, 9)), random.normal(size=(6, 9))
+n /= np.linalg.norm(n, axis=1)[:, None]
+n, A, Q, out = n.astype(np.float32), A.astype(np.float32), Q.astype(np.float32), np.zeros((6, 18), np.float32)
+
+@cuda.jit
+def point(n, A, Q, out):
+    i = cuda.grid(1)
+    if i < n.shape[0]:
+        normal = (n[i, 0], n[i, 1], n[i, 2])
+        a = (A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4], A[i, 5], A[i, 6], A[i, 7], A[i, 8])
+        q = (Q[i, 0], Q[i, 1], Q[i, 2], Q[i, 3], Q[i, 4], Q[i, 5], Q[i, 6], Q[i, 7], Q[i, 8])
+        P, M = surface_gradient(normal, a), positive_second(normal, a, q, n.dtype.type(0.7))
+        for k in range(9):
+            out[i, k], out[i, 9 + k] = P[k], M[k]
+
+point[1, 8](n, A, Q, out)
+for i in range(6):
+    given = tuple(n[i].astype(float)), tuple(A[i].astype(float))
+    exact = (*surface_gradient(*given), *positive_second(*given, tuple(Q[i].astype(float)), 0.7))
+    np.testing.assert_allclose(out[i], exact, atol=1e-5)
+"""
+
+
+def test_the_energy_runs_in_cuda_kernels():
+    """Gradient and Hessian of a sample in a cuda.jit kernel of the simulator, in single precision, agree with the CPU."""
+    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
+    done = subprocess.run([sys.executable, "-c", _CUDA], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

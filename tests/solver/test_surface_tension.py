@@ -1,0 +1,215 @@
+"""Surface tension in a solve: forces, shares of mass, limits of dt, contact angles, and what users are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension
+from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
+from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.nodes.tension import collider_contact_angle, material_surface_tension
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.stages.surface_tension import longest_step
+from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
+from mpm_nodes.verification.scenes import OPEN, SLIP, walled
+
+H = 0.1
+STILL = (0.0, 0.0, 0.0)
+WATER = Material("liquid", {"bulk_modulus": 100.0}, 1.0, "water", surface_tension=SurfaceTension(1.0, 0.25, 300.0, 400.0))
+
+
+def drop(matter: Material = WATER, count: int = 60, **columns) -> Particles:
+    """Return a random cloud that moves at random."""
+    random = np.random.default_rng(1)
+    given = {"position": random.uniform(0.0, 2.2 * H, (count, 3)), "velocity": random.normal(0.0, 0.2, (count, 3))}
+    given |= {"affine": random.normal(0.0, 0.5, (count, 3, 3)), "volume": random.uniform(0.5, 1.5, count) * (0.5 * H) ** 3}
+    return Particles({**given, **columns}, (matter,), 0.5 * H)
+
+
+def solver(particles: Particles, preset: str = "surface_tension", **options) -> SubstepSolver:
+    """Return a solve in double precision, without gravity."""
+    options = {"gravity": STILL, "dtype": np.float64, "origin": STILL, **options}
+    return SubstepSolver(particles, preset, cell_size=H, **options)
+
+
+def run_until(run: SubstepSolver, stage: str, dt: float = 1e-3) -> None:
+    """Run the stages of a substep up to one, which is the last to run."""
+    step = run.step_context
+    for store in run.stores.values():
+        store.begin_substep()
+    run._prepare()
+    step.dt = dt
+    for planned, call in zip(run._dispatch.stages, run._dispatch.calls, strict=True):
+        if not planned.sets:
+            call()
+        if planned.id == stage:
+            return
+    raise AssertionError(f"{stage} is no stage of its own")
+
+
+@pytest.fixture(scope="module")
+def forced() -> SubstepSolver:
+    """Return a solve after the force of the surface, not fused; every particle has the same temperature but one."""
+    run = solver(drop(temperature=np.full(60, 350.0)), fuse=False)
+    run_until(run, "rasterize_samples")
+    run.grid.clear("force")
+    SurfaceEnergy(run.stores["samples"], run.grid, STENCIL["quadratic"]).add_force(run.grid.array("force"))
+    return run
+
+
+def test_forces_of_the_surface_have_no_sum_and_no_torque(forced):
+    """On a closed surface and on any part of it: 1e-13 of the sum of their sizes."""
+    force, position = forced.grid.unpack("force"), forced.grid.unpack("position")
+    size = np.abs(force).sum()
+    assert size > 0.01
+    assert np.abs(force.sum(axis=0)).max() < 1e-13 * size
+    assert np.abs(np.cross(position, force).sum(axis=0)).max() < 1e-13 * size
+
+
+def test_every_node_that_a_sample_pushes_has_mass(forced):
+    """Nodes without mass have no force: nothing is lost."""
+    mass, force = forced.grid.unpack("mass"), np.abs(forced.grid.unpack("force")).max(axis=1)
+    assert not force[mass == 0.0].any() and (force > 0).sum() > 100
+
+
+def test_shares_carry_the_mass_and_motion_of_their_owners(forced):
+    """The grid holds the mass, centre, momentum and angular momentum of the particles that were given, to rounding."""
+    given, grid = drop(), forced.grid
+    m = given["volume"] * 1.0
+    mass, momentum, position = grid.unpack("mass"), grid.unpack("momentum"), grid.unpack("position")
+    spin = given["affine"]
+    own = (
+        0.25
+        * H
+        * H
+        * np.stack([spin[:, 2, 1] - spin[:, 1, 2], spin[:, 0, 2] - spin[:, 2, 0], spin[:, 1, 0] - spin[:, 0, 1]], axis=1)
+    )
+    turning = m @ (np.cross(given["position"], given["velocity"]) + own)
+    assert mass.sum() == pytest.approx(m.sum(), rel=1e-13)
+    np.testing.assert_allclose(mass @ position, m @ given["position"], rtol=1e-12)
+    np.testing.assert_allclose(momentum.sum(axis=0), m @ given["velocity"], atol=1e-13 * m.sum())
+    np.testing.assert_allclose(np.cross(position, momentum).sum(axis=0), turning, atol=1e-13 * m.sum())
+
+
+def test_tension_follows_the_temperature(forced):
+    """Half way between 300 and 400 K it is the mean of 1 and 0.25 N/m; beyond them it is constant."""
+    samples = forced.stores["samples"]
+    mine = samples.unpack("area") > 0
+    assert mine.sum() * 2 == samples.count
+    np.testing.assert_allclose(samples.unpack("tension")[mine], 0.625, rtol=1e-15)
+    np.testing.assert_allclose(WATER.surface_tension.at(np.array([200.0, 325.0, 500.0])), [1.0, 0.8125, 0.25])
+
+
+def test_the_energy_term_has_the_gradient_and_blocks_of_its_energy(forced):
+    """Forces are differences of the energy (1e-6); node blocks are those of the Hessian's product (1e-12)."""
+    grid, dt, random = forced.grid, 0.01, np.random.default_rng(6)
+    term, size = SurfaceEnergy(forced.stores["samples"], grid, STENCIL["quadratic"]), 256 * grid.count
+    velocity, direction, force = (np.zeros_like(grid.array("force")) for _ in range(3))
+    for array, scale in ((velocity, 0.5), (direction, 1.0)):
+        array[:size].reshape(-1, 4)[:, :3] = random.normal(0.0, scale, (size // 4, 3))
+    step, energy = 1e-4, []
+    for sign in (1.0, -1.0):
+        value, broken = term.evaluate(dt, velocity + sign * step * direction, np.zeros_like(force))
+        assert broken == 0
+        energy.append(value)
+    term.evaluate(dt, velocity, force)
+    term.linearise(dt)
+    slope = -dt * float(force @ direction)
+    assert (energy[0] - energy[1]) / (2 * step) == pytest.approx(slope, rel=1e-6)
+    blocks, product = np.zeros(384 * grid.count + 64), np.zeros_like(force)
+    term.add_blocks(dt, blocks)
+    node = int(np.argmax(blocks[: 384 * grid.count].reshape(-1, 6)[:, 0]))
+    unit = np.zeros_like(force)
+    unit[4 * node] = 1.0
+    term.apply(dt, unit, product)
+    np.testing.assert_allclose(product[4 * node : 4 * node + 3], blocks[6 * node : 6 * node + 3], rtol=1e-10)
+    product[:] = 0.0
+    term.apply(dt, direction, product)
+    assert direction @ product > 0.0
+
+
+def test_momentum_stays_and_mass_comes_back():
+    """After fused substeps in single precision masses have their bits, and the momentum has moved by rounding only."""
+    start = drop()
+    run = solver(start, dtype=np.float32)
+    mass = run.snapshot()["mass"]
+    for _ in range(5):
+        run.step(1e-3)
+    end = run.snapshot()
+    assert np.array_equal(mass, end["mass"])
+    before, after = (each["mass"].astype(float) @ each["velocity"] for each in (solver(start).snapshot(), end))
+    assert np.abs(after - before).max() < 1e-6 * mass.sum() and not np.array_equal(start["velocity"], end["velocity"])
+
+
+def test_capillary_waves_limit_the_substep():
+    """0.5 sqrt(rho h^3 / (4 pi k)) with the largest tension, told as what holds dt; implicit substeps are free of it."""
+    strong = dataclasses.replace(WATER, surface_tension=SurfaceTension(1e4))
+    run = solver(drop(strong, velocity=np.zeros((60, 3)), affine=np.zeros((60, 3, 3))))
+    run.step(time_left=1.0)
+    exact = 0.5 * math.sqrt(1.0 * H**3 / (4.0 * math.pi * 1e4))
+    assert longest_step(1e4, 1.0, H) == exact
+    assert run.step_context.limit.name == "capillary wave"
+    assert run.step_context.dt == pytest.approx(exact, rel=1e-3)
+    assert not any(
+        limit.name == "capillary wave" for limit, _ in solver(drop(strong), "implicit_surface_tension").step_context.limits
+    )
+
+
+def test_bodies_and_walls_have_their_angle():
+    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are no bodies."""
+    plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.05, 0.1]]))
+    body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
+    matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
+    walls = walled((-0.05, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
+    substeps = {"preset": "surface_tension", "set": {"slab": "z", "contact_angle": 120.0}}
+    run = solver(drop(matter), substeps, colliders=[body], walls=walls, fuse=False)
+    run_until(run, "set_tension")
+    samples = run.stores["samples"]
+    x, tension = samples.unpack("position"), samples.unpack("tension")
+    on_plate, on_wall = x[:, 1] < -0.03, x[:, 0] < -0.05
+    plate_only, wall_only, free = on_plate & ~on_wall, on_wall & ~on_plate, ~on_plate & ~on_wall
+    assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
+    np.testing.assert_allclose(tension[plate_only], -1.0)
+    np.testing.assert_allclose(tension[wall_only], 1.0)
+    np.testing.assert_allclose(tension[free], 2.0)
+    assert x[:, 2].min() >= 0.0 and x[:, 2].max() <= 3 * H
+
+
+def test_matter_without_tension_has_no_surface():
+    """Solids and liquids that nobody gave a tension move as without the stages, bit for bit."""
+    plain = dataclasses.replace(WATER, surface_tension=None)
+    runs = [solver(drop(plain), preset, fuse=False) for preset in ("surface_tension", "explicit_apic")]
+    for run in runs:
+        run.step(1e-3)
+    assert runs[0].stores["samples"].count == 0
+    np.testing.assert_allclose(runs[0].snapshot()["position"], runs[1].snapshot()["position"], atol=1e-14)
+
+
+def test_mistakes_are_told():
+    """Walls between node planes, exchanged temperatures, and an unknown kernel have sentences with a cure."""
+    walls = walled((-9.0, -9.0, 0.0), (9.0, 9.0, 2.5 * H), OPEN, OPEN, OPEN, OPEN, SLIP, SLIP)
+    with pytest.raises(
+        MpmNodesError, match=r"sample_surface\.slab: the walls along z lie at 0 and 2\.5 cells; place them on planes"
+    ):
+        solver(drop(), {"preset": "surface_tension", "set": {"slab": "z"}}, walls=walls).step(1e-3)
+    with pytest.raises(MpmNodesError, match=r"hot_temperature = 280 K is below temperature = 300 K; exchange"):
+        material_surface_tension(WATER, temperature=300.0, hot_temperature=280.0)
+    with pytest.raises(MpmNodesError, match=r"tension = -1 N/m; give a finite value >= 0"):
+        SurfaceTension(-1.0)
+    assert Material.from_json(WATER.to_json()) == WATER
+
+
+def test_implicit_substeps_keep_momentum():
+    """A long implicit step that is solved to 1e-9 cells keeps linear momentum to 1e-9 of its size, and pulls the drop together."""
+    substeps = {"preset": "implicit_surface_tension", "set": {"tolerance": 1e-9}}
+    run = solver(drop(velocity=np.zeros((60, 3)), affine=np.zeros((60, 3, 3))), substeps)
+    extent = np.ptp(run.snapshot()["position"], axis=0).sum()
+    run.step(0.02)
+    end = run.snapshot()
+    size = end["mass"] @ np.linalg.norm(end["velocity"], axis=1)
+    assert np.abs(end["mass"] @ end["velocity"]).max() < 1e-9 * size
+    assert np.ptp(end["position"], axis=0).sum() < extent
