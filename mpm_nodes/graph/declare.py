@@ -7,6 +7,7 @@ missing is refused at import.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -97,7 +98,6 @@ def stage(
     removes: Iterable[str] = (),
     upgrades: Mapping[int, UpgradeFunction] | None = None,
     fragments: Any = (),
-    copies: bool = True,
 ) -> Callable[[F], F]:
     """Declare a function as a stage: parameters before `*` are the domains that it touches, those after it are knobs.
 
@@ -111,9 +111,6 @@ def stage(
         upgrades: As for `node`.
         fragments: What it does to the particles of one block, for loops that it shares with its neighbours
             (`kernels.composition.fragments`); where that hangs on knobs, a function of them that returns it.
-        copies: Matter on the two sides of a thin plate has copies of the nodes near it, which are summed up beyond its rim: what a
-            stage does to each of them must add up, as a force in proportion to the node's mass does. False for a stage that needs
-            nodes whole or looks for neighbours: with it plates do not keep their sides apart, and a warning says so.
 
     Raises:
         DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a name unknown.
@@ -142,8 +139,18 @@ def stage(
             removes=reader.removed(removes, outputs),
             memory=reader.memory,
             fragments=fragments,
-            copies=copies,
         )
         return function
 
     return decorate
+
+
+def needs_whole_nodes(function: F) -> F:
+    """Declare, above `stage`, that a stage needs grid nodes whole, or looks for neighbours among the particles.
+
+    Matter on the two sides of a thin plate has copies of the nodes near it, which are summed up beyond its rim: what other stages
+    do to each of them adds up, as a force in proportion to the node's mass does. With a stage that needs them whole, plates do not
+    keep their sides apart, and a warning says so.
+    """
+    function.declaration = dataclasses.replace(function.declaration, copies=False)  # type: ignore[attr-defined]
+    return function

@@ -24,9 +24,10 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import needs_whole_nodes, stage
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.solver.checked import LyingDeclaration
+from mpm_nodes.solver.sides import bears_sides
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
@@ -366,7 +367,7 @@ def test_a_stage_that_takes_everything_out_and_back_on_any_wire_changes_rounding
 FORCE_FIELD = '''
 import numpy as np
 from mpm_nodes.data import A, Attribute, Grid, MetresPerSecondSquared, Particles, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import needs_whole_nodes, stage
 
 
 @stage(label="Wind")
@@ -497,3 +498,18 @@ def test_the_laws_swept_are_all_built_in_ones():
     from mpm_nodes.materials.parameters import BUILT_IN
 
     assert set(MATERIALS) == set(BUILT_IN)
+
+
+@needs_whole_nodes
+@stage(label="Counts Nodes")
+def counts_nodes(grid: A[Grid, Reads("mass")]) -> Stage["grid"]:
+    """Count what has mass."""
+
+
+def test_a_stage_says_whether_plates_can_keep_their_sides():
+    """Users' stages leave plates two-sided, unless they say that they need nodes whole, as resampling and bodies do."""
+    wire, laws = ("collide_grid", "grid", 0), ("neo_hookean",)
+    for each, bears in ((nothing_on_grid, True), (counts_nodes, False)):
+        assert bears_sides(plan(with_stage(PRESETS["explicit_apic"], wire, each), laws, each)) is bears
+    found = {name: bears_sides(plan(document, laws)) for name, document in PRESETS.items()}
+    assert [name for name, bears in found.items() if bears] == ["explicit_apic"]

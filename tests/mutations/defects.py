@@ -109,8 +109,8 @@ DEFECTS = (
     Defect(
         "a material loses its viscosity on the way",
         "mpm_nodes/data/values.py",
-        'return {**members, "params": dict(self.params), "thermal": thermal}',
-        'return {**members, "params": dict(self.params), "thermal": thermal, "viscosity": 0.0}',
+        'return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension}',
+        'return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension, "viscosity": 0.0}',
         "tests/usd_io/test_usd_cache.py::test_whole_materials_come_back",
     ),
     Defect(

@@ -24,7 +24,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import needs_whole_nodes, stage
 from mpm_nodes.kernels.interfaces.near_points import find_nearest
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing
@@ -215,7 +215,8 @@ def split_surface_mass(
         sharing.split_mass(particles, samples)
 
 
-@stage(label="Rasterize Samples", copies=False)
+@needs_whole_nodes
+@stage(label="Rasterize Samples")
 def rasterize_samples(
     samples: A[SampleStore, Reads("position", "mass", "velocity", "affine")],
     grid: A[GridStore, Reads("mass", "momentum"), Writes("mass", "momentum")],
@@ -260,7 +261,8 @@ def _tell(samples: SampleStore, step: StepContext) -> None:
     step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
 
 
-@stage(label="Add Surface Forces", copies=False, facts=(SURFACE,), limits=(CAPILLARY,))
+@needs_whole_nodes
+@stage(label="Add Surface Forces", facts=(SURFACE,), limits=(CAPILLARY,))
 def add_surface_forces(
     samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
     grid: A[GridStore, Reads("force"), Writes("force")],
@@ -281,7 +283,8 @@ def add_surface_forces(
     _tell(samples, step)
 
 
-@stage(label="Surface Energy", copies=False, facts=(SURFACE,))
+@needs_whole_nodes
+@stage(label="Surface Energy", facts=(SURFACE,))
 def surface_energy(
     samples: A[SampleStore, Reads("position", "normal", "area", "tension")],
     energy: A[EnergyStore, Reads("terms"), Writes("terms")],
