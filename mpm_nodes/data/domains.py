@@ -50,6 +50,11 @@ class Domain:
         if self.identity is not None and self.identity not in self.fields:
             raise MpmNodesError(f"domain {self.name}: its identity {self.identity!r} is none of its fields; add the field")
 
+    @property
+    def lies_on_blocks(self) -> bool:
+        """Whether it has values at points of the grid's blocks."""
+        return any(each.packed is not None for each in self.fields.values())
+
 
 _DOMAINS: dict[str, Domain] = {}
 

@@ -266,7 +266,7 @@ class StageDeclaration(Declaration):
         removes: Domains of which it may remove elements.
         memory: Type of what it remembers between substeps, or None.
         fragments: What it brings for shared loops, or a function of its knobs that returns it.
-        copies: Whether a grid node may come to it in several copies, whose sum counts.
+        copies: Whether a grid node may come to it in several copies, whose sum counts, and beside nodes across a periodic side.
     """
 
     domains: tuple[DomainPort, ...] = ()

@@ -150,7 +150,7 @@ def needs_whole_nodes(function: F) -> F:
 
     Matter on the two sides of a thin plate has copies of the nodes near it, which are summed up beyond its rim: what other stages
     do to each of them adds up, as a force in proportion to the node's mass does. With a stage that needs them whole, plates do not
-    keep their sides apart, and a warning says so.
+    keep their sides apart, and a warning says so; periodic sides refuse it.
     """
     function.declaration = dataclasses.replace(function.declaration, copies=False)  # type: ignore[attr-defined]
     return function

@@ -13,22 +13,6 @@ __all__ = ["period_of", "within"]
 
 CELLS = 8
 """Cells of which a period has a multiple: two blocks, so that neighbours differ in colour all the way around."""
-_STAGES = frozenset(
-    {
-        "rasterize",
-        "add_stress_forces",
-        "update_grid_velocity",
-        "collide_grid",
-        "gather",
-        "law_energy",
-        "viscous_energy",
-        "minimise_energy",
-        "semi_implicit_update",
-    }
-)
-"""Stages on the grid that know their neighbours by the tables of the transfers alone."""
-_ON_PARTICLES = frozenset({"avoid_a_void", "remove_subgrid"})
-"""Stages that look for neighbours among the particles."""
 
 
 def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tuple[int, int, int]:
@@ -64,8 +48,7 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
         blocks.append(2 * periods)
     for plan in plans:
         for planned in plan.stages:
-            stage = planned.declaration.id
-            if stage in _ON_PARTICLES or (stage not in _STAGES and any(map(_on_blocks, planned.domains))):
+            if not planned.declaration.copies or any(map(_ends_at_sides, planned.domains)):
                 raise MpmNodesError(
                     f"solve: stage {planned.id} does not look beyond periodic sides; take explicit_apic or implicit_apic, "
                     "or other walls"
@@ -73,8 +56,9 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
     return (blocks[0], blocks[1], blocks[2])
 
 
-def _on_blocks(domain: str) -> bool:
-    return domain == "energy" or any(field.packed is not None for field in domain_named(domain).fields.values())
+def _ends_at_sides(domain: str) -> bool:
+    """Whether a domain finds its neighbours otherwise than the transfers of the grid do, whose tables go around."""
+    return domain != "grid" and domain_named(domain).lies_on_blocks
 
 
 def within(position: np.ndarray, walls: Walls | None, period: tuple[int, int, int]) -> np.ndarray:

@@ -14,9 +14,6 @@ from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["bears_sides", "divide", "join", "one_sided", "spline_width"]
 
-_WITH_COPIES = frozenset({"particles", "grid", "colliders"})
-"""Domains whose stages say for themselves whether a node may have copies."""
-
 
 def spline_width(plan: SubstepPlan) -> float:
     """Return the width of the widest spline of a plan's transfers [cells]."""
@@ -32,9 +29,8 @@ def bears_sides(plan: SubstepPlan) -> bool:
 
 
 def _is_whole(domain: str) -> bool:
-    """Whether a domain lies on the blocks of the grid and knows nothing of copies."""
-    packed = any(field.packed is not None for field in domain_named(domain).fields.values())
-    return domain not in _WITH_COPIES and (packed or domain == "energy")
+    """Whether a domain lies on the nodes of the grid and knows nothing of copies."""
+    return domain == "energy" or (domain != "grid" and domain_named(domain).lies_on_blocks)
 
 
 def one_sided(colliders: ColliderSet, width: float) -> str:

@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import pytest
-from stage_scenes import LAW_SETS, MATERIALS, attributes, plan, presets, solver, wires, with_stage
+from stage_scenes import CELL, LAW_SETS, MATERIALS, attributes, plan, presets, solver, wires, with_stage
 
 from mpm_nodes.data import (
     A,
@@ -21,13 +21,16 @@ from mpm_nodes.data import (
     StaggeredGrid,
     StepContext,
     SurfaceSamples,
+    WallRule,
     Writes,
 )
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declare import needs_whole_nodes, stage
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.solver.checked import LyingDeclaration
+from mpm_nodes.solver.periodic import period_of
 from mpm_nodes.solver.sides import bears_sides
+from mpm_nodes.verification.scenes import walled
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
@@ -506,10 +509,21 @@ def counts_nodes(grid: A[Grid, Reads("mass")]) -> Stage["grid"]:
     """Count what has mass."""
 
 
-def test_a_stage_says_whether_plates_can_keep_their_sides():
-    """Users' stages leave plates two-sided, unless they say that they need nodes whole, as resampling and bodies do."""
+def goes_around(planned) -> bool:
+    """Whether periodic sides take a plan."""
+    try:
+        return any(period_of(walled((0.0, 0.0, 0.0), (8 * CELL,) * 3, WallRule.PERIODIC), CELL, [planned]))
+    except MpmNodesError as error:
+        assert "does not look beyond periodic sides" in str(error)
+        return False
+
+
+def test_a_stage_says_whether_it_needs_nodes_whole():
+    """Thin plates stay two-sided and sides periodic with users' stages, unless they say that they need nodes whole."""
     wire, laws = ("collide_grid", "grid", 0), ("neo_hookean",)
     for each, bears in ((nothing_on_grid, True), (counts_nodes, False)):
-        assert bears_sides(plan(with_stage(PRESETS["explicit_apic"], wire, each), laws, each)) is bears
-    found = {name: bears_sides(plan(document, laws)) for name, document in PRESETS.items()}
-    assert [name for name, bears in found.items() if bears] == ["explicit_apic"]
+        planned = plan(with_stage(PRESETS["explicit_apic"], wire, each), laws, each)
+        assert (bears_sides(planned), goes_around(planned)) == (bears, bears)
+    plans = {name: plan(document, laws) for name, document in PRESETS.items()}
+    assert [name for name, planned in plans.items() if bears_sides(planned)] == ["explicit_apic"]
+    assert [name for name, planned in plans.items() if goes_around(planned)] == ["explicit_apic", "implicit_apic"]

@@ -73,7 +73,12 @@ def surface_gradient(n, A):
     """Return dq/dA, a 9-tuple: P over k dA."""
     t1, t2 = tangents(n)
     u, v, N, _ = stretched(n, A)
-    a, b = _cross(v, N), _cross(N, u)
+    return _on_tangents(_cross(v, N), _cross(N, u), t1, t2)
+
+
+@inline
+def _on_tangents(a, b, t1, t2):
+    """Return a t1^T + b t2^T, a 9-tuple."""
     return (
         a[0] * t1[0] + b[0] * t2[0],
         a[0] * t1[1] + b[0] * t2[1],
@@ -113,17 +118,7 @@ def positive_second(n, A, Q, k):
         g * N[1] + (w - t) * e1[1] + (s - r) * e2[1],
         g * N[2] + (w - t) * e1[2] + (s - r) * e2[2],
     )
-    return (
-        a[0] * t1[0] + b[0] * t2[0],
-        a[0] * t1[1] + b[0] * t2[1],
-        a[0] * t1[2] + b[0] * t2[2],
-        a[1] * t1[0] + b[1] * t2[0],
-        a[1] * t1[1] + b[1] * t2[1],
-        a[1] * t1[2] + b[1] * t2[2],
-        a[2] * t1[0] + b[2] * t2[0],
-        a[2] * t1[1] + b[2] * t2[1],
-        a[2] * t1[2] + b[2] * t2[2],
-    )
+    return _on_tangents(a, b, t1, t2)
 
 
 @inline
