@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 from environments import busy_warning
 
-from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, before, behind, divide, face_of, multiply
 from mpm_nodes.kernels.algebra.krylov import krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, before, behind, divide, face_of, multiply
 from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.verification.pressure_solves import SCENES, PressureSystem, pressure_system
 

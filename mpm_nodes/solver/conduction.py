@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.algebra.krylov import Solution, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.heat import conduction, near_bodies
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.algebra.krylov import Solution, krylov
-from mpm_nodes.kernels.algebra.multigrid import Multigrid
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
+from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.projection import pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import STAGGERED, Domain, Field
-from mpm_nodes.kernels.algebra import cell_matrix
+from mpm_nodes.kernels.cells import cell_matrix
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import GridArrays, GridField

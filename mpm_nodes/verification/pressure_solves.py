@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, multiply, neighbour_blocks
 from mpm_nodes.kernels.algebra.krylov import Solution, krylov
-from mpm_nodes.kernels.algebra.multigrid import Multigrid
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply, neighbour_blocks
+from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.verification.contract import Finding, Problem
 

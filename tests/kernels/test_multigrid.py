@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.algebra.cell_matrix import multiply
+from mpm_nodes.kernels.cells.cell_matrix import multiply
 from mpm_nodes.verification.pressure_solves import SCENES, PressureSystem, pressure_system, solve
 
 CELLS = 12

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.cell_matrix import before, behind, face_of
+from mpm_nodes.kernels.cells.cell_matrix import before, behind, face_of
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for

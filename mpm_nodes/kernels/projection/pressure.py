@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.cell_matrix import before, behind
+from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
