@@ -206,6 +206,7 @@ def _advance_frame(
 
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
+    solver.kept_choices = ctx.choices
     solver.begin_frame(clock, colliders, emitters)
     if not solver.substeps_done and (text := one_sided(solver.colliders, solver.spline_width)):
         ctx.report("warning", where="colliders", message=text)
