@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import types
@@ -131,6 +132,11 @@ class Declaration:
 
     def defaults(self) -> dict[str, Any]:
         """Return the knobs that have a default, as they stand in a graph file."""
+        return {name: copy.copy(value) for name, value in self._written_defaults.items()}
+
+    @functools.cached_property
+    def _written_defaults(self) -> dict[str, Any]:
+        """Made once: loading a graph and checking it ask for the defaults of every node several times."""
         return {knob.name: knob.json_default() for knob in self.knobs if not knob.required}
 
     @functools.cached_property
