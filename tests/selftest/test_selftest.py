@@ -195,7 +195,7 @@ def test_processes_that_die_are_counted_and_replaced(parts, tmp_path):
 
 
 def test_a_run_that_was_stopped_goes_on_behind_its_last_case(tmp_path, monkeypatch):
-    """No case is counted twice, none is left out, and the figures are those of one run; parts that were whole are not tried again."""
+    """No case is counted twice, none is left out, the figures are those of one run; whole parts are not tried again."""
     (tmp_path / "planted_part.py").write_text(NUMBERED)
     path = children.trusted_path
     monkeypatch.setattr(children, "trusted_path", lambda: [*path(), str(tmp_path)])
