@@ -41,6 +41,7 @@ class FrameContext:
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
+        choices: What the node chooses by measuring (`graph.choices.FrameChoices`), for cooks to choose alike; None keeps nothing.
     """
 
     frame: int
@@ -52,6 +53,7 @@ class FrameContext:
     checked: bool = False
     fuse: bool = True
     max_substeps: int | None = None
+    choices: Any = None
 
 
 @dataclass

@@ -217,6 +217,7 @@ class _Cook:
         try:
             self.outputs = self.evaluator.evaluate(sinks, frame)
             self.evaluator.check_cancel()
+            self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
             keys = {name: self.evaluator.plan.key(name, frame) for name in self.evaluator.sequential()}

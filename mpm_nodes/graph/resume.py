@@ -81,9 +81,12 @@ def continue_from(
     """
     revision = Revision.resume(root, manifest) if resume else None
     if revision is None:
-        return Revision.create(root, manifest), (manifest["frames"][0], manifest["frames"][1]), [], []
+        new = Revision.create(root, manifest)
+        evaluator.choices.follow(new)
+        return new, (manifest["frames"][0], manifest["frames"][1]), [], []
     try:
         _check_same(revision, manifest)
+        evaluator.choices.follow(revision)
         first, end = revision.manifest["frames"]
         mended = _mend(revision, evaluator, first, events, deep)
         last = revision.resume_frame(evaluator.sequential(), first)

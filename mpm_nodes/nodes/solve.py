@@ -206,8 +206,9 @@ def _advance_frame(
 
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
+    solver.kept_choices = ctx.choices
     solver.begin_frame(clock, colliders, emitters)
-    if not solver.substeps_done and (text := one_sided(solver.colliders, solver.spline_width)):
+    for text in () if solver.substeps_done else one_sided(solver.colliders, solver.spline_width, solver.cell_size):
         ctx.report("warning", where="colliders", message=text)
     if cold_start.is_cold(solver):
         ctx.report("note", message=cold_start.NOTICE)

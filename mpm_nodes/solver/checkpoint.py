@@ -56,7 +56,7 @@ class SolverState:
         facts: dict[str, Any] = {
             "time": solver.time,
             "substeps": solver.substeps_done,
-            "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost)],
+            "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
             "kind": _kind(solver),
             "domains": {},
         }

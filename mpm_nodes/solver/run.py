@@ -27,7 +27,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.solver.auto_steps import CHOICE, Choice, measure
+from mpm_nodes.solver.auto_steps import Choice, KeptChoices, choose_again
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
 from mpm_nodes.solver.cold_start import compiled_in_two
@@ -112,6 +112,8 @@ class SubstepSolver:
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
         self.programs = programs_of(substeps, state_names, fuse, registry)
         self.choice: Choice | None = None
+        self.kept_choices: KeptChoices | None = None
+        self.own_dt = 0.0
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
@@ -269,8 +271,12 @@ class SubstepSolver:
             measure_gradients(self.particles, self.grid)
             self._gradients_known = True
         if dt is None and len(self.programs) > 1:
-            self._choose_again(time_left, check_cancel)
+            if self.choice is None or self.choice.is_old(self.own_dt):
+                self.choice = choose_again(self, time_left, check_cancel)
+                self.own_dt = self.choice.dt
         self.run_stages(dt, time_left, check_cancel, keep)
+        if step.dt < time_left * (1.0 - 1e-9) or step.dt > self.own_dt:
+            self.own_dt = step.dt  # what is left of a frame says nothing of the pace
         end = self.time + step.dt
         if abs(end - self.until) <= 1e-9 * step.dt:
             end = self.until  # what is due at the end of a frame is not put off by rounding
@@ -337,19 +343,10 @@ class SubstepSolver:
         return step.dt
 
     def resume_choice(self, choice: Sequence[Any] | None) -> None:
-        """Go on with the choice that a checkpoint holds: (index, dt, costs), or None."""
+        """Go on with the choice that a checkpoint holds: (index, dt, costs, own dt), or None."""
         if choice is not None:
-            self.choice = Choice(choice[0], choice[1], tuple(choice[2]), self.candidate_names)
+            self.choice, self.own_dt = Choice(choice[0], choice[1], tuple(choice[2]), self.candidate_names), choice[3]
             self.choose(self.choice.index)
-            self.step_context.dt = self.choice.dt
-
-    def _choose_again(self, time_left: float, check_cancel: Callable[[], None]) -> None:
-        """Choose among the candidates where there is no choice yet, or where dt has changed much since."""
-        if self.choice is not None and not self.choice.is_old(self.step_context.dt):
-            return
-        self.choice = measure(self, time_left, check_cancel)
-        self.choose(self.choice.index)
-        self.step_context.tell(CHOICE, **self.choice.facts())
 
     def advance(self, duration: float, dt: float | None = None) -> int:
         """Run substeps for `duration` seconds and return how many."""

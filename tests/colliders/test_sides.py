@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, Particles
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, GraphSettings, Particles
+from mpm_nodes.kernels.level_sets.build import leaf_level_set
+from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.sides import one_sided
 from mpm_nodes.verification.scenes import block, changed, material
@@ -154,6 +159,61 @@ def test_plates_whose_sides_are_not_kept_apart_are_said():
         ("continuum_foam", "card"),
     ):
         solver = solve(particles, thin, thick, substeps=substeps)
-        assert (said in one_sided(solver.colliders, solver.spline_width)) and bool(said) == bool(
-            one_sided(solver.colliders, solver.spline_width)
-        )
+        texts = one_sided(solver.colliders, solver.spline_width, H)
+        assert len(texts) == bool(said) and all(said in text for text in texts)
+
+
+# ---------------------------------------------------------------- level sets
+VOXEL = 0.5 * H
+
+
+def level_set(distance, extent=1.0):
+    """Return a level set of a distance function of points (..., 3) [m] in a cube, in voxels of half a cell, and turned."""
+    cells = np.arange(-int(extent / VOXEL / 8) - 1, int(extent / VOXEL / 8) + 1)
+    origins = 8 * np.stack(np.meshgrid(cells, cells, cells, indexing="ij"), -1).reshape(-1, 3)
+    node = np.stack(np.meshgrid(*(np.arange(8),) * 3, indexing="ij"), -1)
+    values = distance(VOXEL * (origins[:, None, None, None] + node))
+    near = (np.abs(values) < 3.0 * VOXEL).any(axis=(1, 2, 3))
+    to_index = np.hstack([rotation(30.0) / VOXEL, [[0.5], [0.25], [0.0]]])
+    return leaf_level_set(origins[near], np.clip(values[near], -3.0 * VOXEL, 3.0 * VOXEL), 3.0 * VOXEL, to_index, VOXEL)
+
+
+def slab(*half, degrees=20.0):
+    """Return the distance function of a box with these half edges [m], turned."""
+
+    def distance(points):
+        q = np.abs(points @ rotation(degrees)) - half
+        return np.linalg.norm(np.maximum(q, 0.0), axis=-1) + np.minimum(q.max(axis=-1), 0.0)
+
+    return distance
+
+
+def bowl(points):
+    """Return the distance to a hemisphere of radius 0.6 m, two cells thick."""
+    radius = np.linalg.norm(points, axis=-1)
+    rim = np.hypot(np.hypot(points[..., 0], points[..., 2]) - 0.6, points[..., 1])
+    return np.where(points[..., 1] < 0.0, np.abs(radius - 0.6), rim) - H
+
+
+@pytest.mark.parametrize(
+    ("distance", "thickness"),
+    [
+        (slab(0.7, 0.4 * H, 0.6), 0.8),
+        (slab(0.7, 1.2 * H, 0.6), 2.4),
+        (bowl, 2.0),
+        (slab(0.7, 1.8 * H, 0.6), None),
+        (slab(0.7, H, H), None),
+        (slab(0.5, 0.5, 0.5), None),
+        (lambda points: np.linalg.norm(points, axis=-1) - 1.2 * H, None),
+    ],
+    ids=["card", "board", "bowl", "thick board", "rod", "block", "small ball"],
+)
+def test_thin_sheets_of_level_sets_are_said(distance, thickness):
+    """Sheets thinner than three cells, flat and round, are named with their thickness and the cure; nothing else is."""
+    shape = PosedLevelSets(LEVEL_SET, (), level_sets=(level_set(distance),), level_set_times=np.zeros(1))
+    colliders = ColliderSet([Collider("tray", CollisionRule.SLIP, 0.0, shape, None)], two_sided=3.0 * H)
+    texts = one_sided(colliders, 3.0 * H, H)
+    assert len(texts) == (thickness is not None)
+    if thickness is not None:
+        told = float(re.search(r"([0-9.]+) cells, over", texts[0])[1])
+        assert told == pytest.approx(thickness, rel=0.05) and "'tray'" in texts[0] and "collide_box" in texts[0]

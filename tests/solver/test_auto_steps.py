@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
-from solver_scenes import JELLY, cube
+from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.solver import auto_steps
 from mpm_nodes.solver.auto_steps import Choice, measure
@@ -82,12 +85,72 @@ def test_a_resumed_solve_keeps_the_choice(monkeypatch):
     solver, other = auto_solver(), auto_solver()
     solver.advance(0.003)
     SolverState.from_arrays(*SolverState(solver).to_arrays()).revive(other)
-    assert other.program is other.programs[1]
+    assert other.program is other.programs[1] and other.own_dt == solver.own_dt
     monkeypatch.setattr(auto_steps, "_cost", pytest.fail)
     for each in (solver, other):
-        each.step_context.dt = each.choice.dt
         each.advance(0.002)
     assert np.array_equal(solver.snapshot()["position"], other.snapshot()["position"])
+
+
+def test_what_is_left_of_a_frame_asks_for_no_new_choice(monkeypatch):
+    """A last substep of a thousandth says nothing of the pace: neither the trial nor the solve takes it for the scene's own."""
+    solver = auto_solver()
+    choice = measure(solver, 0.0020001, lambda: None)
+    assert choice.dt > 1e-4
+    solver.choice, solver.own_dt = Choice(0, 2e-4, (1.0, 1.0), solver.candidate_names), 2e-4
+    monkeypatch.setattr("mpm_nodes.solver.run.choose_again", pytest.fail)
+    for length in (2e-4, 1e-7, 2e-4):
+        solver.step(time_left=length)
+    assert solver.own_dt == 2e-4
+
+
+# ---------------------------------------------------------------- two cooks
+def cook(monkeypatch, out, cheap, frames=3, **options):
+    """Cook a cube that falls, where one candidate seems cheap; return the bytes of its states, and what was chosen."""
+    measured = []
+
+    def cost(solver, *_):
+        index = solver.programs.index(solver.program)
+        measured.append(index)
+        return (1.0 if index == cheap else 9.0), 1e-3
+
+    monkeypatch.setattr(auto_steps, "_cost", cost)
+    graph = shot(end=frames, material="material_neo_hookean", precision="double", substeps="auto", dt_max=2e-3)
+    result = execute(graph, out=out, **options)
+    states = {path.name: path.read_bytes() for path in (result.revision_folder / "checkpoints").iterdir()}
+    chosen = [event["chosen"] for figures in result.figures for event in figures.facts.get("choice", ())]
+    return states, chosen, measured, result.warnings
+
+
+def test_two_cooks_choose_alike(monkeypatch, tmp_path):
+    """A second cook into one folder, and one that is resumed, take the choice of the first, though the clock says otherwise."""
+    first, chosen, measured, _ = cook(monkeypatch, tmp_path, cheap=1)
+    assert chosen == ["implicit_apic"] and measured
+    second, chosen, measured, _ = cook(monkeypatch, tmp_path, cheap=0)
+    assert chosen == ["implicit_apic"] and not measured and second == first
+    for path in (tmp_path / "r002" / "checkpoints").iterdir():
+        path.write_bytes(b"lost")
+    third, chosen, measured, warnings = cook(monkeypatch, tmp_path, cheap=0, resume=True)
+    assert chosen == ["implicit_apic"] and not measured and third == first and any("cooked again" in text for text in warnings)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [None, 3, {}, {"chosen": "snow"}, {"chosen": "explicit_apic", "dt": -1.0, "cost": {"explicit_apic": 1.0, "implicit_apic": 2.0}},
+     {"chosen": "explicit_apic", "dt": 1e-3, "cost": {"explicit_apic": "x", "implicit_apic": 2.0}},
+     {"chosen": ["explicit_apic"], "dt": 1e-3, "cost": {"explicit_apic": 1.0, "implicit_apic": 2.0}},
+     {"chosen": "explicit_apic", "dt": float("nan"), "cost": {"explicit_apic": 1.0, "implicit_apic": 2.0}}],
+    ids=repr,
+)  # fmt: skip
+def test_a_choice_that_no_cook_makes_is_not_followed(entry):
+    """What a folder says is looked at before it is believed."""
+    assert Choice.of_facts(entry, ("explicit_apic", "implicit_apic")) is None
+
+
+def test_a_choice_comes_back_as_it_was():
+    """Also one whose other candidate diverged."""
+    choice = Choice(1, 1e-3, (float("inf"), 0.5), ("explicit_apic", "implicit_apic"))
+    assert Choice.of_facts(json.loads(json.dumps(choice.facts(), allow_nan=False)), choice.names) == choice
 
 
 def test_settings_go_to_the_candidates_that_know_them():
