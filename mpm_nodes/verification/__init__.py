@@ -30,6 +30,7 @@ _MODULES = (
     "liquids",
     "viscosity",
     "sheared_layer",
+    "yield_stress_flows",
     "contact",
     "bodies",
     "implicit",

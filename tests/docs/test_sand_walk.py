@@ -13,9 +13,10 @@ from mpm_nodes.data import Material, Particles
 from mpm_nodes.materials import contract
 from mpm_nodes.materials.contract import law_in
 from mpm_nodes.materials.material_point import call_law
+from mpm_nodes.nodes.emit import merge_particles
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.law_contract import LawContract
-from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, walled
+from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, settle, walled
 
 PAGE = "a_law_in_90_lines.md"
 
@@ -97,6 +98,44 @@ def test_a_gentle_heap_comes_to_rest_at_the_friction_angle(sand):
     slope = np.degrees(np.arctan(-np.polyfit((known[within] + 0.5) * h, top[within], 1)[0]))
     assert slope == pytest.approx(angle, rel=0.1)
     assert np.abs(solver.particles.unpack("velocity")).max() < 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("friction", "rule"), [(0.3, "separate"), (0.7, "separate"), (0.0, "sticky")])
+def test_sand_slides_off_jelly(sand, friction, rule):
+    """Sand on a slab of jelly that leans by 30 degrees: off it goes by Coulomb, within 5 % of g, where the friction is too small.
+
+    Two seconds later there is none left on the slab, and none of it is held back by nodes that both have; more friction than the
+    slope, and sticking, hold it.
+    """
+    h, lean = 0.05, np.radians(30.0)
+    jelly = Material("neo_hookean", {"youngs_modulus": 1e6}, 1000.0, "jelly")
+    grains = Material(sand, {"friction_angle": 40.0, "youngs_modulus": 1e6}, 1600.0, "sand")
+    slab = block(jelly, (0, 0, 0), (20 * h, 3 * h, 6 * h), h)
+    heap = block(grains, (2 * h, 3 * h, 0), (8 * h, 5 * h, 6 * h), h)
+    solver = SubstepSolver(
+        merge_particles([slab, heap], bodies=True),
+        {"preset": "separate_bodies", "set": {"rule": rule, "friction": friction}},
+        cell_size=h,
+        walls=walled((-h, 0, 0), (60 * h, 30 * h, 6 * h), OPEN, OPEN, STICKY, OPEN, SLIP, SLIP),
+        dtype=np.float64,
+        gravity=(0.0, -9.81, 0.0),
+    )
+    settle(solver, 0.2, 40.0)
+    solver.gravity = (9.81 * float(np.sin(lean)), -9.81 * float(np.cos(lean)), 0.0)
+
+    def mean(name):
+        return solver.particles.unpack(name)[solver.particles.unpack("body") == 1, 0].mean()
+
+    begin, length = mean("velocity"), 0.4
+    solver.advance(length)
+    slides = rule == "separate" and friction < np.tan(lean)
+    exact = 9.81 * (np.sin(lean) - friction * np.cos(lean)) if slides else 0.0
+    assert (mean("velocity") - begin) / length == pytest.approx(exact, abs=0.05 * 9.81)
+    if slides:
+        solver.advance(1.2)
+        grain = solver.particles.unpack("body") == 1
+        assert (solver.particles.unpack("position")[grain, 0] > 20 * h).mean() > 0.95
 
 
 def _kept(particles, mask):
