@@ -16,6 +16,8 @@ and friction at most mu_f times as much along the surface. Bodies act in order: 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.collisions.grid import BODY, FELLOW, FELLOW_BODY, FRICTION_OF, LEVEL, NODE, NORMAL, RATIO, RULE_OF
@@ -23,7 +25,7 @@ from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
+__all__ = ["Chains", "group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
 
 OPPOSITE = -0.5
 """Normals whose product is less than this point against each other."""
@@ -32,18 +34,35 @@ SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
 
 
+class Chains(NamedTuple):
+    """Contacts that share a body and a fellow, chained.
+
+    Attributes:
+        head: First row of each chain, int64.
+        tail: Last row of each chain, int64.
+        following: Next row in the chain of each row, or -1, int64.
+        level_start: First chain of each body or wall, shape (bodies and walls + 1,), int64.
+    """
+
+    head: np.ndarray
+    tail: np.ndarray
+    following: np.ndarray
+    level_start: np.ndarray
+
+
 @compiled(fastmath=False)
-def leave_pinched_fellows(start, counts, rows, slot, following):
+def leave_pinched_fellows(contacts, slot, following):
     """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
 
     Two bodies a cell apart leave no node between them to follow, and would set each other's boundary values. Where a surface is
     bent, a fellow may be nearer to it than its plane says; it would be met in two chains at once.
 
     Args:
-        start, counts, rows: Contacts by block, as `list_contacts` writes them; changed.
+        contacts: `ContactList`, changed.
         slot: -1 for every node of the grid, int32; used and left as it was.
         following: Room for an int64 a row.
     """
+    start, counts, rows = contacts
     for block in range(counts.shape[0]):
         for c in range(start[block], start[block] + counts[block]):
             node = np.int64(rows[c, NODE])
@@ -68,21 +87,18 @@ def leave_pinched_fellows(start, counts, rows, slot, following):
 
 
 @compiled(fastmath=False)
-def group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start):
+def group_contacts(contacts, slot, chains):
     """Chain the contacts that share a body and a fellow; return how many chains there are.
 
     Args:
-        start, counts, rows: Contacts by block, as `list_contacts` writes them.
-        levels: Bodies and walls.
+        contacts: `ContactList`.
         slot: -1 for every node of the grid, int32; used and left as it was.
-        head: First row of each chain, int64, written.
-        following: Next row in the chain of each row, or -1, int64, written.
-        tail: Last row of each chain, int64, written.
-        level_start: First chain of each body or wall, shape (levels + 1,), int64, written.
+        chains: `Chains`, written.
     """
-    chains = 0
+    (start, counts, rows), (head, tail, following, level_start) = contacts, chains
+    levels, count = level_start.shape[0] - 1, 0
     for level in range(levels):
-        level_start[level] = chains
+        level_start[level] = count
         for block in range(counts.shape[0]):
             for c in range(start[block], start[block] + counts[block]):
                 if rows[c, LEVEL] != level:
@@ -94,27 +110,29 @@ def group_contacts(start, counts, rows, levels, slot, head, following, tail, lev
                     following[tail[chain]] = c
                     tail[chain] = c
                     continue
-                head[chains] = tail[chains] = c
+                head[count] = tail[count] = c
                 if fellow >= 0:
-                    slot[fellow] = chains
-                chains += 1
-        for chain in range(level_start[level], chains):
+                    slot[fellow] = count
+                count += 1
+        for chain in range(level_start[level], count):
             fellow = np.int64(rows[head[chain], FELLOW])
             if fellow >= 0:
                 slot[fellow] = -1
-    level_start[levels] = chains
-    return chains
+    level_start[levels] = count
+    return count
 
 
 @compiled(fastmath=False)
-def respond_to_contacts(velocity, momentum, rows, head, following, level_start):
+def respond_to_contacts(velocity, momentum, rows, chains):
     """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
 
     Args:
         velocity: Nodes' (vx, vy, vz, 0), flat, changed in place [m/s].
         momentum: Nodes' (px, py, pz, m), flat.
-        rows, head, following, level_start: Chains of contacts, see `group_contacts`.
+        rows: Contacts.
+        chains: `Chains`.
     """
+    head, _, following, level_start = chains
     met = 0
     for level in range(level_start.shape[0] - 1):
         met += level_start[level + 1] > level_start[level]

@@ -14,7 +14,7 @@ from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.projection.pressure import advance_faces
 from mpm_nodes.materials.values import LawModule, State, Symmetric, Value
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.projection import ProjectionSettings, project
+from mpm_nodes.solver.projection import ProjectionSettings, project_faces
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
@@ -179,7 +179,7 @@ def project_velocity(
         advance_faces(staggered.count, *map(staggered.array, names), step.dt, gravity, least)
     compressibility = 1.0 / bulk_modulus if bulk_modulus > 0.0 else 0.0
     correction = volume_correction if compressibility == 0.0 else 1.0
-    done = project(
+    done = project_faces(
         staggered,
         colliders,
         step.dt,
