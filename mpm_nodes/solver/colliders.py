@@ -36,6 +36,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     pack_level_sets,
 )
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.contact_lists import ContactLists
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
@@ -111,8 +112,7 @@ class ColliderSet(Store):
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
-        self._room: np.ndarray = np.zeros(0, np.int64) if previous is None else previous._room
-        self._rows: np.ndarray = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
+        self._contacts: ContactLists = ContactLists() if previous is None else previous._contacts
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         nothing = [np.zeros(0)]
@@ -191,8 +191,10 @@ class ColliderSet(Store):
         total = int(contacts.counts.sum())
         if not total:
             return
-        sizes = (total, total, len(contacts.rows), len(self.colliders) + 7)
-        chains = response.Chains(*(np.empty(size, np.int64) for size in sizes))
+        head, tail, again = (np.empty(total, np.int64) for _ in range(3))
+        following = np.empty(len(contacts.rows), np.int32)
+        level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
+        chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, grid.slots(), chains)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts.rows, chains)
         if grid.copies is not None:
@@ -202,37 +204,21 @@ class ColliderSet(Store):
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, collision_grid.COLUMNS))
-        start, counts, rows = self._listed(grid)
+        start, _, counts, rows, _ = self._listed(grid)
         return np.concatenate(
-            [rows[first : first + count] for first, count in zip(start, counts, strict=False) if count] or [rows[:0]]
+            [rows[first : first + count] for first, count in zip(start, counts, strict=True) if count] or [rows[:0]]
         )
 
     def _listed(self, grid: GridStore) -> collision_grid.ContactList:
-        """Return the contacts of the grid's nodes.
-
-        A block has a little more room than it had contacts in the substep before; where that is too little, all are listed again.
-        """
-        counts = np.zeros(grid.count, np.int64)
-        if len(self._room) != grid.count:
-            self._room = np.zeros(grid.count, np.int64)
+        """Return the contacts of the grid's nodes."""
         least_mass, copies = np.array([grid.least_mass]), _NO_COPIES if grid.copies is None else grid.copies[:3]
-        while True:
-            start = np.concatenate([[0], np.cumsum(self._room)])
-            if len(self._rows) < start[-1]:
-                self._rows = np.empty((int(start[-1] * 1.25), collision_grid.COLUMNS))
-            found = collision_grid.ContactList(start, counts, self._rows)
-            collision_grid.list_contacts(
-                found,
-                collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies),
-                grid.h,
-                grid.origin - self.origin,
-                self._dt,
-                *self.shapes(),
-            )
-            if (counts <= self._room).all():
-                response.leave_pinched_fellows(found, grid.slots(), np.empty(len(self._rows), np.int64))
-                return found
-            self._room = np.where(counts > 0, counts + 8, 0)
+        view = collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies)
+        motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
+        found = self._contacts.filled(
+            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
+        )
+        response.leave_pinched_fellows(found, grid.slots(), np.empty(len(found.rows), np.int32))
+        return found
 
     def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""
