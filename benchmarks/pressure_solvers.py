@@ -18,11 +18,11 @@ from collections.abc import Callable
 import numpy as np
 from environments import busy_warning
 
-from mpm_nodes.kernels.algebra.krylov import krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, before, behind, divide, face_of, multiply
 from mpm_nodes.kernels.compile.jit import compiled, inline
-from mpm_nodes.verification.pressure_solves import SCENES, PressureSystem, pressure_system
+from mpm_nodes.verification.pressure_solves import SCENES, ModelSystem, model_system
 
 TOLERANCE, MOST = 1e-8, 5000
 Apply = Callable[[np.ndarray, np.ndarray], None]
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     solved = True
     for name in args.scenes:
         for cells in args.cells:
-            system = pressure_system(name, cells)
+            system = model_system(name, cells)
             for solver in args.solvers:
                 if solver == "pyamg" and name == "pocket":
                     continue  # its coarse solve takes the singular matrix apart by a pseudo-inverse of its own
@@ -60,18 +60,18 @@ def arguments_of(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 # ---------------------------------------------------------------- solvers: (seconds of set-up, iterations, seconds of the solve)
-def by_multigrid(system: PressureSystem) -> tuple[float, int, float]:
+def by_multigrid(system: ModelSystem) -> tuple[float, int, float]:
     """The package's own cycle."""
     return own_gradients(system, lambda: system.multigrid().precondition)
 
 
-def by_jacobi(system: PressureSystem) -> tuple[float, int, float]:
+def by_jacobi(system: ModelSystem) -> tuple[float, int, float]:
     """The diagonal."""
     count = len(system.coord)
     return own_gradients(system, lambda: lambda r, z: divide(count, system.matrix, r, z))
 
 
-def by_cholesky(system: PressureSystem) -> tuple[float, int, float]:
+def by_cholesky(system: ModelSystem) -> tuple[float, int, float]:
     """Incomplete Cholesky without fill."""
 
     def prepare() -> Apply:
@@ -82,22 +82,13 @@ def by_cholesky(system: PressureSystem) -> tuple[float, int, float]:
     return own_gradients(system, prepare)
 
 
-def own_gradients(system: PressureSystem, prepare: Callable[[], Apply]) -> tuple[float, int, float]:
+def own_gradients(system: ModelSystem, prepare: Callable[[], Apply]) -> tuple[float, int, float]:
     """Solve by the package's conjugate gradients, after one iteration that compiles what there is to compile."""
     count, vectors = len(system.coord), BlockVectors.of_size(system.right.size)
 
     def run(precondition: Apply, most: int) -> int:
-        found = krylov(
-            lambda p, q: multiply(count, system.matrix, p, q),
-            precondition,
-            vectors.dot,
-            system.right.copy(),
-            vectors.new(),
-            vectors,
-            tolerance=TOLERANCE,
-            most=most,
-        )
-        return found.iterations
+        equations = Equations(lambda p, q: multiply(count, system.matrix, p, q), precondition, vectors.dot, vectors)
+        return krylov(equations, system.right.copy(), vectors.new(), Until(TOLERANCE, most)).iterations
 
     run(prepare(), 1)
     begin = time.perf_counter()
@@ -107,7 +98,7 @@ def own_gradients(system: PressureSystem, prepare: Callable[[], Apply]) -> tuple
     return ready - begin, iterations, time.perf_counter() - ready
 
 
-def by_pyamg(system: PressureSystem) -> tuple[float, int, float]:
+def by_pyamg(system: ModelSystem) -> tuple[float, int, float]:
     """Ruge and Stueben's algebraic multigrid, pyamg's own conjugate gradients."""
     try:
         import pyamg
@@ -125,7 +116,7 @@ def by_pyamg(system: PressureSystem) -> tuple[float, int, float]:
 SOLVERS = {"multigrid": by_multigrid, "jacobi": by_jacobi, "cholesky": by_cholesky, "pyamg": by_pyamg}
 
 
-def compressed(system: PressureSystem):
+def compressed(system: ModelSystem):
     """Return matrix and right side over the cells that are solved for, as scipy takes them."""
     from scipy.sparse import csr_matrix
 

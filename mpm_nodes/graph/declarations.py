@@ -272,6 +272,7 @@ class StageDeclaration(Declaration):
         removes: Domains of which it may remove elements.
         memory: Type of what it remembers between substeps, or None.
         fragments: What it brings for shared loops, or a function of its knobs that returns it.
+        joins: Whether it meets bodies on the nodes, so that copies of them that no body keeps apart are joined before it.
         copies: Whether a grid node may come to it in several copies, whose sum counts, and beside nodes across a periodic side.
     """
 
@@ -284,6 +285,7 @@ class StageDeclaration(Declaration):
     removes: tuple[str, ...] = ()
     memory: type | None = None
     fragments: Any = field(default=(), compare=False, repr=False)
+    joins: bool = False
     copies: bool = True
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -154,3 +154,13 @@ def needs_whole_nodes(function: F) -> F:
     """
     function.declaration = dataclasses.replace(function.declaration, copies=False)  # type: ignore[attr-defined]
     return function
+
+
+def joins_copies(function: F) -> F:
+    """Declare, above `stage`, that a stage meets bodies on the nodes of the grid.
+
+    Before it, in a substep, the bodies are posed and the copies of nodes that no thin plate keeps apart become one. Plates keep
+    their two sides apart in graphs with one such stage.
+    """
+    function.declaration = dataclasses.replace(function.declaration, joins=True)  # type: ignore[attr-defined]
+    return function

@@ -59,15 +59,20 @@ def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: 
 def _foam(
     label: str,
     density: float,
-    bulk: float,
-    shear: float,
-    yield_stress: float,
-    consistency: float,
-    flow_index: float,
-    tear_threshold: float,
-    recovery_time: float,
+    moduli: tuple[float, float],
+    flow: tuple[float, float, float],
+    tearing: tuple[float, float],
 ) -> NamedMaterial:
-    """Return a row of Y15 Table I; bulk and shear modulus in kPa as printed there."""
+    """Return a row of Y15 Table I.
+
+    Args:
+        label: What artists read.
+        density: [kg/m^3].
+        moduli: Bulk and shear modulus in kPa, as printed there.
+        flow: Yield stress [Pa], consistency [Pa s^n] and flow index n.
+        tearing: Tear threshold and recovery time [s].
+    """
+    (bulk, shear), (yield_stress, consistency, flow_index), (tear_threshold, recovery_time) = moduli, flow, tearing
     params = {
         "bulk_modulus": 1e3 * bulk,
         "shear_modulus": 1e3 * shear,
@@ -143,12 +148,12 @@ LIBRARY: dict[str, NamedMaterial] = {
     "honey": NamedMaterial(
         "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0, "Textbook, 20 C; bulk modulus lowered as for water"
     ),
-    "shaving_cream": _foam("Shaving Cream", 77.7, 109.0, 0.29, 31.9, 27.2, 0.22, 217.5, 0.35),
-    "smore_interior": _foam("S'more Interior", 50.0, 109.0, 0.08, 10.0, 16.0, 0.43, 15.0, 0.25),
-    "smore_exterior": _foam("S'more Exterior", 50.0, 109.0, 50.0, 1000.0, 0.1, 1.0, 0.3, 0.5),
-    "pie": _foam("Pie", 275.0, 109.0, 1.6, 120.0, 5.0, 0.27, 10.0, 0.3),
-    "oobleck": _foam("Oobleck", 1000.0, 109.0, 11.2, 0.1, 10.0, 2.8, 1.0, 0.3),
-    "viscoplastic": _foam("Viscoplastic", 1000.0, 109.0, 11.2, 0.1, 10.0, 1.0, 1.0, 0.3),
+    "shaving_cream": _foam("Shaving Cream", 77.7, (109.0, 0.29), (31.9, 27.2, 0.22), (217.5, 0.35)),
+    "smore_interior": _foam("S'more Interior", 50.0, (109.0, 0.08), (10.0, 16.0, 0.43), (15.0, 0.25)),
+    "smore_exterior": _foam("S'more Exterior", 50.0, (109.0, 50.0), (1000.0, 0.1, 1.0), (0.3, 0.5)),
+    "pie": _foam("Pie", 275.0, (109.0, 1.6), (120.0, 5.0, 0.27), (10.0, 0.3)),
+    "oobleck": _foam("Oobleck", 1000.0, (109.0, 11.2), (0.1, 10.0, 2.8), (1.0, 0.3)),
+    "viscoplastic": _foam("Viscoplastic", 1000.0, (109.0, 11.2), (0.1, 10.0, 1.0), (1.0, 0.3)),
     "sponge_twist": _viscoelastic("Sponge, Twisted", 2.0, 3.6e2, 1.4e3, 0.0, 50.0),
     "sponge_shoot": _viscoelastic("Sponge, Shot", 1.0, 3.6e2, 1.4e3, 0.0, 50.0),
     "shaving_foam_stream": _viscoelastic("Shaving Foam Stream", 0.2, 5.0, 50.0, 1e-4, 0.5),

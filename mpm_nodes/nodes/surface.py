@@ -262,7 +262,7 @@ def _level_set(
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
     from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
     from mpm_nodes.kernels.surfaces.splat import blend_spheres
-    from mpm_nodes.kernels.surfaces.volume import MOST, match_volume
+    from mpm_nodes.kernels.surfaces.volume import MOST, NarrowBand, match_volume
 
     sphere = radius * spacing
     most = MOST * spacing if volumes is not None else 0.0
@@ -276,7 +276,8 @@ def _level_set(
     values = redistance(values, neighbours, dx, wide)
     if volumes is not None:
         offset = RADIUS * (radius - 1.0) * spacing
-        values = match_volume(values, neighbours, origins, bins, volumes, dx, wide, SPREAD * spacing, most, offset)
+        surface = NarrowBand(values, neighbours, origins, dx, wide)
+        values = match_volume(surface, bins, volumes, SPREAD * spacing, most, offset)
     if smoothing:
         values = smooth(values, neighbours, wide, smoothing)
     if smoothing or volumes is not None:

@@ -168,7 +168,7 @@ def _positions(images: _Buffers, view: View, focal: float, ground: float) -> np.
 
 def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: float) -> np.ndarray:
     """Return the sunlit share of every pixel."""
-    from mpm_nodes.kernels.pictures.raster import draw_spheres, draw_triangles, shadow
+    from mpm_nodes.kernels.pictures.raster import Light, draw_spheres, draw_triangles, shadow
 
     bounds = shapes.bounds()
     if bounds is None:
@@ -214,7 +214,8 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
             POINTS,
         )
     bias = 0.012 * extent + 1.5 * _spacing(shapes)
-    return shadow(positions, images.layer != EMPTY, right, up, forward, centre, scale, sun.depth - away, bias)
+    light = Light(right, up, forward, centre, scale)
+    return shadow(positions, images.layer != EMPTY, light, sun.depth - away, bias)
 
 
 def _shade(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.algebra import potential
-from mpm_nodes.kernels.collisions import contacts
+from mpm_nodes.kernels.collisions import contacts, friction
+from mpm_nodes.kernels.collisions.friction import Rubbing
 
 __all__ = ["ActiveContacts"]
 
@@ -95,20 +96,21 @@ class ActiveContacts:
         """Return the potential of friction [J], and leave its derivative in `drag_slope`."""
         if not self.rubs:
             return 0.0
-        return contacts.drag_of(self.rows, self._of_row, self.active, self._impulse, velocity, self._slip, self.drag_slope)
+        return friction.drag_of(self._rubbing(), velocity, self.drag_slope)
 
     def bend(self, momentum: np.ndarray, velocity: np.ndarray, gradient: np.ndarray) -> None:
         """Leave the second derivative of friction at these velocities in `drag`."""
-        contacts.drag_curvature(
-            self.rows, self._of_row, self.active, self._impulse, momentum, velocity, gradient, self._slip, self.drag
-        )
+        friction.drag_curvature(self._rubbing(), momentum, velocity, gradient, self.drag)
+
+    def _rubbing(self) -> Rubbing:
+        return Rubbing(self.rows, self._of_row, self.active, self._impulse, self._slip)
 
     def rub(self, momentum: np.ndarray, velocity: np.ndarray) -> None:
         """Leave the friction of a semi-implicit step in `drag_slope`."""
         if len(self.rows):
-            contacts.rub(self.rows, self._of_row, self.active, momentum, velocity, self.drag_slope)
+            friction.rub(self.rows, self._of_row, self.active, momentum, velocity, self.drag_slope)
 
     def add_drag(self, factor: float, blocks: np.ndarray) -> None:
         """Add `factor` times the second derivative of friction to node-diagonal blocks."""
         if self.rubs:
-            contacts.add_drag(self.rows, self._of_row, self.drag, factor, blocks)
+            friction.add_drag(self.rows, self._of_row, self.drag, factor, blocks)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.heat import conduction, near_bodies
@@ -81,23 +81,15 @@ def conduct(
     count = staggered.count
     vectors = BlockVectors.of_size(64 * count)
     given, system = _system(staggered, colliders, dt, surroundings)
-    conduction.assemble(count, given, system)
+    conduction.assemble_heat(count, given, system)
     temperature = vectors.new()
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
-    solution = krylov(
-        lambda p, q: multiply(count, matrix, p, q),
-        lambda r, z: divide(count, matrix, r, z),
-        vectors.dot,
-        system.right.copy(),
-        temperature,
-        vectors,
-        tolerance=tolerance,
-        most=most,
-        guess=True,
-        check=check,
+    equations = Equations(
+        lambda p, q: multiply(count, matrix, p, q), lambda r, z: divide(count, matrix, r, z), vectors.dot, vectors
     )
-    conduction.store(count, temperature, staggered.array("temperature"))
+    solution = krylov(equations, system.right.copy(), temperature, Until(tolerance, most), guess=True, check=check)
+    conduction.write_temperatures(count, temperature, staggered.array("temperature"))
     sums = np.empty((count, 3))
     conduction.balance(count, system, surroundings.air, temperature, sums)
     bodies, air, sources = (math.fsum(column) for column in sums.T)
@@ -109,7 +101,7 @@ def conduct(
 
 def _system(
     staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings
-) -> tuple[conduction.HeatFields, conduction.System]:
+) -> tuple[conduction.HeatFields, conduction.HeatSystem]:
     """Return what the system is made of, and room for it."""
     count = staggered.count
     near = _near_bodies(staggered, colliders)
@@ -128,7 +120,7 @@ def _system(
         np.array(numbers),
     )
     size = BlockVectors.of_size(64 * count).new().size
-    system = conduction.System(*(np.zeros(size) for _ in conduction.System._fields))
+    system = conduction.HeatSystem(*(np.zeros(size) for _ in conduction.HeatSystem._fields))
     system.diagonal[:] = 1.0
     return given, system
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Kernel
-from mpm_nodes.kernels.algebra.krylov import Method, Solution, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import face_vectors
 from mpm_nodes.materials.implicit_fragments import INNER
@@ -69,9 +69,7 @@ class FaceStep:
                 staggered.array(f"velocity_{axis}"),
                 of_axis,
                 least,
-                self.mass,
-                self.velocity,
-                self.right,
+                (self.mass, self.velocity, self.right),
             )
 
     def solve(self, tolerance: float, most: int, check: Callable[[], None] = lambda: None) -> Solution:
@@ -82,19 +80,9 @@ class FaceStep:
             most: Iterations at most.
             check: Called now and then; raises to end the solve.
         """
-        found = krylov(
-            self._product,
-            self._precondition,
-            self.vectors.dot,
-            self.right,
-            self.velocity,
-            self.vectors,
-            method=Method.RESIDUALS,
-            tolerance=tolerance,
-            most=most,
-            guess=True,
-            check=check,
-        )
+        equations = Equations(self._product, self._precondition, self.vectors.dot, self.vectors)
+        until = Until(tolerance, most)
+        found = krylov(equations, self.right, self.velocity, until, method=Method.RESIDUALS, guess=True, check=check)
         self._write(self.velocity)
         return found
 

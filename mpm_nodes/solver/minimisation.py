@@ -22,7 +22,7 @@ import numpy as np
 
 from mpm_nodes.data import Krylov, Preconditioner
 from mpm_nodes.kernels.algebra import potential, vectors
-from mpm_nodes.kernels.algebra.krylov import Method, Stop, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Method, Stop, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.transfers import node_blocks, tiles
 from mpm_nodes.solver.active_contacts import ActiveContacts
@@ -126,7 +126,8 @@ class Minimisation:
         self.change = energy.vector("change")
         self.vectors = BlockVectors(self.count)
         self._sums, self._pairs = np.empty(max(self.count, 1)), np.empty(2 * max(self.count, 1))
-        potential.predict(self.momentum, self.predicted, self.count, *(dt * g for g in gravity), grid.least_mass)
+        self._start = potential.Start(self.momentum, self.predicted, dt, grid.least_mass, self.count)
+        potential.predict(self._start, *(dt * g for g in gravity))
         # slip below a ten-thousandth of a cell a substep counts as none
         self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt)
 
@@ -142,19 +143,8 @@ class Minimisation:
 
     def _slope(self, velocity: np.ndarray) -> float:
         """Write dE/dv for the grid's forces; return the kinetic part of E."""
-        potential.residual(
-            self.momentum,
-            velocity,
-            self.predicted,
-            self.grid.array("force"),
-            self.contacts.drag_slope,
-            self.contacts.slot,
-            self.dt,
-            self.grid.least_mass,
-            self.gradient,
-            self.count,
-            self._sums,
-        )
+        contacts, force = self.contacts, self.grid.array("force")
+        potential.residual(self._start, velocity, force, contacts.drag_slope, contacts.slot, self.gradient, self._sums)
         return float(self._sums[: self.count].sum())
 
     def _largest(self, x: np.ndarray, by_mass: bool) -> float:
@@ -163,16 +153,14 @@ class Minimisation:
 
     def product(self, p: np.ndarray, q: np.ndarray) -> float:
         """Write q = B^T H p at the velocities of the last `value`; return p.q."""
-        grid = self.grid
         direction, product = self.energy.rounded("direction"), self.energy.rounded("product")
         vectors.copy(p, direction, self.count)
         tiles.clear_grid(product, self.count)
         for term in self.energy.terms.values():
             term.apply(self.term_dt, direction, product)
         met = self.contacts
-        potential.finish_product(
-            self.momentum, product, self.scale, p, met.drag, met.moving, met.slot, grid.least_mass, q, self.count, self._sums
-        )
+        held = potential.Held(met.slot, met.moving, met.drag)
+        potential.finish_product(self._start, held, product, self.scale, p, q, self._sums)
         if not met.linked:
             return float(self._sums[: self.count].sum())
         met.reduce(q)
@@ -250,7 +238,7 @@ class Minimisation:
         self.energy.evaluate(self.term_dt, grid.array("velocity"))
         self.energy.linearise(self.term_dt)
         force = grid.array("force")
-        potential.kick(self.momentum, self.predicted, force, self.dt, grid.least_mass, self.velocity, self.count)
+        potential.kick(self._start, force, self.velocity)
         vectors.copy(self.velocity, rest, self.count)
         self.contacts.choose(self.velocity)
         self.contacts.rub(self.momentum, rest)
@@ -335,15 +323,11 @@ class Minimisation:
         b, x = self.energy.vector("residual"), self.change
         vectors.scale(-1.0, self.gradient, b, self.count)
         found = krylov(
-            self.product,
-            self._precondition,
-            self.vectors.dot,
+            Equations(self.product, self._precondition, self.vectors.dot, self.vectors),
             b,
             x,
-            self.vectors,
+            Until(tolerance, self.settings.krylov_iterations),
             method=method,
-            tolerance=tolerance,
-            most=self.settings.krylov_iterations,
             work=[self.energy.vector(name) for name in WORK[: method.work]],
             check=self.check_cancel,
         )

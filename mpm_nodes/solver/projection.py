@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import Multigrid
@@ -16,7 +16,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project", "solid_faces_of"]
+__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project_faces", "solid_faces_of"]
 
 EXTENSIONS = 2
 """Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
@@ -58,7 +58,7 @@ class Projected:
     pockets: int
 
 
-def project(
+def project_faces(
     staggered: StaggeredStore,
     colliders: ColliderSet,
     dt: float,
@@ -79,24 +79,16 @@ def project(
     pressure.classify(count, fields)
     pressure.spread_volumes(count, fields)
     vectors = BlockVectors.of_size(64 * count)
-    system = pressure.System(*(vectors.new() for _ in pressure.System._fields))
-    pressure.assemble(count, fields, system)
+    system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
+    pressure.assemble_pressure(count, fields, system)
     pockets = _pockets(count, fields)
     _take_means(system.right, pockets)
     matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
     own = system.own if system.own.any() else None
     p = vectors.new()
-    solution = krylov(
-        lambda d, q: multiply(count, matrix, d, q),
-        Multigrid(staggered.blocks, staggered.grid.body, matrix, own).precondition,
-        vectors.dot,
-        system.right,
-        p,
-        vectors,
-        tolerance=settings.tolerance,
-        most=settings.most,
-        check=check,
-    )
+    precondition = Multigrid(staggered.blocks, staggered.grid.body, matrix, own).precondition
+    equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
+    solution = krylov(equations, system.right, p, Until(settings.tolerance, settings.most), check=check)
     _take_means(p, pockets)
     done = np.zeros(192 * count, np.uint8)
     pressure.correct(count, fields, p, done)

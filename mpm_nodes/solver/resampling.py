@@ -284,7 +284,7 @@ def _node_sums(
             stack,
             runs,
             np.flatnonzero(parity == colour),
-            grid_averages.Places(places.near, places.of_slot, wanted, sums),
+            grid_averages.SummedNodes(places.near, places.of_slot, wanted, sums),
         )
     return sums
 

@@ -110,11 +110,11 @@ class RowMemory:
                 continue
             new = self._take_spare(old)
             bits = np.int32 if old.itemsize == 4 else np.int64  # one compiled loop for floats and integers
-            binning.move_rows(old.view(bits), self.stride, new.view(bits), self.stride, self._rows[name], source, used)
+            binning.move_rows(old.view(bits), new.view(bits), self.stride, self._rows[name], source, used)
             self.arrays[name] = new
             self._spare[self._spare_key(old)] = old
         new = self._take_spare(self.offset)
-        binning.move_offsets(self.offset, self.stride, new, self.stride, source, home, used, 4 << shift)
+        binning.move_offsets(self.offset, new, self.stride, source, home, used, 4 << shift)
         self._spare[self._spare_key(self.offset)] = self.offset
         self.offset = new
 

@@ -320,7 +320,7 @@ class SubstepSolver:
                 continue
             check_cancel()
             begin = time.perf_counter()
-            if planned.declaration.id == "collide_grid" and len(self.colliders.plates):
+            if planned.declaration.joins and len(self.colliders.plates):
                 self.colliders.pose(self.time, self.time + step.dt)
                 join(self.grid, self.particles, self.colliders)
             if self._limiting & planned.writes:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError
-from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample
+from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
 from mpm_nodes.solver.grid import GridStore
@@ -123,7 +123,7 @@ def sample_surface(
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, material, places)
     drift = max(0, math.ceil(2.0 * (particles.drift - 2.0)))
     inside, phi = union_of_spheres(bins, places, 2.0 * radius, drift)
-    points = sample(bins, places, inside, phi, within, 4.0 * sample_area, seed, drift)
+    points = sample_union(bins, places, inside, phi, within, 4.0 * sample_area, seed, drift)
     if not tense.all():
         points = _kept(points, tense[material[points.owner]])
     _fill(samples, places, points)

@@ -27,7 +27,7 @@ def bears_sides(plan: SubstepPlan) -> bool:
     """Return whether all that a plan does on nodes can be done to copies of them: then plates keep their two sides apart."""
     stages = [planned.declaration for planned in plan.stages]
     # the copies are joined, and the plates met, where the grid is
-    once = sum(stage.id == "collide_grid" for stage in stages) == 1
+    once = sum(stage.joins for stage in stages) == 1
     return once and all(stage.copies and not any(_is_whole(port.name) for port in stage.domains) for stage in stages)
 
 
@@ -124,7 +124,7 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     block_sides = particles.block_sides[grid.body]
     node_sides = np.empty(64 * grid.count, np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
-    kernels.mark_nodes(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
+    kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
     kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)
     grid.copies = Copies(block_sides, node_sides, master, places)
 

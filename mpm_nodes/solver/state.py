@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
-from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.solver.blocks import grouped, wrapped
+from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.rows import RowMemory, close_up
+from mpm_nodes.solver.sorting import order_of
 from mpm_nodes.solver.stores import Saved, Store
 
 _layouts = itertools.count(1)
@@ -377,35 +377,10 @@ class ParticleStore(Store):
     # ---------------------------------------------------------------- sorting
     def sort(self) -> None:
         """Sort by (block, material, cell); stable, so equal input gives equal output for any number of threads."""
-        blocks, count = self.block_count, self.count
-        place = np.empty(count, np.int32)
-        moved = np.empty((blocks, binning.MOVES), np.int32)
-        binning.locate(self.offset, self.stride, self.shift, self.block_start, blocks, place, moved)
-        packed = np.empty(int((moved > 0).sum()), np.int64)
-        listed = binning.list_targets(self.block_coord, self.block_body, blocks, moved, packed)
-        unique, inverse = np.unique(wrapped(packed[:listed], self.period), return_inverse=True)
-        target = np.full((blocks, binning.MOVES), -1, np.int32)
-        target[moved > 0] = inverse
-        chunks = max(1, min(thread_count(), blocks))
-        marks = np.searchsorted(self.block_start, np.linspace(0, count, chunks + 1)[1:-1])
-        chunk_block = np.concatenate([[0], marks, [blocks]]).astype(np.int64)
-        bins = len(unique) * self.materials * 64
-        counts, key = np.empty((chunks, bins), np.int32), np.empty(count, np.int32)
-        material = self.array("material")
-        binning.histogram(self.block_start, chunk_block, chunks, place, target, material, self.materials, key, counts)
-        new_start = np.empty(len(unique) + 1, np.int64)
-        runs = np.empty(len(unique) * self.materials + 1, np.int64)
-        binning.scan(counts, chunks, len(unique), self.materials, new_start, runs)
-        source, home = np.empty(count, np.int32), np.empty(count, np.int32)
-        binning.permutation(self.block_start, chunk_block, chunks, place, key, counts, source, home)
-        self._memory.move(source, home, count, self.shift, self.stale)
-        self.block_coord, self.block_body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
-        binning.unpack_coord(unique, self.block_coord, self.block_body)
-        self.block_start = new_start
-        begin, end = runs[:-1].reshape(-1, self.materials), runs[1:].reshape(-1, self.materials)
-        self.segments = [
-            np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64) for b, e in zip(begin.T, end.T, strict=True)
-        ]
+        order = order_of(self)
+        self._memory.move(order.source, order.home, self.count, self.shift, self.stale)
+        self.block_coord, self.block_body, self.block_start = order.coord, order.body, order.start
+        self.segments = order.segments
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
         self.bound.clear()

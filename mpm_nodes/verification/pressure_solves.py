@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.krylov import Solution, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply, neighbour_blocks
 from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.verification.contract import Finding, Problem
 
-__all__ = ["SCENES", "PressureSystem", "pressure_system", "solve"]
+__all__ = ["SCENES", "ModelSystem", "model_system", "solve"]
 
 SCENES = ("pool", "pocket", "splash", "foam")
 """A full box, open above; one that is closed; a wavy pool with a ball in it, a film of one or two cells and drops; a pool that is a
@@ -25,7 +25,7 @@ MOST, GROWTH = 20, 3
 
 
 @dataclass(frozen=True)
-class PressureSystem:
+class ModelSystem:
     """A pressure system on sparse blocks.
 
     Attributes:
@@ -52,7 +52,7 @@ class PressureSystem:
         return Multigrid(self.coord, self.body, self.matrix, self.own)
 
 
-def pressure_system(name: str, cells: int) -> PressureSystem:
+def model_system(name: str, cells: int) -> ModelSystem:
     """Return the pressure system of a scene.
 
     Faces have random weights, as transfers from particles give: 25 % within the matter, a factor of e at its surface.
@@ -92,7 +92,7 @@ def pressure_system(name: str, cells: int) -> PressureSystem:
     )
     padded = BlockVectors.of_size(right.size).new()
     padded[: right.size] = right
-    return PressureSystem(coord, matrix, own if own.any() else None, padded, inside)
+    return ModelSystem(coord, matrix, own if own.any() else None, padded, inside)
 
 
 def _kinds(name: str, cells: int) -> np.ndarray:
@@ -122,19 +122,13 @@ def _blocks(values: np.ndarray) -> np.ndarray:
     return values.reshape(edge, 4, edge, 4, edge, 4).transpose(0, 2, 4, 1, 3, 5).reshape(-1, 64)
 
 
-def solve(system: PressureSystem, tolerance: float = 1e-8) -> tuple[np.ndarray, Solution]:
+def solve(system: ModelSystem, tolerance: float = 1e-8) -> tuple[np.ndarray, Solution]:
     """Return the pressure and how the solve went."""
     count, vectors = len(system.coord), BlockVectors.of_size(system.right.size)
     found = vectors.new()
-    solution = krylov(
-        lambda p, q: multiply(count, system.matrix, p, q),
-        system.multigrid().precondition,
-        vectors.dot,
-        system.right.copy(),
-        found,
-        vectors,
-        tolerance=tolerance,
-    )
+    precondition = system.multigrid().precondition
+    equations = Equations(lambda p, q: multiply(count, system.matrix, p, q), precondition, vectors.dot, vectors)
+    solution = krylov(equations, system.right.copy(), found, Until(tolerance))
     return found, solution
 
 
@@ -155,7 +149,7 @@ class PressureSolve(Problem):
         for name in SCENES:
             taken = [0, 0]
             for place, cells in enumerate(self.sizes):
-                system = pressure_system(name, cells)
+                system = model_system(name, cells)
                 found, solution = solve(system)
                 taken[place] = solution.iterations
                 product = np.zeros_like(found)

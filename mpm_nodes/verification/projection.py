@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.solver.projection import ProjectionSettings, project
+from mpm_nodes.solver.projection import ProjectionSettings, project_faces
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.staggered import neighbour_blocks
 from mpm_nodes.verification.contract import Finding, Problem
@@ -115,7 +115,7 @@ class Projection(Problem):
         for name in ("dilation", "elastic_dilation"):
             staggered.pack(name, (1.0 / (1.0 + dt * divergence) - 1.0) * staggered.unpack("mass"))
         before = [staggered.unpack(f"velocity_{axis}") for axis in "xyz"]
-        project(staggered, run.colliders, dt, ProjectionSettings(tolerance=1e-12))
+        project_faces(staggered, run.colliders, dt, ProjectionSettings(tolerance=1e-12))
         change = 0.0
         for n, (axis, old) in enumerate(zip("xyz", before, strict=True)):
             change = max(change, float(np.abs(staggered.unpack(f"velocity_{axis}") - old)[self._touched(run, n)].max()))

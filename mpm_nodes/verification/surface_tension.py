@@ -10,7 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import Particles, SurfaceTension
 from mpm_nodes.kernels.interfaces import energy
-from mpm_nodes.kernels.interfaces.sampling import sample, triangles_of
+from mpm_nodes.kernels.interfaces.sampling import sample_union, triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.run import SubstepSolver
@@ -107,7 +107,7 @@ def surface_of(position: np.ndarray, radius: float = SPHERES) -> dict[str, Any]:
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
     inside, phi = union_of_spheres(bins, places, 2.0 * radius, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
-    points, mesh = sample(bins, places, inside, phi, everywhere, 1.0, 0, 0), triangles_of(places, inside, phi)
+    points, mesh = sample_union(bins, places, inside, phi, everywhere, 1.0, 0, 0), triangles_of(places, inside, phi)
     first = 4 * places.coord[mesh.place].astype(np.int64)[:, None, :]
     vertices = np.concatenate([mesh.edges[..., :3] + first, mesh.edges[..., 3:]], axis=2).reshape(-1, 4)
     named = np.unique(vertices, axis=0, return_inverse=True)[1].reshape(-1, 3)

@@ -31,7 +31,7 @@ STILL = (0.0, 0.0, 0.0)
 )
 def test_rule(rule, friction, velocity, body, expected):
     """Every rule gives the value worked out by hand, for still and for moving bodies."""
-    np.testing.assert_allclose(respond(rule, friction, *UP, *velocity, *body), expected, atol=1e-15)
+    np.testing.assert_allclose(respond(rule, friction, UP, velocity, body), expected, atol=1e-15)
 
 
 _speed = st.floats(-10.0, 10.0)
@@ -48,7 +48,7 @@ def test_relative_speed_never_grows(rule, friction, numbers):
         return
     normal = normal / length
     before = velocity - body
-    after = np.array(respond(rule, friction, *normal, *velocity, *body)) - body
+    after = np.array(respond(rule, friction, normal, velocity, body)) - body
     assert np.linalg.norm(after) <= np.linalg.norm(before) + 1e-12
     tangent_before, tangent_after = (v - (v @ normal) * normal for v in (before, after))
     assert np.linalg.norm(tangent_after) <= np.linalg.norm(tangent_before) + 1e-12
@@ -57,5 +57,5 @@ def test_relative_speed_never_grows(rule, friction, numbers):
 
 def test_rule_keeps_its_float_type():
     """Single precision in, single precision out: no literal makes it double."""
-    values = [np.float32(value) for value in (0.5, *UP, 1.0, -2.0, 0.5, *STILL)]
-    assert all(isinstance(part, np.float32) for part in respond(SEPARATE, *values))
+    normal, velocity, body = (tuple(map(np.float32, values)) for values in (UP, (1.0, -2.0, 0.5), STILL))
+    assert all(isinstance(part, np.float32) for part in respond(SEPARATE, np.float32(0.5), normal, velocity, body))

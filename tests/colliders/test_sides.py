@@ -7,7 +7,23 @@ import re
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Collider, CollisionRule, FrameContext, GraphSettings, Particles
+from mpm_nodes.data import (
+    A,
+    Collider,
+    Colliders,
+    CollisionRule,
+    FrameContext,
+    GraphSettings,
+    Grid,
+    Particles,
+    Reads,
+    Stage,
+    StepContext,
+    Writes,
+)
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import joins_copies, stage
+from mpm_nodes.graph.registry import Registry
 from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box
@@ -64,6 +80,32 @@ def test_a_plate_without_friction_drags_nothing(thickness, degrees, offset):
     velocity = solver.snapshot(["velocity"])["velocity"] @ rotation(degrees)
     assert np.abs(velocity[:low]).max() < 1e-12
     assert np.abs(velocity[low:] - [1.0, 0.0, 0.0]).max() < 1e-12
+
+
+@joins_copies
+@stage(label="Bounce")
+def bounce(
+    grid: A[Grid, Reads("velocity", "mass", "position"), Writes("velocity")],
+    colliders: A[Colliders, Reads("level_set")],
+    step: StepContext,
+) -> Stage["grid"]:
+    """Meet bodies on nodes as a user's own stage would: here as `collide_grid` does."""
+    colliders.pose(step.time, step.time + step.dt)
+    colliders.collide_grid(grid)
+
+
+def test_any_stage_that_declares_it_meets_bodies_on_nodes_keeps_sides_apart():
+    """A stage of the user in the place of `collide_grid` gives the same bits: its declaration counts, not its name."""
+    particles, _ = two_blocks(0.2, 0.0, 0.5)
+    thin = plate((40, 0.2, 40), centre=(0.0, 0.5 * H, 0.0))
+    registry = Registry((*registries.default(), bounce.declaration), registries.default().presets)
+    found = []
+    for substeps in ("explicit_apic", {"preset": "explicit_apic", "edits": [{"replace": "collide_grid", "type": "bounce"}]}):
+        solver = solve(particles, thin, substeps=substeps, registry=registry)
+        solver.advance(4e-3, 2e-3)
+        assert len(solver.colliders.plates) == 1 and len(solver.particles.block_sides) > 1
+        found.append(solver.snapshot(["velocity"])["velocity"])
+    assert np.array_equal(*found)
 
 
 def test_a_block_beside_the_rim_moves_as_without_the_plate():

@@ -46,20 +46,27 @@ def test_the_checker_finds_nothing(tmp_path):
 
 # ---------------------------------------------------------------- argument lists
 MOST_ARGUMENTS = 8
-CEILINGS = {"kernels": 12, "materials": 11, "solver": 15}
-"""Rooms that still hold longer lists, and the longest that they hold: these figures may only fall."""
+EXCEPTIONS = {
+    "mpm_nodes/solver/run.py SubstepSolver.__init__": "the settings of a solve: keywords of the public API, each with a default",
+    "mpm_nodes/materials/material_point.py call_law": "what a law's function may be asked with: keywords of the public API",
+}
+"""Functions that take more, and why; what they are called with by position is short all the same."""
 
 
-def argument_lists(room: Path) -> Iterator[tuple[str, int]]:
-    """Yield place and number of arguments of every function; of a node or stage only ports count, knobs are its interface."""
+def argument_lists(room: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield every function: place, arguments, those by position; of a node or stage only ports count, knobs are its interface."""
     for path in sorted(room.rglob("*.py") if room.is_dir() else [room]):
-        for item in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        owner = {child: f"{each.name}." for each in ast.walk(tree) if isinstance(each, ast.ClassDef) for child in each.body}
+        for item in ast.walk(tree):
             if isinstance(item, ast.FunctionDef):
                 arguments = [*item.args.posonlyargs, *item.args.args]
+                by_position = len(arguments)
                 declared = {ast.unparse(decorator).partition("(")[0] for decorator in item.decorator_list} & {"node", "stage"}
                 arguments += [] if declared else item.args.kwonlyargs
                 own = bool(arguments) and arguments[0].arg in ("self", "cls")
-                yield f"{path.relative_to(ROOT)}:{item.lineno} {item.name}", len(arguments) - own
+                place = f"{path.relative_to(ROOT)} {owner.get(item, '')}{item.name}"
+                yield place, len(arguments) - own, by_position - own
 
 
 ROOMS = sorted({path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} | {ROOT / "usd_io"})
@@ -68,16 +75,17 @@ ROOMS = sorted({path for path in PACKAGE.iterdir() if (path / "__init__.py").is_
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_argument_lists_are_short(room):
     """Whoever needs more than eight values takes a dataclass or a named tuple."""
-    ceiling = CEILINGS.get(room.name, MOST_ARGUMENTS)
-    lists = dict(argument_lists(room))
-    longest = {place: count for place, count in lists.items() if count > ceiling}
-    assert not longest, "\n".join(f"{place}: {count}" for place, count in sorted(longest.items()))
+    longest = [
+        f"{place}: {count}" for place, count, _ in argument_lists(room) if count > MOST_ARGUMENTS and place not in EXCEPTIONS
+    ]
+    assert not longest, "\n".join(sorted(longest))
 
 
-@pytest.mark.parametrize("name, ceiling", CEILINGS.items())
-def test_no_ceiling_is_higher_than_what_lies_under_it(name, ceiling):
-    """A list that became shorter takes its ceiling down with it."""
-    assert ceiling == max(count for _, count in argument_lists(PACKAGE / name))
+def test_exceptions_are_needed_and_lists_of_keywords():
+    """A function that became shorter leaves the table; one that stays takes by name what exceeds."""
+    found = {place: counts for room in ROOMS for place, *counts in argument_lists(room) if place in EXCEPTIONS}
+    assert set(found) == set(EXCEPTIONS)
+    assert all(count > MOST_ARGUMENTS >= by_position for count, by_position in found.values())
 
 
 # ---------------------------------------------------------------- what a stage gets

@@ -14,6 +14,7 @@ import numpy as np
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.stage_edits import EDITS
 from mpm_nodes.graph.substep_document import load_substeps
+from usd_io.stage import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -78,3 +79,20 @@ def test_the_patch_of_the_page_is_sound(tmp_path):
     assert not {"apply_plasticity", "collide_particles"} & set(substeps.declarations)
     listed = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.M))))
     assert listed == set(EDITS)
+
+
+def test_a_stage_in_one_file(tmp_path):
+    """The page's stage is under 60 lines, shares a loop, tells its fact, and goes on after a stop with the bits of one cook."""
+    files = written("fragments.md", tmp_path)
+    assert len(files["my_nodes/warm_by_shear.py"].splitlines()) < 60
+    told = run("fragments.md", tmp_path)
+    assert "  gather + update_deformation + warm + apply_plasticity + collide_particles + move_particles: one loop" in told
+    command = [sys.executable, "-m", "mpm_nodes.cli", "cook", "warm.json", "--out", "whole", "--events", "jsonl"]
+    path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "MPM_NODES_PATH": "my_nodes", "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stopped, whole = (read_points(tmp_path / name / "r001" / "cache.usda", 4) for name in ("warm", "whole"))
+    assert all(np.array_equal(stopped[name], whole[name]) for name in ("position", "warmth"))
+    hottest = [event["hottest"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "heat"]
+    assert hottest[-1] == whole["warmth"].max() > 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.collisions import contacts
+from mpm_nodes.kernels.collisions import contacts, friction
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
@@ -127,16 +127,19 @@ def rubbing(speed):
 def drag(scene, velocity):
     """Return energy and slope of the friction."""
     slope = np.empty(3)
-    value = contacts.drag_of(scene.rows, scene.of_row, scene.active, scene.impulse, velocity, EPS, slope)
+    value = friction.drag_of(rubbed(scene), velocity, slope)
     return value, slope
+
+
+def rubbed(scene):
+    """Return the contacts of a scene as friction takes them."""
+    return friction.Rubbing(scene.rows, scene.of_row, scene.active, scene.impulse, EPS)
 
 
 def curvature(scene, gradient, mass=1.0):
     """Return the matrix that Newton's method takes for the friction."""
     packed, momentum = np.empty(6), np.array([0.0, 0.0, 0.0, mass])
-    contacts.drag_curvature(
-        scene.rows, scene.of_row, scene.active, scene.impulse, momentum, scene.velocity, np.append(gradient, 0.0), EPS, packed
-    )
+    friction.drag_curvature(rubbed(scene), momentum, scene.velocity, np.append(gradient, 0.0), packed)
     xx, xy, xz, yy, yz, zz = packed
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
-from mpm_nodes.kernels.interfaces.sampling import sample
+from mpm_nodes.kernels.interfaces.sampling import sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
@@ -57,7 +57,7 @@ def surface(position: np.ndarray, order: np.ndarray | None = None):
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
-    points = sample(bins, places, inside, phi, everywhere, 1.0, 7, 0)
+    points = sample_union(bins, places, inside, phi, everywhere, 1.0, 7, 0)
     return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
 
 

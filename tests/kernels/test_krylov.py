@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.algebra.krylov import Method, Stop, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Method, Stop, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BLOCK, BlockVectors
 
 SIZE = 300
@@ -40,8 +40,9 @@ class System:
 
     def solve(self, b: np.ndarray, x: np.ndarray | None = None, **options):
         found = self.vectors.new() if x is None else self.padded(x)
-        options = {"tolerance": 1e-12, "guess": x is not None, **options}
-        outcome = krylov(self.apply, self.precondition, self.vectors.dot, self.padded(b), found, self.vectors, **options)
+        until = Until(options.pop("tolerance", 1e-12), options.pop("most", 1000))
+        equations = Equations(self.apply, self.precondition, self.vectors.dot, self.vectors)
+        outcome = krylov(equations, self.padded(b), found, until, guess=x is not None, **options)
         return found[: self.size], outcome
 
 
@@ -214,5 +215,5 @@ def test_sums_that_come_with_products_are_taken_and_a_cancel_ends_the_solve(meth
     b, x = system.padded(np.ones(SIZE)), system.vectors.new()
     unused = lambda x, y: pytest.fail("dot is not needed")  # noqa: E731
     with pytest.raises(KeyboardInterrupt):
-        krylov(apply, precondition, unused, b, x, system.vectors, method=method, tolerance=1e-14, check=check)
+        krylov(Equations(apply, precondition, unused, system.vectors), b, x, Until(1e-14), method=method, check=check)
     assert asked[1] - asked[0] == 20

@@ -109,7 +109,7 @@ def test_averages_keep_constants_and_follow_slopes(kernel):
             grid_averages.Stack((constant, slope), np.ones(2, int), particles.stride, np.zeros(0, int), 16),
             particles.ranges,
             np.array([run]),
-            grid_averages.Places(places.near, places.of_slot, np.ones(64 * len(places.coord), np.uint8), sums),
+            grid_averages.SummedNodes(places.near, places.of_slot, np.ones(64 * len(places.coord), np.uint8), sums),
         )
     assert sums[::16].sum() == pytest.approx(particles.count, rel=1e-12)
     averages, at = np.empty((len(samples.slot), 2)), 1.5 + 0.5 * samples.position.astype(float)

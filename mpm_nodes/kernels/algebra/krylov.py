@@ -26,7 +26,7 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["Method", "Solution", "Stop", "Vectors", "krylov"]
+__all__ = ["Equations", "Method", "Solution", "Stop", "Until", "Vectors", "krylov"]
 
 Apply = Callable[[np.ndarray, np.ndarray], float | None]
 Precondition = Callable[[np.ndarray, np.ndarray], tuple[float, float] | None]
@@ -75,6 +75,36 @@ class Vectors(Protocol):
         """x += a p and r -= a q."""
 
 
+@dataclass(frozen=True)
+class Equations:
+    """A system of equations, by what is done to its vectors.
+
+    Attributes:
+        apply: apply(p, q) writes A p to q; may return p.q where that comes cheaper with the product.
+        precondition: precondition(r, z) writes M^-1 r to z; may return r.z and the square of the residual's size.
+        dot: dot(x, y) returns x.y.
+        vectors: Arithmetic of the vectors.
+    """
+
+    apply: Apply
+    precondition: Precondition
+    dot: Dot
+    vectors: Vectors
+
+
+@dataclass(frozen=True)
+class Until:
+    """When a solve ends.
+
+    Attributes:
+        tolerance: The residual's size over that of b at which to stop.
+        most: Most iterations.
+    """
+
+    tolerance: float = 1e-8
+    most: int = 1000
+
+
 @dataclass
 class Solution:
     """How a solve went.
@@ -98,16 +128,12 @@ class Solution:
 
 
 def krylov(
-    apply: Apply,
-    precondition: Precondition,
-    dot: Dot,
+    equations: Equations,
     b: np.ndarray,
     x: np.ndarray,
-    vectors: Vectors,
+    until: Until = Until(),
     *,
     method: Method = Method.GRADIENTS,
-    tolerance: float = 1e-8,
-    most: int = 1000,
     guess: bool = False,
     work: Sequence[np.ndarray] = (),
     check: Callable[[], None] = lambda: None,
@@ -118,25 +144,21 @@ def krylov(
     `apply` and `precondition` leave the null space out of what they write.
 
     Args:
-        apply: apply(p, q) writes A p to q; may return p.q where that comes cheaper with the product.
-        precondition: precondition(r, z) writes M^-1 r to z; may return r.z and the square of the residual's size.
-        dot: dot(x, y) returns x.y.
+        equations: A, M^-1 and the arithmetic of their vectors.
         b: Right side; holds the residual afterwards.
         x: Solution, written.
-        vectors: Arithmetic of the vectors.
+        until: When to stop.
         method: Conjugate gradients or residuals.
-        tolerance: The residual's size over that of b at which to stop.
-        most: Most iterations.
         guess: x is a first guess; else the solve begins at zero.
         work: Working vectors, `method.work` of them; made where none are given.
         check: Called now and then; raises to end the solve.
     """
-    work = list(work) or [vectors.new() for _ in range(method.work)]
-    walk = _Walk(apply, precondition, dot, b, x, vectors, work, tolerance * tolerance, most, check)
+    work = list(work) or [equations.vectors.new() for _ in range(method.work)]
+    walk = _Walk(equations, b, x, work, until, check)
     if guess:
         walk.begin_from_guess()
     else:
-        vectors.clear(x)
+        equations.vectors.clear(x)
     return walk.gradients() if method is Method.GRADIENTS else walk.residuals()
 
 
@@ -144,32 +166,33 @@ def krylov(
 class _Walk:
     """One solve: what it was given, and the square of the size of b."""
 
-    apply: Apply
-    precondition: Precondition
-    dot: Dot
+    equations: Equations
     r: np.ndarray
     x: np.ndarray
-    vectors: Vectors
     work: Sequence[np.ndarray]
-    limit: float
-    most: int
+    until: Until
     check: Callable[[], None]
     first: float | None = None
 
+    @property
+    def vectors(self) -> Vectors:
+        """Arithmetic of the vectors."""
+        return self.equations.vectors
+
     def applied(self, p: np.ndarray, q: np.ndarray) -> float:
         """Write A p to q; return p.q."""
-        found = self.apply(p, q)
-        return self.dot(p, q) if found is None else found
+        found = self.equations.apply(p, q)
+        return self.equations.dot(p, q) if found is None else found
 
     def preconditioned(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         """Write M^-1 r to z; return r.z and the square of the size of r."""
-        found = self.precondition(r, z)
-        return (self.dot(r, z), self.dot(r, r)) if found is None else found
+        found, dot = self.equations.precondition(r, z), self.equations.dot
+        return (dot(r, z), dot(r, r)) if found is None else found
 
     def begin_from_guess(self) -> None:
         """Replace b by the residual of x; its own size is what the residual is measured by."""
         self.first = self.preconditioned(self.r, self.work[0])[1]
-        self.apply(self.x, self.work[0])
+        self.equations.apply(self.x, self.work[0])
         self.vectors.combine(1.0, self.r, -1.0, self.work[0], self.r)
 
     def begin(self, size: float, z: np.ndarray, p: np.ndarray) -> tuple[Solution, float]:
@@ -185,7 +208,7 @@ class _Walk:
     def note(self, found: Solution, size: float, first: float) -> None:
         """Note the residual, and whether it is small enough."""
         found.residuals.append(math.sqrt(size / first) if first > 0.0 and size >= 0.0 else 0.0 if size == 0.0 else math.inf)
-        if size <= self.limit * first:
+        if size <= self.until.tolerance * self.until.tolerance * first:
             found.stop = Stop.CONVERGED
 
     def gradients(self) -> Solution:
@@ -195,7 +218,7 @@ class _Walk:
         found, first = self.begin(size, z, p)
         if found.converged:
             return found
-        for found.iterations in range(1, self.most + 1):
+        for found.iterations in range(1, self.until.most + 1):
             if found.iterations % CHECK_EVERY == 0:
                 self.check()
             curvature = self.applied(p, q)
@@ -219,7 +242,7 @@ class _Walk:
             return found
         zy = self.applied(z, y)
         self.vectors.copy(y, q)
-        for found.iterations in range(1, self.most + 1):
+        for found.iterations in range(1, self.until.most + 1):
             if found.iterations % CHECK_EVERY == 0:
                 self.check()
             scale, _ = self.preconditioned(q, w)

@@ -13,12 +13,57 @@ that they do not depend on the number of threads. Every function runs over the f
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["add_forces", "finish_product", "kick", "largest", "precondition", "predict", "remove_constrained", "residual"]
+__all__ = [
+    "Held",
+    "Start",
+    "add_forces",
+    "finish_product",
+    "kick",
+    "largest",
+    "precondition",
+    "predict",
+    "remove_constrained",
+    "residual",
+]
+
+
+class Start(NamedTuple):
+    """What an implicit step begins with.
+
+    Attributes:
+        momentum: Nodes' (px, py, pz, m), flat, in the solve's float type.
+        predicted: v~ [m/s].
+        dt: Substep [s].
+        least_mass: Mass of an empty node [kg].
+        count: Number of grid blocks.
+    """
+
+    momentum: np.ndarray
+    predicted: np.ndarray
+    dt: float
+    least_mass: float
+    count: int
+
+
+class Held(NamedTuple):
+    """What contacts leave of the nodes.
+
+    Attributes:
+        slot: Place of each node among those in contact, or -1, int32.
+        free: Projector P of each node in contact, six values each.
+        drag: Second derivative of the friction of each node in contact, six values each [kg].
+    """
+
+    slot: np.ndarray
+    free: np.ndarray
+    drag: np.ndarray
 
 
 @inline
@@ -32,7 +77,8 @@ def _symmetric_product(matrix, at, x, y, z):
 
 
 @part
-def _predict_at(g, momentum, predicted, gx, gy, gz, least_mass):
+def _predict_at(g, start, gx, gy, gz):
+    momentum, predicted, _, least_mass, _ = start
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
         for axis in range(4):
@@ -44,13 +90,14 @@ def _predict_at(g, momentum, predicted, gx, gy, gz, least_mass):
 
 
 @compiled(fastmath=False)
-def predict(momentum, predicted, count, gx, gy, gz, least_mass):
+def predict(start, gx, gy, gz):
     """Write v~ = v + dt g of nodes heavier than `least_mass`, zero elsewhere; (gx, gy, gz) is dt g [m/s]."""
-    parallel_for(_predict_at, count, (momentum, predicted, gx, gy, gz, least_mass))
+    parallel_for(_predict_at, start.count, (start, gx, gy, gz))
 
 
 @part
-def _kick_at(g, momentum, predicted, force, dt, least_mass, velocity):
+def _kick_at(g, start, force, velocity):
+    momentum, predicted, dt, least_mass, _ = start
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
         share = dt / mass if mass > least_mass else 0.0
@@ -60,9 +107,9 @@ def _kick_at(g, momentum, predicted, force, dt, least_mass, velocity):
 
 
 @compiled(fastmath=False)
-def kick(momentum, predicted, force, dt, least_mass, velocity, count):
+def kick(start, force, velocity):
     """Write v~ + dt f / m, the velocities of an explicit step [m/s]."""
-    parallel_for(_kick_at, count, (momentum, predicted, force, dt, least_mass, velocity))
+    parallel_for(_kick_at, start.count, (start, force, velocity))
 
 
 @part
@@ -78,7 +125,8 @@ def add_forces(force, product, factor, count):
 
 
 @part
-def _residual_at(g, momentum, velocity, predicted, force, drag, slot, dt, least_mass, gradient, sums):
+def _residual_at(g, start, velocity, force, drag, slot, gradient, sums):
+    momentum, predicted, dt, least_mass, _ = start
     total = 0.0
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
@@ -97,25 +145,24 @@ def _residual_at(g, momentum, velocity, predicted, force, drag, slot, dt, least_
 
 
 @compiled(fastmath=False)
-def residual(momentum, velocity, predicted, force, drag, slot, dt, least_mass, gradient, count, sums):
+def residual(start, velocity, force, drag, slot, gradient, sums):
     """Write dE/dv = m (v - v~) - dt f + drag [kg m/s], and the kinetic part m/2 |v - v~|^2 of every grid block [J].
 
     Args:
-        momentum, force: Grid arrays of the solve.
-        velocity, predicted: v and v~ [m/s].
+        start: `Start`.
+        velocity: v [m/s].
+        force: Grid array of the solve.
         drag: Gradient of the friction of each node in contact, three values each [kg m/s].
         slot: Place of each node in it, or -1, int32.
-        dt: Substep [s].
-        least_mass: Mass of an empty node [kg].
         gradient: Written.
-        count: Number of grid blocks.
         sums: Written, shape (count,), float64.
     """
-    parallel_for(_residual_at, count, (momentum, velocity, predicted, force, drag, slot, dt, least_mass, gradient, sums))
+    parallel_for(_residual_at, start.count, (start, velocity, force, drag, slot, gradient, sums))
 
 
 @part
-def _finish_product_at(g, momentum, product, factor, p, drag, free, slot, least_mass, q, sums):
+def _finish_product_at(g, start, held, product, factor, p, q, sums):
+    (momentum, _, _, least_mass, _), (slot, free, drag) = start, held
     total = 0.0
     for n in range(256 * g, 256 * g + 256, 4):
         mass = np.float64(momentum[n + 3])
@@ -134,23 +181,19 @@ def _finish_product_at(g, momentum, product, factor, p, drag, free, slot, least_
 
 
 @compiled(fastmath=False)
-def finish_product(momentum, product, factor, p, drag, free, slot, least_mass, q, count, sums):
+def finish_product(start, held, product, factor, p, q, sums):
     """Write q = P (m p + factor product + drag p) and the parts of p.q.
 
     Args:
-        momentum: Nodes' (px, py, pz, m), flat.
+        start: `Start`.
+        held: `Held`.
         product: dt^2 Phi'' p of the energy terms, in the solve's float type.
         factor: Of `product`.
         p: Direction, free of constrained components.
-        drag: Second derivative of the friction of each node in contact, six values each [kg].
-        free: Projector P of each node in contact, six values each.
-        slot: Place of each node in both, or -1, int32.
-        least_mass: Mass of an empty node [kg].
         q: Written.
-        count: Number of grid blocks.
         sums: Written, shape (count,), float64.
     """
-    parallel_for(_finish_product_at, count, (momentum, product, factor, p, drag, free, slot, least_mass, q, sums))
+    parallel_for(_finish_product_at, start.count, (start, held, product, factor, p, q, sums))
 
 
 @part

@@ -35,7 +35,7 @@ from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["MOMENTS", "MOST_POINTS", "Cloud", "Nodes", "Pairs", "find_contact", "measure_bodies", "meet_bodies"]
+__all__ = ["MOMENTS", "MOST_POINTS", "Cloud", "GridNodes", "Pairs", "find_contact", "measure_bodies", "meet_bodies"]
 
 MOMENTS = 7
 """Sums of a body at a node: V, M and G."""
@@ -98,7 +98,7 @@ class Pairs(NamedTuple):
     friction: Any
 
 
-class Nodes(NamedTuple):
+class GridNodes(NamedTuple):
     """The nodes of the grid.
 
     Attributes:
@@ -306,7 +306,7 @@ def meet_bodies(pairs, moments, table, nodes, dt, cloud):
         pairs: `Pairs` of the bodies that meet.
         moments: As `measure_bodies` writes them.
         table: `half_spaces.distances` of the spline.
-        nodes: `Nodes` of the grid.
+        nodes: `GridNodes` of the grid.
         dt: Substep [s].
         cloud: `Cloud` of the particles.
     """

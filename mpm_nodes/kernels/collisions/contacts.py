@@ -6,15 +6,11 @@
 | P | projector on the directions in which a node is free | - | method 7.2 |
 | r, v_j | share that the node takes of the relative velocity of its fellow outside | -, m/s | `grid` |
 | B | writes held components: those of v_i become r times their fellow's; B^T hands their gradient to the fellow | - | |
-| s, t | slip speed, direction of v - w without its normal part | m/s, - | |
 | lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |
-| mu_f, eps | friction coefficient, slip speed below which friction holds | -, m/s | |
 
 A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
 one of the same while the matter would otherwise enter the body: an inequality, held by an active set. The constraints are
-eliminated: the minimisation runs over what is free, H becomes B^T H B. Coulomb friction is the dissipation mu_f (1 - r) lam
-|v_t|, smoothed below eps to a parabola, with lam lagged: its gradient reaches the friction and it is convex, so it joins the
-minimisation (as in Li 2020, "Incremental Potential Contact", section 5); node and fellow together take (1 - r) lam from the body.
+eliminated: the minimisation runs over what is free, H becomes B^T H B; what friction adds to it, `friction` says.
 Of several bodies at a node the last one comes first, the others act on what it leaves free: it has the last word, as in explicit
 steps.
 """
@@ -26,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.rules import SEPARATE, STICKY
 from mpm_nodes.kernels.compile.jit import compiled, part
 
-__all__ = ["add_drag", "clamp", "constrain", "drag_curvature", "drag_of", "follow", "hand_over", "let_go", "number_nodes", "rub"]
+__all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes"]
 
 NODE, RULE, FRICTION, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY = 0, 1, 2, 3, 6, 9, 10, 11
 """Columns of a contact, as `grid.list_contacts` writes them."""
@@ -80,7 +76,7 @@ def _take(free, at, d):
 
 
 @part
-def _normal_speed(row, velocity, at):
+def normal_speed_of(row, velocity, at):
     """Return (v_i - w_i).n."""
     return (
         (velocity[at] - row[BODY]) * row[NORMAL]
@@ -90,9 +86,9 @@ def _normal_speed(row, velocity, at):
 
 
 @part
-def _approach(row, velocity, at):
+def approach_of(row, velocity, at):
     """Return (v_i - w_i - r (v_j - w_j)).n: less than zero where the surface of the matter enters the body."""
-    speed = _normal_speed(row, velocity, at)
+    speed = normal_speed_of(row, velocity, at)
     if row[RATIO] != 0.0:
         of = 4 * np.int64(row[FELLOW])
         for axis in range(3):
@@ -130,7 +126,7 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
     for c in range(rows.shape[0] - 1, -1, -1):
         row, k, at = rows[c], 6 * of_row[c], 4 * np.int64(rows[c, NODE])
         if choose:
-            active[c] = row[RULE] != SEPARATE or _approach(row, velocity, at) < 0.0
+            active[c] = row[RULE] != SEPARATE or approach_of(row, velocity, at) < 0.0
         if not active[c]:
             continue
         if row[RULE] == STICKY:
@@ -166,7 +162,7 @@ def _hold(row, held, k, velocity):
 def _stop(row, velocity, at, direction):
     """Change the velocity along `direction` until the matter's surface no longer enters the body."""
     along = direction[0] * row[NORMAL] + direction[1] * row[NORMAL + 1] + direction[2] * row[NORMAL + 2]
-    change = -_approach(row, velocity, at) / along
+    change = -approach_of(row, velocity, at) / along
     for axis in range(3):
         velocity[at + axis] += change * direction[axis]
 
@@ -232,7 +228,7 @@ def clamp(rows, of_row, active, free, velocity):
     found = 0
     for c in range(rows.shape[0] - 1, -1, -1):
         row, k, at = rows[c], 6 * of_row[c], 4 * np.int64(rows[c, NODE])
-        if active[c] or _approach(row, velocity, at) >= 0.0 or not _normal_in(free, k, row[NORMAL:BODY], direction):
+        if active[c] or approach_of(row, velocity, at) >= 0.0 or not _normal_in(free, k, row[NORMAL:BODY], direction):
             continue
         _stop(row, velocity, at, direction)
         active[c] = 1
@@ -262,115 +258,3 @@ def let_go(rows, active, gradient, impulse, releases, most):
             releases[c] += 1
             found += 1
     return found
-
-
-@compiled(fastmath=False)
-def rub(rows, of_row, active, momentum, velocity, slope):
-    """Write the friction of explicit steps: impulses of mu_f times the normal one, at most what stops the node (Stomakhin 2013).
-
-    Args:
-        rows, of_row, active: Contacts, their nodes' numbers, and which hold.
-        momentum: Nodes' (px, py, pz, m), flat.
-        velocity: Velocities before the contact [m/s].
-        slope: Impulse against the slip, three values of each node in contact [kg m/s]; written.
-    """
-    slope[:] = 0.0
-    t = np.empty(3)
-    for c in range(rows.shape[0]):
-        row, at, k = rows[c], 4 * np.int64(rows[c, NODE]), of_row[c]
-        approach = _approach(row, velocity, at)
-        if not active[c] or row[RULE] != SEPARATE or row[FRICTION] <= 0.0 or approach >= 0.0:
-            continue
-        speed = _slip(row, velocity, at, t)
-        share = min(-_grip(row) * approach, speed)
-        for axis in range(3):
-            slope[3 * k + axis] += momentum[at + 3] * share * t[axis]
-
-
-@part
-def _grip(row):
-    """Return the friction coefficient of a node: it stands for its fellow too, which takes - r of every impulse."""
-    return row[FRICTION] * (1.0 - row[RATIO])
-
-
-@part
-def _slip(row, velocity, at, t):
-    """Write the slip direction, or zero, to `t`; return the slip speed [m/s]."""
-    normal_speed = _normal_speed(row, velocity, at)
-    for axis in range(3):
-        t[axis] = velocity[at + axis] - row[BODY + axis] - normal_speed * row[NORMAL + axis]
-    speed = np.sqrt(t[0] * t[0] + t[1] * t[1] + t[2] * t[2])
-    for axis in range(3):
-        t[axis] = t[axis] / speed if speed > 0.0 else 0.0
-    return speed
-
-
-@compiled(fastmath=False)
-def drag_of(rows, of_row, active, impulse, velocity, eps, slope):
-    """Return the dissipation of Coulomb friction [J], and write its gradient by the nodes' velocities.
-
-    Args:
-        rows, of_row, active, impulse: Contacts, their nodes' numbers, which hold, and their lagged normal impulses [kg m/s].
-        velocity: Velocities of the nodes [m/s].
-        eps: Slip speed below which friction holds [m/s].
-        slope: Gradient, three values of each node in contact [kg m/s]; written.
-    """
-    slope[:] = 0.0
-    total = 0.0
-    t = np.empty(3)
-    for c in range(rows.shape[0]):
-        strength = _grip(rows[c]) * impulse[c]
-        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
-            continue
-        speed = _slip(rows[c], velocity, 4 * np.int64(rows[c, NODE]), t)
-        total += strength * (speed if speed > eps else 0.5 * (speed * speed / eps + eps))
-        for axis in range(3):
-            slope[3 * of_row[c] + axis] += strength * min(speed / eps, 1.0) * t[axis]
-    return total
-
-
-@compiled(fastmath=False)
-def drag_curvature(rows, of_row, active, impulse, momentum, velocity, gradient, eps, curvature):
-    """Write a second derivative of the friction for Newton's method, six values of each node in contact [kg].
-
-    Across the slip it is the exact one, strength / speed. Along the slip the exact one is zero: a step that stops a node would
-    overshoot, and the parabola that touches from above, strength / speed again, converges slowly. In between lies the curvature
-    with which the node, left alone, would come to rest: zero where it goes on slipping.
-
-    Args:
-        rows, of_row, active, impulse, velocity, eps: As for `drag_of`.
-        momentum: Nodes' (px, py, pz, m), flat.
-        gradient: dE/dv with friction [kg m/s].
-        curvature: Written.
-    """
-    curvature[:] = 0.0
-    t = np.empty(3)
-    for c in range(rows.shape[0]):
-        strength = _grip(rows[c]) * impulse[c]
-        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
-            continue
-        row, at, place = rows[c], 4 * np.int64(rows[c, NODE]), 6 * of_row[c]
-        speed = _slip(row, velocity, at, t)
-        across = strength / max(speed, eps)
-        along = across
-        if speed > eps:
-            push = gradient[at] * t[0] + gradient[at + 1] * t[1] + gradient[at + 2] * t[2]
-            along = min(max(push / speed - momentum[at + 3], 0.0), across)
-        for a in range(3):
-            for b in range(a, 3):
-                curvature[place] += (
-                    across * ((1.0 if a == b else 0.0) - row[NORMAL + a] * row[NORMAL + b]) + (along - across) * t[a] * t[b]
-                )
-                place += 1
-
-
-@compiled(fastmath=False)
-def add_drag(rows, of_row, curvature, factor, blocks):
-    """Add `factor` times the friction's second derivative to the blocks of nodes in contact, six values each."""
-    found = 0
-    for c in range(rows.shape[0]):
-        if of_row[c] == found:  # the first contact of its node: numbers rise with the contacts
-            at = 6 * np.int64(rows[c, NODE])
-            for row in range(6):
-                blocks[at + row] += factor * curvature[6 * found + row]
-            found += 1

@@ -175,8 +175,8 @@ def collide_particle(p, rows, b, motion, walls, doomed, near, bodies):
     v0, v1, v2 = np.float64(velocity[p]), np.float64(velocity[stride + p]), np.float64(velocity[2 * stride + p])
     if not (v0 * v0 + v1 * v1 + v2 * v2 < FASTEST):
         return  # diverged: the stage that chooses dt reports it
-    met, z0, z1, z2, w0, w1, w2 = follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies)
-    met, z0, z1, z2, w0, w1, w2, gone = _meet_walls(met, z0, z1, z2, w0, w1, w2, dt, walls)
+    met, ahead, after = follow_path((x0, x1, x2), (v0, v1, v2), dt, h, near, bodies)
+    met, (z0, z1, z2), (w0, w1, w2), gone = _meet_walls(met, ahead, after, dt, walls)
     if gone:
         doomed[p] = 1
     if met:
@@ -188,8 +188,9 @@ def collide_particle(p, rows, b, motion, walls, doomed, near, bodies):
 
 
 @part
-def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
-    """Return (met, position to advance from, velocity) of one particle after the contacts of its path."""
+def follow_path(x, v, dt, h, near, bodies):
+    """Return (met, position to advance from, velocity) of one particle at x with v after the contacts of its path."""
+    (x0, x1, x2), (v0, v1, v2) = x, v
     met = False
     s = pushed = 0.0
     p0, p1, p2 = x0, x1, x2
@@ -202,7 +203,7 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
             # what sticks or slides was set down at the skin and is still in contact there
             holds = bounce == 0 and bodies.integer[near[k], RULE] != SEPARATE
             touching = 1.5 * SKIN * h if holds else 0.0
-            found = first_touch(near[k], s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies)
+            found = first_touch(near[k], s, touching, (p0, p1, p2), (v0, v1, v2), dt, h, bodies)
             if found[0] < at:
                 hit = near[k]
                 at, phi, g0, g1, g2 = found
@@ -214,27 +215,28 @@ def follow_path(x0, x1, x2, v0, v1, v2, dt, h, near, bodies):
         p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
         y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
         if bodies.integer[hit, PLATE] >= 0:
-            phi, g0, g1, g2 = slide_off_edge(hit, y0, y1, y2, phi, g0, g1, g2, h, bodies.real)
-        n0, n1, n2 = world_normal(hit, s, g0, g1, g2, bodies.real)
+            phi, g0, g1, g2 = slide_off_edge(hit, (y0, y1, y2), phi, (g0, g1, g2), h, bodies.real)
+        normal = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
-        v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], n0, n1, n2, v0, v1, v2, w0, w1, w2)
+        v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], normal, (v0, v1, v2), (w0, w1, w2))
         out = min(max(SKIN * h - phi, 0.0), PUSH * h - pushed)
         pushed += out
-        p0, p1, p2 = p0 + out * n0, p1 + out * n1, p2 + out * n2
+        p0, p1, p2 = p0 + out * normal[0], p1 + out * normal[1], p2 + out * normal[2]
     if held:  # still in contact after the last bounce: wait at the touching point, carried by the body
         rest = (1.0 - s) * dt
         p0, p1, p2 = p0 + rest * (w0 - v0), p1 + rest * (w1 - v1), p2 + rest * (w2 - v2)
     gone = s * dt
-    return met, p0 - gone * v0, p1 - gone * v1, p2 - gone * v2, v0, v1, v2
+    return met, (p0 - gone * v0, p1 - gone * v1, p2 - gone * v2), (v0, v1, v2)
 
 
 @part
-def first_touch(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
-    """Return when the path from p first touches body b (s..1, or 2: never), and phi and its gradient there.
+def first_touch(b, s, touching, p, v, dt, h, bodies):
+    """Return when the path from p with v first touches body b (s..1, or 2: never), and phi and its gradient there.
 
     Sphere tracing of g with a least step, then halving. The point lies outside the body (g > 0) unless the path begins
     inside; a path that begins with g <= touching begins in contact.
     """
+    (p0, p1, p2), (v0, v1, v2) = p, v
     rest = (1.0 - s) * dt
     y0, y1, y2 = _moving_frame(b, s, p0, p1, p2, bodies.real)
     c0, c1, c2 = to_body(b, 1, p0 + rest * v0, p1 + rest * v1, p2 + rest * v2, bodies.real)
@@ -267,34 +269,35 @@ def first_touch(b, s, touching, p0, p1, p2, v0, v1, v2, dt, h, bodies):
 
 
 @part
-def _meet_walls(met, z0, z1, z2, v0, v1, v2, dt, walls):
+def _meet_walls(met, z, v, dt, walls):
     """Apply the walls to a particle that would advance from z with v; the last value says that it is to be deleted."""
     gone, (box, wall_rules) = False, walls
+    (z0, z1, z2), (v0, v1, v2) = z, v
     for side in range(6):
         rule = int(wall_rules[side])
         if rule == OPEN:
             continue
         axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
         plane = box[side & 1, axis]
-        z = z0 if axis == 0 else (z1 if axis == 1 else z2)
-        v = v0 if axis == 0 else (v1 if axis == 1 else v2)
-        if sign * (z + dt * v - plane) >= 0.0:
+        start = z0 if axis == 0 else (z1 if axis == 1 else z2)
+        along = v0 if axis == 0 else (v1 if axis == 1 else v2)
+        if sign * (start + dt * along - plane) >= 0.0:
             continue
         met = True
         if rule == DELETE:
             gone = True
             continue
-        n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
+        normal = (sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0)
         speed = wall_rules[7 + side]
-        w0, w1, w2 = speed if axis == 0 else 0.0, speed if axis == 1 else 0.0, speed if axis == 2 else 0.0
-        v0, v1, v2 = respond(rule, wall_rules[6], n0, n1, n2, v0, v1, v2, w0, w1, w2)
+        motion = (speed if axis == 0 else 0.0, speed if axis == 1 else 0.0, speed if axis == 2 else 0.0)
+        v0, v1, v2 = respond(rule, wall_rules[6], normal, (v0, v1, v2), motion)
         if axis == 0:
             z0 = plane - dt * v0
         elif axis == 1:
             z1 = plane - dt * v1
         else:
             z2 = plane - dt * v2
-    return met, z0, z1, z2, v0, v1, v2, gone
+    return met, (z0, z1, z2), (v0, v1, v2), gone
 
 
 # ---------------------------------------------------------------- report

@@ -25,18 +25,19 @@ STRIPES = 32
 
 # ---------------------------------------------------------------- the rule
 @inline
-def respond(rule, friction, nx, ny, nz, vx, vy, vz, bx, by, bz):
+def respond(rule, friction, normal, velocity, body):
     """Return the velocity after contact, as three values [m/s].
 
     Args:
         rule: STICKY, SLIP or SEPARATE.
         friction: mu_f, used by SEPARATE.
-        nx, ny, nz: Unit normal out of the body.
-        vx, vy, vz: Velocity of the matter [m/s].
-        bx, by, bz: Velocity of the body [m/s].
+        normal: Unit normal out of the body, three values.
+        velocity: Velocity of the matter, three values [m/s].
+        body: Velocity of the body, three values [m/s].
 
     Neither |v_t| nor the speed relative to the body ever grows.
     """
+    (nx, ny, nz), (vx, vy, vz), (bx, by, bz) = normal, velocity, body
     if rule == STICKY:
         return bx, by, bz
     rx, ry, rz = vx - bx, vy - by, vz - bz

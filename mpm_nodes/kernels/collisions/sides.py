@@ -27,7 +27,7 @@ __all__ = [
     "MOST_PLATES",
     "hand_out",
     "join_copies",
-    "mark_nodes",
+    "mark_sides",
     "side_of_plate",
     "sides_of_particles",
     "slide_off_edge",
@@ -93,14 +93,13 @@ def side_of_plate(b, side, y0, y1, y2, h, real):
 
 
 @inline
-def slide_off_edge(b, y0, y1, y2, phi, g0, g1, g2, h, real):
+def slide_off_edge(b, y, phi, gradient, h, real):
     """Return phi [m] and its gradient for a path that meets plate b at y: at an edge that cuts those of the nearer face."""
-    y = (y0, y1, y2)
     axis = thin_axis(b, real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
-        return phi, g0, g1, g2
-    return side_of_plate(b, 1 if y[axis] >= 0.0 else -1, y0, y1, y2, h, real)
+        return phi, gradient[0], gradient[1], gradient[2]
+    return side_of_plate(b, 1 if y[axis] >= 0.0 else -1, y[0], y[1], y[2], h, real)
 
 
 @inline
@@ -164,7 +163,7 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
 
 # ---------------------------------------------------------------- nodes
 @compiled(fastmath=False)
-def mark_nodes(coord, h, shift, plates, node_sides, bodies):
+def mark_sides(coord, h, shift, plates, node_sides, bodies):
     """Write the sides of every node: on which side of each plate it lies at the end of the substep, as far as the plate reaches.
 
     Args:

@@ -36,7 +36,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["HeatFields", "System", "assemble", "balance", "store"]
+__all__ = ["HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 
 WHOLE = 0.8
 """Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
@@ -73,7 +73,7 @@ class HeatFields(NamedTuple):
     numbers: Any
 
 
-class System(NamedTuple):
+class HeatSystem(NamedTuple):
     """The linear system, one float64 a cell; faces carry the index of the cell behind them.
 
     Attributes:
@@ -230,7 +230,7 @@ def _assemble_at(g, given, system):
 
 
 @compiled(fastmath=False)
-def assemble(count, given, system):
+def assemble_heat(count, given, system):
     """Write the system of a backward Euler step.
 
     Args:
@@ -243,15 +243,15 @@ def assemble(count, given, system):
 
 # ---------------------------------------------------------------- what comes of it
 @part
-def _store_at(g, temperature, grid):
+def _write_at(g, temperature, grid):
     for c in range(64 * g, 64 * g + 64):
         grid[4 * c] = temperature[c]
 
 
 @compiled(fastmath=False)
-def store(count, temperature, grid):
+def write_temperatures(count, temperature, grid):
     """Write the cells' temperatures to a grid array."""
-    parallel_for(_store_at, count, (temperature, grid))
+    parallel_for(_write_at, count, (temperature, grid))
 
 
 @part

@@ -17,12 +17,14 @@ What stood in the buffer stood at T_f exactly, so that e needs only the new T. A
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["CHUNK", "FREEZING", "LATENT", "LIQUID_HEAT", "SOLID_HEAT", "update_phases"]
+__all__ = ["CHUNK", "FREEZING", "LATENT", "LIQUID_HEAT", "SOLID_HEAT", "PhaseColumns", "update_phases"]
 
 SOLID_HEAT, LIQUID_HEAT, LATENT, FREEZING = range(4)
 """Columns of the materials' numbers: c_s, c_l [J/(kg K)], L [J/kg], T_f [K], infinite for what never melts."""
@@ -30,10 +32,31 @@ CHUNK = 1024
 """Particles that one call looks at."""
 
 
+class PhaseColumns(NamedTuple):
+    """Particles that melt and freeze.
+
+    Attributes:
+        temperature: [K], changed.
+        fraction: Share of the latent heat that is taken up, changed.
+        phase: 0 solid, 1 liquid, changed.
+        material: Material of each particle.
+        mass: [kg].
+        shift: T_f of each particle less that of its material [K], or empty.
+    """
+
+    temperature: np.ndarray
+    fraction: np.ndarray
+    phase: np.ndarray
+    material: np.ndarray
+    mass: np.ndarray
+    shift: np.ndarray
+
+
 @part
-def _update_at(k, temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums):
+def _update_at(k, matter, numbers, changed, sums):
+    temperature, fraction, phase, material, mass, shift = matter
     melted = frozen = stored = 0.0
-    for p in range(CHUNK * k, min(CHUNK * k + CHUNK, count)):
+    for p in range(CHUNK * k, min(CHUNK * k + CHUNK, changed.shape[0])):
         row = material[p]
         freezing = numbers[row, FREEZING]
         changed[p] = 0
@@ -63,20 +86,13 @@ def _update_at(k, temperature, fraction, phase, material, mass, shift, numbers, 
 
 
 @compiled(fastmath=False)
-def update_phases(temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums):
+def update_phases(matter, numbers, changed, sums):
     """Move excess heat into and out of the buffers, and melt and freeze what they decide.
 
     Args:
-        temperature, fraction, phase: Of the particles, changed in place.
-        material, mass: Of the particles [kg].
-        shift: T_f of each particle less that of its material [K], or empty.
+        matter: `PhaseColumns`.
         numbers: Of the materials, shape (materials, 4), float64.
-        count: Number of particles.
-        changed: Written, shape (count,), uint8: 1 where the phase changed.
+        changed: Written, shape (particles,), uint8: 1 where the phase changed.
         sums: Written, shape (chunks, 3): mass that melted and froze [kg], latent heat stored [J].
     """
-    parallel_for(
-        _update_at,
-        sums.shape[0],
-        (temperature, fraction, phase, material, mass, shift, numbers, count, changed, sums),
-    )
+    parallel_for(_update_at, sums.shape[0], (matter, numbers, changed, sums))

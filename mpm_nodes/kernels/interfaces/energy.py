@@ -17,13 +17,15 @@ k is frozen: differentiating its dependence on the place would cancel the flow t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const, select, sqrt
 
-__all__ = ["CHUNK", "positive_second", "stretched", "surface_gradient", "surface_hessians", "surface_stress", "tangents"]
+__all__ = ["CHUNK", "Sheet", "positive_second", "stretched", "surface_gradient", "surface_hessians", "surface_stress", "tangents"]
 
 CHUNK = 1024
 """Samples whose energies are summed by one thread, in order."""
@@ -131,6 +133,28 @@ def _moved_by(Q, t):
 
 
 # ---------------------------------------------------------------- loops over samples
+class Sheet(NamedTuple):
+    """Samples of a surface and how it moves.
+
+    Attributes:
+        normal: n, rows of `stride`.
+        area: dA [m^2].
+        tension: k [N/m].
+        gradient: grad v [1/s], nine rows.
+        stride: Distance of rows.
+        dt: Substep [s].
+        count: Samples.
+    """
+
+    normal: np.ndarray
+    area: np.ndarray
+    tension: np.ndarray
+    gradient: np.ndarray
+    stride: int
+    dt: float
+    count: int
+
+
 @inline
 def _loaded(rows, stride, p, dt):
     return (
@@ -152,7 +176,8 @@ def _normal(rows, stride, p):
 
 
 @part
-def _stress_at(c, normal, area, tension, gradient, stride, dt, count, stress, sums):
+def _stress_at(c, sheet, stress, sums):
+    normal, area, tension, gradient, stride, dt, count = sheet
     energy = broken = 0.0
     for p in range(c * CHUNK, min((c + 1) * CHUNK, count)):
         n, A, k = _normal(normal, stride, p), _loaded(gradient, stride, p, dt), np.float64(tension[p])
@@ -172,23 +197,20 @@ def _stress_at(c, normal, area, tension, gradient, stride, dt, count, stress, su
 
 
 @compiled(fastmath=False)
-def surface_stress(normal, area, tension, gradient, stride, dt, count, stress, sums):
+def surface_stress(sheet, stress, sums):
     """Write P / dA of samples, and for each chunk its energy [J] and how many samples have vanished.
 
     Args:
-        normal, area, tension: n, dA [m^2], k [N/m]: rows of `stride`.
-        gradient: grad v [1/s], nine rows.
-        stride: Distance of rows.
-        dt: Substep [s].
-        count: Samples.
+        sheet: `Sheet`.
         stress: Written, nine rows [N/m].
         sums: Written, shape (chunks, 2).
     """
-    parallel_for(_stress_at, sums.shape[0], (normal, area, tension, gradient, stride, dt, count, stress, sums))
+    parallel_for(_stress_at, sums.shape[0], (sheet, stress, sums))
 
 
 @part
-def _hessians_at(c, normal, area, tension, gradient, stride, dt, count, hessians):
+def _hessians_at(c, sheet, hessians):
+    normal, area, tension, gradient, stride, dt, count = sheet
     for p in range(c * CHUNK, min((c + 1) * CHUNK, count)):
         n, A, k = _normal(normal, stride, p), _loaded(gradient, stride, p, dt), np.float64(tension[p])
         for j in range(9):
@@ -209,10 +231,11 @@ def _hessians_at(c, normal, area, tension, gradient, stride, dt, count, hessians
 
 
 @compiled(fastmath=False)
-def surface_hessians(normal, area, tension, gradient, stride, dt, count, hessians):
+def surface_hessians(sheet, hessians):
     """Write the positive part of the second derivative of e / dA [N/m], rows as `algebra.local_hessians` has them.
 
-    Args as for `surface_stress`, and
+    Args:
+        sheet: `Sheet`.
         hessians: Written, 45 rows.
     """
-    parallel_for(_hessians_at, -(-count // CHUNK), (normal, area, tension, gradient, stride, dt, count, hessians))
+    parallel_for(_hessians_at, -(-sheet.count // CHUNK), (sheet, hessians))

@@ -26,7 +26,7 @@ from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
 from mpm_nodes.kernels.resampling.darts import mixed
 
-__all__ = ["SurfacePoints", "Triangles", "sample", "triangles_of"]
+__all__ = ["SurfacePoints", "Triangles", "sample_union", "triangles_of"]
 
 TRIES = 10
 MOST_SAMPLES = 64
@@ -65,7 +65,7 @@ class Triangles(NamedTuple):
     edges: np.ndarray
 
 
-def sample(
+def sample_union(
     bins: Bins,
     places: Places,
     inside: np.ndarray,
@@ -90,10 +90,11 @@ def sample(
     start = np.zeros(count + 1, np.int64)
     key, no_rows, no_owner = np.uint64(seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
     field = (places.near, places.slot, places.coord, inside, phi, *within)
-    _sample(bins, field, sample_area, key, drift, start, no_rows, no_owner)
+    wanted = (sample_area, key, drift)
+    _sample(bins, field, wanted, start, no_rows, no_owner)
     np.cumsum(start, out=start)
     rows, owner = np.empty((int(start[-1]), 7)), np.empty(int(start[-1]), np.int32)
-    _sample(bins, field, sample_area, key, drift, start, rows, owner)
+    _sample(bins, field, wanted, start, rows, owner)
     return SurfacePoints(start, rows[:, :3], rows[:, 3:6], rows[:, 6], owner)
 
 
@@ -104,7 +105,7 @@ def triangles_of(places: Places, inside: np.ndarray, phi: np.ndarray) -> Triangl
     for e in range(len(places.slot)):
         for node in range(NODES):
             i, j, k = node >> 4, (node >> 2) & 3, node & 3
-            corners_of.py_func(places.near, inside, phi, e, i, j, k, held, values)
+            corners_of.py_func(places.near, inside, phi, e, (i, j, k), held, values)
             case = case_of(held)
             for t in range(COUNTS[case]):
                 cut = [vertex(int(edge), values) for edge in TRIANGLES[case, t]]
@@ -124,10 +125,10 @@ def _named(edge: int, i: int, j: int, k: int) -> tuple[int, int, int, int]:
 
 # ---------------------------------------------------------------- the cells of a place
 @part
-def corners_of(near, inside, phi, e, i, j, k, held, values):
-    """Write signs and values of the eight corners of the cell behind node (i, j, k)."""
+def corners_of(near, inside, phi, e, at, held, values):
+    """Write signs and values of the eight corners of the cell behind node `at`, (i, j, k)."""
     for corner in range(8):
-        place, node = node_of(near, e, i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1))
+        place, node = node_of(near, e, at[0] + (corner >> 2), at[1] + ((corner >> 1) & 1), at[2] + (corner & 1))
         held[corner] = inside[place, node] if place >= 0 else 0
         values[corner] = phi[place, node] if place >= 0 else np.float32(0.0)
 
@@ -175,15 +176,16 @@ def _points_of(triangle, area, sample_area, key, points):
 
 
 @part
-def _sample_at(e, bins, field, sample_area, seed, drift, start, rows, owner):
+def _sample_at(e, bins, field, wanted, start, rows, owner):
     near, slot, coord, inside, phi, low, high = field
+    sample_area, seed, drift = wanted
     held, values = np.empty(8, np.int64), np.empty(8, np.float32)
     triangle, points = np.empty(9), np.empty((MOST_SAMPLES, 3))
     writes = rows.shape[0] > 0
     at = start[e] if writes else 0
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
-        corners_of(near, inside, phi, e, i, j, k, held, values)
+        corners_of(near, inside, phi, e, (i, j, k), held, values)
         case = case_of(held)
         if COUNTS[case] == 0:
             continue
@@ -247,6 +249,9 @@ def _owner(bins, near, slot, e, x, y, z, drift):
 
 
 @compiled
-def _sample(bins, field, sample_area, seed, drift, start, rows, owner):
-    """Count the samples of each place into start[1:], or write them where there is room for rows."""
-    parallel_for(_sample_at, start.shape[0] - 1, (lend(bins), field, sample_area, seed, drift, start, rows, owner))
+def _sample(bins, field, wanted, start, rows, owner):
+    """Count the samples of each place into start[1:], or write them where there is room for rows.
+
+    `wanted` is the area of a sample, the seed, and how far a particle may lie outside its block.
+    """
+    parallel_for(_sample_at, start.shape[0] - 1, (lend(bins), field, wanted, start, rows, owner))

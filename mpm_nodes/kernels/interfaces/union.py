@@ -55,8 +55,8 @@ def node_of(near, e, i, j, k):
 @part
 def _find_signs_at(e, bins, near, slot, square, reach, inside):
     for node in range(NODES):
-        i, j, k = 2 * (node >> 4) + 1, 2 * ((node >> 2) & 3) + 1, 2 * (node & 3) + 1
-        inside[e, node] = _any_within(bins, near, slot, e, i, j, k, square, reach)
+        at = (2 * (node >> 4) + 1, 2 * ((node >> 2) & 3) + 1, 2 * (node & 3) + 1)
+        inside[e, node] = _any_within(bins, near, slot, e, at, square, reach)
 
 
 @compiled
@@ -65,8 +65,9 @@ def _find_signs(bins, near, slot, square, reach, inside):
 
 
 @part
-def _any_within(bins, near, slot, e, i, j, k, square, reach):
+def _any_within(bins, near, slot, e, at, square, reach):
     start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
+    i, j, k = at
     for ci in range(max(i - reach, -8), min(i + reach, 16)):
         for cj in range(max(j - reach, -8), min(j + reach, 16)):
             for ck in range(max(k - reach, -8), min(k + reach, 16)):

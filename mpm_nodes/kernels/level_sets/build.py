@@ -191,7 +191,7 @@ def _coarse_distances(table, signs, values, velocities, voxel, band):
                 j = b if s1 > 0 else n1 - 1 - b
                 for c in range(n2):
                     k = c if s2 > 0 else n2 - 1 - c
-                    _take_nearer(i, j, k, s0, s1, s2, best, source, speed)
+                    _take_nearer((i, j, k), (s0, s1, s2), best, source, speed)
     signed = np.empty((n0, n1, n2), np.float32)
     for i in range(n0):
         for j in range(n1):
@@ -203,8 +203,9 @@ def _coarse_distances(table, signs, values, velocities, voxel, band):
 
 
 @compiled(fastmath=False)
-def _take_nearer(i, j, k, s0, s1, s2, best, source, speed):
-    """Adopt the nearest surface voxel of the seven neighbours behind leaf (i, j, k) when it is nearer than its own."""
+def _take_nearer(leaf, way, best, source, speed):
+    """Adopt the nearest surface voxel of the seven neighbours that a sweep comes from when it is nearer than the leaf's own."""
+    (i, j, k), (s0, s1, s2) = leaf, way
     n0, n1, n2 = best.shape
     x, y, z = LEAF * i + 3.5, LEAF * j + 3.5, LEAF * k + 3.5
     for mask in range(1, 8):

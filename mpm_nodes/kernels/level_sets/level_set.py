@@ -262,7 +262,7 @@ def sample_lattice(k, y0, y1, y2, bodies):
         c0, c1, c2 = u0 - LEAF * l0 - 3.5, u1 - LEAF * l1 - 3.5, u2 - LEAF * l2 - 3.5
         phi = max(phi, at_centre - voxel * (np.sqrt(c0 * c0 + c1 * c1 + c2 * c2) + 2.0))
     elif phi <= voxel - band:
-        phi, g0, g1, g2 = _deep(k, u0, u1, u2, phi, g0, g1, g2, bodies)
+        phi, g0, g1, g2 = _deep(k, (u0, u1, u2), phi, (g0, g1, g2), bodies)
     return (
         phi,
         g0 * reals[k, 0] + g1 * reals[k, 4] + g2 * reals[k, 8],
@@ -272,8 +272,9 @@ def sample_lattice(k, y0, y1, y2, bodies):
 
 
 @inline
-def _deep(k, u0, u1, u2, phi, g0, g1, g2, bodies):
-    """Replace a clamped inside value by the interpolated distance between leaf centres, where that is deeper."""
+def _deep(k, u, phi, g, bodies):
+    """Replace a clamped inside value and gradient by the interpolated distance between leaf centres, where that is deeper."""
+    (u0, u1, u2), (g0, g1, g2) = u, g
     ints = bodies.lattice_integer
     n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
     c0, c1, c2 = (u0 - 3.5) / LEAF, (u1 - 3.5) / LEAF, (u2 - 3.5) / LEAF

@@ -8,6 +8,8 @@ Symbols
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.data import InputError
@@ -168,7 +170,8 @@ def _band_leaves(corners, speeds, band: float, name: str) -> tuple[np.ndarray, n
     distance = np.empty((len(used), LEAF, LEAF, LEAF))
     moving = len(speeds) == len(corners) and len(corners) > 0 and bool(np.any(speeds))
     carried = np.zeros((len(used) if moving else 1, LEAF, LEAF, LEAF, 3), np.float32)
-    _leaf_distances(corners, np.ascontiguousarray(speeds), moving, band, origins, start, members, distance, carried)
+    faces = _Faces(corners, np.ascontiguousarray(speeds), moving)
+    _leaf_distances(faces, _Leaves(origins, start, members), band, distance, carried)
     near = distance.min(axis=(1, 2, 3)) < band
     if not moving:
         return origins[near], distance[near], np.zeros((int(near.sum()), LEAF, LEAF, LEAF, 3), np.float32)
@@ -235,14 +238,31 @@ def _on_edges(bb, bc, cc, bp, cp):
     return v, w
 
 
+class _Faces(NamedTuple):
+    """Triangles: corners in voxels and their velocities [m/s], shape (m, 3, 3) each; whether they move."""
+
+    corners: np.ndarray
+    speeds: np.ndarray
+    moving: bool
+
+
+class _Leaves(NamedTuple):
+    """First voxel of each leaf, and the triangles within its reach: members[start[leaf] : start[leaf + 1]]."""
+
+    origins: np.ndarray
+    start: np.ndarray
+    members: np.ndarray
+
+
 @compiled(fastmath=False)
-def _leaf_distances(corners, speeds, moving, band, origins, start, members, distance, carried):
-    parallel_for(_one_leaf, origins.shape[0], (corners, speeds, moving, band, origins, start, members, distance, carried))
+def _leaf_distances(faces, leaves, band, distance, carried):
+    parallel_for(_one_leaf, leaves.origins.shape[0], (faces, leaves, band, distance, carried))
 
 
 @part
-def _one_leaf(leaf, corners, speeds, moving, band, origins, start, members, distance, carried):
+def _one_leaf(leaf, faces, leaves, band, distance, carried):
     """Write the distances of one leaf and, where the body moves, the velocity at the nearest point."""
+    (corners, speeds, moving), (origins, start, members) = faces, leaves
     reach = band + 1.0
     best = np.full((LEAF, LEAF, LEAF), reach * reach)
     first, last = np.empty(3, np.int64), np.empty(3, np.int64)

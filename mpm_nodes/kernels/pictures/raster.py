@@ -12,6 +12,8 @@ Threads own bands of rows and go through all primitives in order, so the picture
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
@@ -105,7 +107,8 @@ def draw_triangles(corners, triangles, normals, shade, perspective, picture, mar
 
 
 @part
-def _blur_depth_row(row, depth, layer, mark, reach, threshold, down, right, result):
+def _blur_depth_row(row, depth, layer, mark, kernel, way, result):
+    (reach, threshold), (down, right) = kernel, way
     height, width = depth.shape
     for column in range(width):
         here = depth[row, column]
@@ -131,7 +134,7 @@ def blur_depth(depth, layer, mark, reach, threshold, down, right):
     Along the rows and then along the columns it melts spheres together.
     """
     result = np.empty_like(depth)
-    parallel_for(_blur_depth_row, len(depth), (depth, layer, mark, reach, threshold, down, right, result))
+    parallel_for(_blur_depth_row, len(depth), (depth, layer, mark, (reach, threshold), (down, right), result))
     return result
 
 
@@ -211,8 +214,19 @@ def occlusion(depth, focal, radius, samples):
     return result
 
 
+class Light(NamedTuple):
+    """A light from afar: its axes and the point in the middle of its picture [m], shape (3,) each, and pixels per metre."""
+
+    right: np.ndarray
+    up: np.ndarray
+    forward: np.ndarray
+    centre: np.ndarray
+    scale: float
+
+
 @part
-def _shadow_row(row, positions, seen, right, up, forward, centre, scale, depth, bias, result):
+def _shadow_row(row, positions, seen, light, depth, bias, result):
+    right, up, forward, centre, scale = light
     size = len(depth)
     for column in range(seen.shape[1]):
         result[row, column] = 1.0
@@ -236,8 +250,8 @@ def _shadow_row(row, positions, seen, right, up, forward, centre, scale, depth, 
 
 
 @compiled(fastmath=False)
-def shadow(positions, seen, right, up, forward, centre, scale, depth, bias):
+def shadow(positions, seen, light, depth, bias):
     """Return the lit share of world positions (H, W, 3) by looking them up in the light's orthographic depth image."""
     result = np.empty(seen.shape, np.float32)
-    parallel_for(_shadow_row, len(seen), (positions, seen, right, up, forward, centre, scale, depth, bias, result))
+    parallel_for(_shadow_row, len(seen), (positions, seen, light, depth, bias, result))
     return result

@@ -36,8 +36,8 @@ def advance_faces(count, momentum, force, velocity, dt, gravity, least):
 
 
 @part
-def _begin_at(g, shift, momentum, velocity, held, least, mass, x, b):
-    state, speed = held
+def _begin_at(g, shift, momentum, velocity, held, least, vectors):
+    (state, speed), (mass, x, b) = held, vectors
     for c in range(64 * g, 64 * g + 64):
         m, v = np.float64(momentum[4 * c + 3]), np.float64(velocity[4 * c])
         free = m > least and state[c] != HELD
@@ -47,8 +47,8 @@ def _begin_at(g, shift, momentum, velocity, held, least, mass, x, b):
 
 
 @compiled(fastmath=False)
-def begin_faces(count, shift, momentum, velocity, held, least, mass, x, b):
-    """Write masses (0 where nothing is to be solved), first guess and right side m v* of the faces of one axis.
+def begin_faces(count, shift, momentum, velocity, held, least, vectors):
+    """Write masses (0 where nothing is to be solved), first guess and right side m v* of the faces of one axis to vectors.
 
     Args:
         count: Number of grid blocks.
@@ -57,9 +57,9 @@ def begin_faces(count, shift, momentum, velocity, held, least, mass, x, b):
         velocity: v* in the first place [m/s].
         held: State of each face (`solid_faces`), and the velocity of held ones [m/s].
         least: Mass above which a face has one [kg].
-        mass, x, b: Vectors, written.
+        vectors: Masses, first guess and right side, written.
     """
-    parallel_for(_begin_at, count, (np.int64(shift), momentum, velocity, held, least, mass, x, b))
+    parallel_for(_begin_at, count, (np.int64(shift), momentum, velocity, held, least, vectors))
 
 
 @part

@@ -37,8 +37,8 @@ __all__ = [
     "EMPTY",
     "INTERIOR",
     "Fields",
-    "System",
-    "assemble",
+    "PressureSystem",
+    "assemble_pressure",
     "classify",
     "correct",
     "divergences",
@@ -91,7 +91,7 @@ class Fields(NamedTuple):
     numbers: Any
 
 
-class System(NamedTuple):
+class PressureSystem(NamedTuple):
     """The system of the pressure, one float64 a cell; faces carry the number of the cell behind them.
 
     Attributes:
@@ -255,7 +255,7 @@ def _assemble_at(g, f, system):
 
 
 @compiled(fastmath=False)
-def assemble(count, f, system):
+def assemble_pressure(count, f, system):
     """Write the system of the pressure."""
     parallel_for(_assemble_at, count, (lend(f), lend(system)))
 

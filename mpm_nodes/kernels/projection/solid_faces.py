@@ -26,8 +26,9 @@ TIE = 1e-4
 
 
 @part
-def _take(c, axis, rule, n0, n1, n2, v, state, speed):
+def _take(c, axis, rule, normal, v, faces):
     """Note that a face lies in a body: held where its rule is sticky, or its own axis the (first) one nearest to the normal."""
+    (n0, n1, n2), (state, speed) = normal, faces
     a0, a1, a2 = abs(n0), abs(n1), abs(n2)
     least = (1.0 - TIE) * max(a0, a1, a2)
     main = 0 if a0 >= least else (1 if a1 >= least else 2)
@@ -55,23 +56,21 @@ def _faces_at(g, axis, place, dt, walls, bodies, faces):
             phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
             if phi > TOUCHING * h:
                 continue
-            n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+            normal = world_normal(b, 1.0, g0, g1, g2, bodies.real)
             v0, v1, v2 = body_velocity(b, dt, y0, y1, y2, bodies)
-            _take(
-                64 * g + n, axis, bodies.integer[b, RULE], n0, n1, n2, v0 if axis == 0 else (v1 if axis == 1 else v2), state, speed
-            )
+            _take(64 * g + n, axis, bodies.integer[b, RULE], normal, v0 if axis == 0 else (v1 if axis == 1 else v2), faces)
     for side in range(6):
         rule = int(wall_rules[side])
         if rule >= OPEN:
             continue
         along, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-        n0, n1, n2 = sign if along == 0 else 0.0, sign if along == 1 else 0.0, sign if along == 2 else 0.0
+        normal = (sign if along == 0 else 0.0, sign if along == 1 else 0.0, sign if along == 2 else 0.0)
         low = b0 if along == 0 else (b1 if along == 1 else b2)
         offset = 0.0 if along == axis else 0.5
         for n in range(64):
             row = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
             if sign * (low + h * (row + offset) - box[side & 1, along]) <= TOUCHING * h:
-                _take(64 * g + n, axis, rule, n0, n1, n2, wall_rules[7 + side] if along == axis else 0.0, state, speed)
+                _take(64 * g + n, axis, rule, normal, wall_rules[7 + side] if along == axis else 0.0, faces)
 
 
 @compiled(fastmath=False)

@@ -94,12 +94,13 @@ def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray
         np.empty(count, np.int32),
         np.ascontiguousarray(near),
     )
-    _fill(offset, stride, shift, block_start, material, *bins[:6])
+    _fill(offset, stride, shift, block_start, material, bins)
     return bins
 
 
 @part
-def _fill_at(b, offset, stride, shift, block_start, material, start, x, y, z, index, kind):
+def _fill_at(b, offset, stride, shift, block_start, material, bins):
+    start, x, y, z, index, kind, _ = bins
     scale = np.float32(2.0 / (1 << shift))
     first, end = block_start[b], block_start[b + 1]
     at = np.zeros(CELLS, np.int32)
@@ -122,9 +123,9 @@ def _fill_at(b, offset, stride, shift, block_start, material, start, x, y, z, in
 
 
 @compiled
-def _fill(offset, stride, shift, block_start, material, start, x, y, z, index, kind):
-    start[start.size - 1] = block_start[block_start.size - 1]
-    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, start, x, y, z, index, kind))
+def _fill(offset, stride, shift, block_start, material, bins):
+    bins.start[bins.start.size - 1] = block_start[block_start.size - 1]
+    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, bins))
 
 
 @inline

@@ -91,9 +91,17 @@ def open_cells(
         np.empty((shares, 3, ROOM), np.float32),
         np.zeros((shares, 3 * LIST), np.float32),
     )
-    slack = max(LEAST_SLACK, np.float32(0.25 * narrow))
-    _open_slots(bins, places.near, places.of_slot, distance, radius, depth, slack, scratch, opened)
+    wanted = _Wanted(radius, depth, max(LEAST_SLACK, np.float32(0.25 * narrow)))
+    _open_slots(bins, places.near, places.of_slot, distance, wanted, scratch, opened)
     return opened
+
+
+class _Wanted(NamedTuple):
+    """Where samples may go: outside of spheres of `radius` by `slack`, where it is deeper than `depth` [r]."""
+
+    radius: np.float32
+    depth: np.float32
+    slack: np.float32
 
 
 class _Scratch(NamedTuple):
@@ -117,17 +125,16 @@ class _Scratch(NamedTuple):
 
 
 @compiled
-def _open_slots(bins, near, of_slot, distance, radius, depth, slack, scratch, opened):
+def _open_slots(bins, near, of_slot, distance, wanted, scratch, opened):
     # cells of other blocks may be opened too: whoever does so, writes the same value
-    parallel_for(
-        _open_share, scratch.corners.shape[0], (lend(bins), near, of_slot, distance, radius, depth, slack, lend(scratch), opened)
-    )
+    parallel_for(_open_share, scratch.corners.shape[0], (lend(bins), near, of_slot, distance, wanted, lend(scratch), opened))
 
 
 @part
-def _open_share(share, bins, near, of_slot, distance, radius, depth, slack, scratch, opened):
+def _open_share(share, bins, near, of_slot, distance, wanted, scratch, opened):
     corners, squares, highest = scratch.corners[share], scratch.squares[share], scratch.highest[share]
     start, around, some = scratch.start[share], scratch.around[share], scratch.some[share]
+    radius, depth, slack = wanted
     for slot in range(share, opened.shape[0], scratch.corners.shape[0]):  # in turns: neighbours have much the same to do
         gather_corners(near, of_slot[slot], distance, corners)
         if _least(corners) < -depth:
@@ -135,7 +142,7 @@ def _open_share(share, bins, near, of_slot, distance, radius, depth, slack, scra
             _measure_lattice(start, around, radius, squares)
             low = max(np.float32(0.0), radius + slack - DROP)
             _find_summits(squares, highest, low * low)
-            _open_slot(bins.near[slot], radius, depth, slack, corners, squares, highest, start, around, some, opened)
+            _open_slot(bins.near[slot], wanted, corners, (squares, highest), (start, around, some), opened)
 
 
 @inline
@@ -147,8 +154,12 @@ def _least(corners):
 
 
 @inline
-def _open_slot(near, radius, depth, slack, corners, squares, highest, start, around, some, opened):
-    """Open the cells of one block that may receive a sample, and those of other blocks close to what is found."""
+def _open_slot(near, wanted, corners, lattice, listed, opened):
+    """Open the cells of one block that may receive a sample, and those of other blocks close to what is found.
+
+    `lattice` are the squares and summits of its points, `listed` the particles around as `_gather_around` lists them and room.
+    """
+    (radius, depth, slack), (squares, highest) = wanted, lattice
     for a in range(32):
         for b in range(32):
             for half in range(0, 32, WIDTH):
@@ -157,14 +168,15 @@ def _open_slot(near, radius, depth, slack, corners, squares, highest, start, aro
                     for c in range(half, half + WIDTH):
                         if highest[row + c] > 0 and _is_deep(corners, a >> 2, b >> 2, c >> 2, depth):
                             x, y, z = _lattice(a), _lattice(b), _lattice(c)
-                            x, y, z, value = _summit(start, around, some, x, y, z, squares[row + c], radius, slack)
+                            x, y, z, value = _summit(listed, x, y, z, squares[row + c], radius, slack)
                             if value > radius * radius and _depth_at(corners, x, y, z) > depth - HALF:
                                 _open_around(near, x, y, z, _reach(np.sqrt(value) - radius), opened)
 
 
 @inline
-def _summit(start, around, some, x, y, z, value, radius, slack):
+def _summit(listed, x, y, z, value, radius, slack):
     """Return a point of the lattice that is not covered, or where a climb from it ends; and the squared distance there, or 0."""
+    start, around, some = listed
     if value > radius * radius:
         return x, y, z, value
     wanted = radius + slack

@@ -70,7 +70,7 @@ class Stack(NamedTuple):
     width: Any
 
 
-class Places(NamedTuple):
+class SummedNodes(NamedTuple):
     """Places whose nodes take sums.
 
     Attributes:
@@ -148,7 +148,7 @@ def add_to_nodes(stencil, points, mass, stack, ranges, chosen, places):
         stack: `Stack` of the attributes; the nodes of `places` have as many values.
         ranges: (begin, end, slot) of every run.
         chosen: Which of the runs to take.
-        places: `Places` of the nodes.
+        places: `SummedNodes`.
     """
     parallel_for(_add_to_nodes_at, chosen.size, (stencil, points, mass, stack, ranges, chosen, places))
 

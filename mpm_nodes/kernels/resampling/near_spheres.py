@@ -61,14 +61,15 @@ def gather_around(bins, tree, w, home, around):
                         size += min(WIDTH, behind - row)
                     v = of_slot[q]
                     if v >= 0 and accepted[v] > 0:
-                        size = _add_samples(tree, v, cell, cell + end - c, fx, fy, fz, around, size)
+                        size = _add_samples(tree, v, cell, cell + end - c, (fx, fy, fz), around, size)
                 c = end
     return size
 
 
 @inline
-def _add_samples(tree, v, first, end, fx, fy, fz, around, size):
-    """List the samples in some cells of open block v; return how many are listed."""
+def _add_samples(tree, v, first, end, shift, around, size):
+    """List the samples in some cells of open block v, shifted; return how many are listed."""
+    fx, fy, fz = shift
     head, after, xs, ys, zs = tree.head[v], tree.after, tree.x, tree.y, tree.z
     for cell in range(first, end):
         row = head[cell]

@@ -18,6 +18,7 @@ particles in the order of the bins, so results do not depend on the number of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def blend_spheres(
     Returns:
         Shape (leaves, 8, 8, 8), float32.
     """
-    return _blend(bins.keys, bins.positions, 1.0 / bins.edge, origins, voxel_size, reach, radius, limit, far)
+    return _blend(binned(bins), origins, voxel_size, _Sphere(reach, radius, limit, far))
 
 
 def deposit(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, voxel_size: float, spread: int) -> np.ndarray:
@@ -102,7 +103,7 @@ def deposit(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, vox
         Shape (leaves, 8, 8, 8, m), float32.
     """
     ordered = np.ascontiguousarray(np.asarray(amounts, np.float32)[bins.order])
-    return _deposit(bins.keys, bins.positions, 1.0 / bins.edge, ordered, origins, voxel_size, spread)
+    return _deposit(binned(bins), ordered, origins, voxel_size, spread)
 
 
 def average_at_points(bins: SortedParticles, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
@@ -119,7 +120,29 @@ def average_at_points(bins: SortedParticles, columns: np.ndarray, points: np.nda
     """
     sorted_columns = np.ascontiguousarray(np.asarray(columns, np.float32)[bins.order])
     points = np.ascontiguousarray(points, np.float64)
-    return _average(bins.keys, bins.positions, 1.0 / bins.edge, sorted_columns, points, reach)
+    return _average(binned(bins), sorted_columns, points, reach)
+
+
+class Binned(NamedTuple):
+    """`SortedParticles` as kernels take them: with 1 / edge."""
+
+    keys: np.ndarray
+    positions: np.ndarray
+    inverse: float
+
+
+def binned(bins: SortedParticles) -> Binned:
+    """Return sorted particles as kernels take them."""
+    return Binned(bins.keys, bins.positions, 1.0 / bins.edge)
+
+
+class _Sphere(NamedTuple):
+    """What is blended: reach R, radius r, limit l, and the value away from particles [m]."""
+
+    reach: float
+    radius: float
+    limit: float
+    far: float
 
 
 @inline
@@ -182,9 +205,10 @@ def _span_keys(low, high, starts, total):
 
 
 @part
-def _blend_at(leaf, keys, positions, inverse, origins, dx, reach, radius, limit, far, phi):
+def _blend_at(leaf, bins, origins, dx, sphere, phi):
+    reach, radius, limit, far = sphere
     sums = np.zeros((5, LEAF, LEAF, LEAF), np.float32)
-    _gather_leaf(keys, positions, inverse, origins[leaf], dx, reach, sums)
+    _gather_leaf(bins, origins[leaf], dx, reach, sums)
     for i in range(LEAF):
         for j in range(LEAF):
             for k in range(LEAF):
@@ -200,15 +224,16 @@ def _blend_at(leaf, keys, positions, inverse, origins, dx, reach, radius, limit,
 
 
 @compiled
-def _blend(keys, positions, inverse, origins, dx, reach, radius, limit, far):
+def _blend(bins, origins, dx, sphere):
     phi = np.empty((len(origins), LEAF, LEAF, LEAF), np.float32)
-    parallel_for(_blend_at, len(origins), (keys, positions, inverse, origins, dx, reach, radius, limit, far, phi))
+    parallel_for(_blend_at, len(origins), (bins, origins, dx, sphere, phi))
     return phi
 
 
 @inline
-def _gather_leaf(keys, positions, inverse, origin, dx, reach, sums):
+def _gather_leaf(bins, origin, dx, reach, sums):
     """Add k and k * x_p (voxels from the leaf's origin) of particles near a leaf to `sums`, and the most of 1 - s^2."""
+    keys, positions, inverse = bins
     per_voxel = 1.0 / dx
     reach_voxels = reach * per_voxel
     inverse_square = np.float32(1.0 / (reach_voxels * reach_voxels))
@@ -250,7 +275,8 @@ def _add_particle(x, y, z, reach, inverse_square, sums):
 
 
 @part
-def _deposit_at(leaf, keys, positions, inverse, amounts, origins, dx, spread, reach, scale, far, result):
+def _deposit_at(leaf, bins, amounts, origins, dx, spread, result):
+    (keys, positions, inverse), (knots, reach, scale, far) = bins, spread
     x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
     width, weights = amounts.shape[1], np.empty((3, LEAF), np.float32)
     k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
@@ -263,7 +289,7 @@ def _deposit_at(leaf, keys, positions, inverse, amounts, origins, dx, spread, re
                     weights[0, n] = _spline((x0 + n * dx - positions[p, 0]) * scale)
                     weights[1, n] = _spline((y0 + n * dx - positions[p, 1]) * scale)
                     weights[2, n] = _spline((z0 + n * dx - positions[p, 2]) * scale)
-                share = np.float32(1.0 / (spread * spread * spread))
+                share = np.float32(1.0 / (knots * knots * knots))
                 for i in range(LEAF):
                     if weights[0, i] > 0.0:
                         for j in range(LEAF):
@@ -276,11 +302,11 @@ def _deposit_at(leaf, keys, positions, inverse, amounts, origins, dx, spread, re
 
 
 @compiled
-def _deposit(keys, positions, inverse, amounts, origins, dx, spread):
+def _deposit(bins, amounts, origins, dx, spread):
     result = np.zeros((len(origins), LEAF, LEAF, LEAF, amounts.shape[1]), np.float32)
     reach, scale = 1.5 * spread * dx, 1.0 / (spread * dx)
     far = (LEAF - 1) * dx + reach
-    parallel_for(_deposit_at, len(origins), (keys, positions, inverse, amounts, origins, dx, spread, reach, scale, far, result))
+    parallel_for(_deposit_at, len(origins), (bins, amounts, origins, dx, (spread, reach, scale, far), result))
     return result
 
 
@@ -293,8 +319,9 @@ def _spline(x):
 
 
 @inline
-def _gather_point(keys, positions, inverse, columns, x, y, z, reach, inverse_square, sums):
+def _gather_point(bins, columns, point, reach, inverse_square, sums):
     """Add k * column of the particles around a point to `sums` and return the sum of k."""
+    (keys, positions, inverse), (x, y, z) = bins, point
     total = 0.0
     k_low, k_high = _floor((z - reach) * inverse), _floor((z + reach) * inverse)
     for bi in range(_floor((x - reach) * inverse), _floor((x + reach) * inverse) + 1):
@@ -314,12 +341,12 @@ def _gather_point(keys, positions, inverse, columns, x, y, z, reach, inverse_squ
 
 
 @part
-def _average_run(chunk, keys, positions, inverse, columns, points, reach, result):
+def _average_run(chunk, bins, columns, points, reach, result):
     for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
         for wider in range(2):
             r = reach * (1 + wider)
-            x, y, z = points[p, 0], points[p, 1], points[p, 2]
-            total = _gather_point(keys, positions, inverse, columns, x, y, z, r, 1.0 / (r * r), result[p])
+            point = (points[p, 0], points[p, 1], points[p, 2])
+            total = _gather_point(bins, columns, point, r, 1.0 / (r * r), result[p])
             if total > 0.0:
                 for c in range(columns.shape[1]):
                     result[p, c] = result[p, c] / total
@@ -327,7 +354,7 @@ def _average_run(chunk, keys, positions, inverse, columns, points, reach, result
 
 
 @compiled
-def _average(keys, positions, inverse, columns, points, reach):
+def _average(bins, columns, points, reach):
     result = np.zeros((len(points), columns.shape[1]), np.float32)
-    parallel_for(_average_run, (len(points) + _CHUNK - 1) // _CHUNK, (keys, positions, inverse, columns, points, reach, result))
+    parallel_for(_average_run, (len(points) + _CHUNK - 1) // _CHUNK, (bins, columns, points, reach, result))
     return result

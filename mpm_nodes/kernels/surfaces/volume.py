@@ -18,6 +18,7 @@ neighbourhood of each point; where no surface is near, nothing moves. No source 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.regions import pack_key
 from mpm_nodes.kernels.surfaces.filter import LEAF
-from mpm_nodes.kernels.surfaces.splat import SortedParticles, _floor, _lower_bound
+from mpm_nodes.kernels.surfaces.splat import SortedParticles, _floor, _lower_bound, binned
 
 STEPS = 2
 """Displacements, one after the other: the first misses what curvature adds."""
@@ -36,28 +37,34 @@ _WIDEST = 2.6
 """Widest Gaussian of one pass, in voxels: the leaves beside a leaf hold three of its widths."""
 
 
+@dataclass(frozen=True)
+class NarrowBand:
+    """A distance on leaves around its zero set.
+
+    Attributes:
+        values: phi [m], shape (leaves, 8, 8, 8), float32, clamped to +-band.
+        neighbours: From `surfaces.filter.leaf_neighbours`.
+        origins: First voxels of the leaves, shape (leaves, 3), int32.
+        voxel_size: dx [m].
+        band: Half width of the narrow band [m].
+    """
+
+    values: np.ndarray
+    neighbours: np.ndarray
+    origins: np.ndarray
+    voxel_size: float
+    band: float
+
+
 def match_volume(
-    values: np.ndarray,
-    neighbours: np.ndarray,
-    origins: np.ndarray,
-    bins: SortedParticles,
-    volumes: np.ndarray,
-    voxel_size: float,
-    band: float,
-    spread: float,
-    most: float,
-    offset: float = 0.0,
+    surface: NarrowBand, bins: SortedParticles, volumes: np.ndarray, spread: float, most: float, offset: float = 0.0
 ) -> np.ndarray:
     """Return distances whose zero set encloses the particles' volumes, measured over neighbourhoods of `spread`.
 
     Args:
-        values: phi [m], shape (leaves, 8, 8, 8), float32, clamped to +-band.
-        neighbours: From `surface_filter.leaf_neighbours`.
-        origins: First voxels of the leaves, shape (leaves, 3), int32.
+        surface: The distance to begin with.
         bins: The particles.
         volumes: In the input order of the particles [m^3], shape (n,).
-        voxel_size: dx [m].
-        band: Half width of the narrow band [m].
         spread: Width of the Gaussian [m].
         most: Longest displacement in all [m].
         offset: The surface that holds the volume is phi = -offset [m].
@@ -65,6 +72,7 @@ def match_volume(
     Returns:
         Shape (leaves, 8, 8, 8), float32; a distance near the surface, as far as the displacement varies slowly.
     """
+    values, neighbours, voxel_size, band = surface.values, surface.neighbours, surface.voxel_size, surface.band
     near = (np.abs(values) < band).any(axis=(1, 2, 3))
     reached = near[neighbours] & (neighbours >= 0)
     rows = np.flatnonzero(reached.any(axis=1))
@@ -73,7 +81,7 @@ def match_volume(
     beside = place[neighbours[rows]]
     start = np.ascontiguousarray(values[rows])
     amounts = np.ascontiguousarray((volumes / voxel_size**3).astype(np.float32)[bins.order])
-    filled = _deposit_linear(bins.keys, bins.positions, 1.0 / bins.edge, amounts, origins[rows], voxel_size)
+    filled = _deposit_linear(binned(bins), amounts, surface.origins[rows], voxel_size)
     weights, passes = _gaussian(max(spread / voxel_size, 0.8))
     limit, shift = np.float32(most / voxel_size), np.float32(offset / voxel_size)
     moved = np.zeros_like(start)
@@ -175,7 +183,8 @@ def _load(field, neighbours, leaf, reach, wide, block):
 
 
 @part
-def _deposit_linear_at(leaf, keys, positions, inverse, amounts, origins, dx, scale, result):
+def _deposit_linear_at(leaf, bins, amounts, origins, dx, scale, result):
+    keys, positions, inverse = bins
     x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
     far = LEAF * dx
     k_low, k_high = _floor((z0 - dx) * inverse), _floor((z0 + far) * inverse)
@@ -192,11 +201,11 @@ def _deposit_linear_at(leaf, keys, positions, inverse, amounts, origins, dx, sca
 
 
 @compiled
-def _deposit_linear(keys, positions, inverse, amounts, origins, dx):
+def _deposit_linear(bins, amounts, origins, dx):
     """Share amounts out to the eight voxels around each particle, shape (leaves, 8, 8, 8); the sum stays the same."""
     result = np.zeros((len(origins), LEAF, LEAF, LEAF), np.float32)
     scale = 1.0 / dx
-    parallel_for(_deposit_linear_at, len(origins), (keys, positions, inverse, amounts, origins, dx, scale, result))
+    parallel_for(_deposit_linear_at, len(origins), (bins, amounts, origins, dx, scale, result))
     return result
 
 

@@ -14,6 +14,8 @@ Nothing here depends on the extent of the domain: cost and memory follow the blo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
@@ -104,8 +106,27 @@ def list_neighbours(coord, body, packed):
             packed[q, n] = pack_coord(coord[q, 0] + n // 9 - 1, coord[q, 1] + n // 3 % 3 - 1, coord[q, 2] + n % 3 - 1, body[q])
 
 
+class CountingSort(NamedTuple):
+    """One sort under way.
+
+    Attributes:
+        block_start: First particle of each old block, and their number.
+        chunk_block: First old block of each chunk, and their number.
+        place: move * 64 + cell of each particle.
+        key: Bin of each particle.
+        counts: Particles of each chunk in each bin, shape (chunks, bins); later the place of the next one.
+    """
+
+    block_start: np.ndarray
+    chunk_block: np.ndarray
+    place: np.ndarray
+    key: np.ndarray
+    counts: np.ndarray
+
+
 @part
-def _histogram_at(c, block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+def _histogram_at(c, sort, target, material, materials):
+    block_start, chunk_block, place, key, counts = sort
     counts[c, :] = 0
     for q in range(chunk_block[c], chunk_block[c + 1]):
         for p in range(block_start[q], block_start[q + 1]):
@@ -116,9 +137,9 @@ def _histogram_at(c, block_start, chunk_block, chunks, place, target, material, 
 
 
 @compiled
-def histogram(block_start, chunk_block, chunks, place, target, material, materials, key, counts):
+def histogram(sort, target, material, materials):
     """Turn places into sort keys and count them, chunk by chunk."""
-    parallel_for(_histogram_at, chunks, (block_start, chunk_block, chunks, place, target, material, materials, key, counts))
+    parallel_for(_histogram_at, sort.counts.shape[0], (sort, target, material, materials))
 
 
 @compiled
@@ -139,7 +160,8 @@ def scan(counts, chunks, blocks, materials, block_start, segment_start):
 
 
 @part
-def _permutation_at(c, block_start, chunk_block, chunks, place, key, counts, source, home):
+def _permutation_at(c, sort, source, home):
+    block_start, chunk_block, place, key, counts = sort
     for p in range(block_start[chunk_block[c]], block_start[chunk_block[c + 1]]):
         at = counts[c, key[p]]
         counts[c, key[p]] = at + 1
@@ -148,51 +170,51 @@ def _permutation_at(c, block_start, chunk_block, chunks, place, key, counts, sou
 
 
 @compiled
-def permutation(block_start, chunk_block, chunks, place, key, counts, source, home):
+def permutation(sort, source, home):
     """Write where each sorted particle comes from and which move its offset must undo."""
-    parallel_for(_permutation_at, chunks, (block_start, chunk_block, chunks, place, key, counts, source, home))
+    parallel_for(_permutation_at, sort.counts.shape[0], (sort, source, home))
 
 
 @part
-def _move_rows_at(chunk, old, old_stride, new, new_stride, rows, source, count):
+def _move_rows_at(chunk, old, new, stride, rows, source, count):
     begin = np.int64(1024 * chunk)
     # slices, because an index into one array that may be negative is checked at every access: four times slower
     places = source[begin : min(np.int64(count), begin + 1024)]
     for r in range(rows):
-        from_row = old[np.int64(r * old_stride) : np.int64((r + 1) * old_stride)]
-        to_row = new[r * new_stride + begin : r * new_stride + begin + places.size]
+        from_row = old[np.int64(r * stride) : np.int64((r + 1) * stride)]
+        to_row = new[r * stride + begin : r * stride + begin + places.size]
         for i in range(to_row.size):
-            prefetch(old, (r + 1) * old_stride + places[i])
+            prefetch(old, (r + 1) * stride + places[i])
             to_row[i] = from_row[places[i]]
 
 
 @compiled
-def move_rows(old, old_stride, new, new_stride, rows, source, count):
+def move_rows(old, new, stride, rows, source, count):
     """Move the rows of one attribute through the permutation.
 
     The scattered reads of a row are asked for while the row before is moved: that doubles the speed.
     """
-    parallel_for(_move_rows_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, rows, source, count))
+    parallel_for(_move_rows_at, (count + 1023) // 1024, (old, new, stride, rows, source, count))
 
 
 @part
-def _move_offsets_at(chunk, old, old_stride, new, new_stride, source, home, count, block_unit):
+def _move_offsets_at(chunk, old, new, stride, source, home, count, block_unit):
     begin = np.int64(1024 * chunk)
     places = source[begin : min(np.int64(count), begin + 1024)]
     moves = home[begin : begin + places.size]
     for axis in range(3):
         digit = 25 if axis == 0 else (5 if axis == 1 else 1)
-        from_row = old[np.int64(axis * old_stride) : np.int64((axis + 1) * old_stride)]
-        to_row = new[axis * new_stride + begin : axis * new_stride + begin + places.size]
+        from_row = old[np.int64(axis * stride) : np.int64((axis + 1) * stride)]
+        to_row = new[axis * stride + begin : axis * stride + begin + places.size]
         for i in range(to_row.size):
-            prefetch(old, (axis + 1) * old_stride + places[i])
+            prefetch(old, (axis + 1) * stride + places[i])
             to_row[i] = from_row[places[i]] - (moves[i] // digit % 5 - 2) * block_unit
 
 
 @compiled
-def move_offsets(old, old_stride, new, new_stride, source, home, count, block_unit):
+def move_offsets(old, new, stride, source, home, count, block_unit):
     """Move the offsets and express them in their new block; `block_unit` is four cells in fixed point."""
-    parallel_for(_move_offsets_at, (count + 1023) // 1024, (old, old_stride, new, new_stride, source, home, count, block_unit))
+    parallel_for(_move_offsets_at, (count + 1023) // 1024, (old, new, stride, source, home, count, block_unit))
 
 
 @compiled

@@ -145,7 +145,7 @@ def collide_bodies(
         kernels.Pairs(meeting.groups, np.searchsorted(present, meeting.bodies), rules, frictions),
         meeting.moments,
         distances(4 if cubic else 3),
-        kernels.Nodes(grid.array("momentum"), grid.array("velocity"), grid.least_mass),
+        kernels.GridNodes(grid.array("momentum"), grid.array("velocity"), grid.least_mass),
         step.dt,
         cloud,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import joins_copies, stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 
 
+@joins_copies
 @stage(label="Collide Grid")
 def collide_grid(
     grid: A[GridStore, Reads("velocity", "mass", "position"), Writes("velocity")],

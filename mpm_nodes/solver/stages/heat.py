@@ -275,18 +275,15 @@ def update_phase(
     materials = [law.material for law in particles.laws]
     rows = np.zeros((-(-particles.count // phase_kernels.CHUNK), 3))
     changed = np.zeros(particles.count, np.uint8)
-    phase_kernels.update_phases(
+    matter = phase_kernels.PhaseColumns(
         particles.array("temperature"),
         particles.array("latent_heat_fraction"),
         particles.array("phase"),
         particles.array("material"),
         particles.array("mass"),
         particles.optional("freezing_shift"),
-        np.array([_numbers(material) for material in materials]),
-        particles.count,
-        changed,
-        rows,
     )
+    phase_kernels.update_phases(matter, np.array([_numbers(material) for material in materials]), changed, rows)
     if changed.any():
         change_phase(particles, np.flatnonzero(changed), partners_of(materials))
     melted, frozen, latent = (math.fsum(column) for column in rows.T)

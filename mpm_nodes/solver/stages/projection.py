@@ -18,7 +18,7 @@ from mpm_nodes.materials.values import Symmetric
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_step import FaceStep
-from mpm_nodes.solver.projection import ProjectionSettings, project
+from mpm_nodes.solver.projection import ProjectionSettings, project_faces
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
@@ -276,7 +276,7 @@ def project_velocity(
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
-    done = project(
+    done = project_faces(
         staggered,
         colliders,
         step.dt,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import most_threads
@@ -59,14 +57,14 @@ class SurfaceEnergy:
         return self._scattered(dt, force)
 
     def _scattered(self, dt: float, force: np.ndarray) -> tuple[float, int]:
-        kernels.surface_stress(*self._given(dt), self._stress, self._sums)
+        kernels.surface_stress(self._sheet(dt), self._stress, self._sums)
         flux = fields.Flux(self._stress, self.stride, 0, _LINES, self._area, -1.0 / self.grid.h)
         given = fields.Given(NODES, None, None, None, flux, force)
         scatter_arrays(self.stencil, self._place, (given,), self._scatters)
         return float(self._sums[:, 0].sum()), int(self._sums[:, 1].sum())
 
-    def _given(self, dt: float) -> tuple[Any, ...]:
-        return (self._normal, self._area, self._tension, self._gradient, self.stride, dt, self.count)
+    def _sheet(self, dt: float) -> kernels.Sheet:
+        return kernels.Sheet(self._normal, self._area, self._tension, self._gradient, self.stride, dt, self.count)
 
     def linearise(self, dt: float) -> None:
         """See `EnergyTerm`; negative eigenvalues of every sample's own Hessian are dropped."""
@@ -76,7 +74,7 @@ class SurfaceEnergy:
             self._hessians = aligned(local_hessians.ENTRIES * self.stride + PAD, self.grid.dtype)
             self._local_stride = self._longest // 16 * 16 + 16 + PAD
             self._local = aligned(9 * most_threads() * self._local_stride + PAD, self.grid.dtype)
-        kernels.surface_hessians(*self._given(dt), self._hessians)
+        kernels.surface_hessians(self._sheet(dt), self._hessians)
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
