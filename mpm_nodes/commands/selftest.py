@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mpm_nodes.data import InputError
+
+if TYPE_CHECKING:
+    from mpm_nodes.selftest.parts import Part
+    from mpm_nodes.selftest.session import Session
 
 CANCELLED = 3
 
@@ -18,6 +24,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--seed", type=int, default=1, metavar="S", help="from which every case follows (default: 1)")
     command.add_argument("--only", action="append", default=[], metavar="PART", help="only this part; may be given again")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the figures: Markdown, or JSON for a name in .json")
+    command.add_argument(
+        "--resume", type=Path, metavar="FILE", help="go on with the run that wrote this table (.json), and write it there again"
+    )
     command.add_argument(
         "--keep", type=Path, default=Path("selftest_faults"), metavar="DIR", help="folder for files that show a fault"
     )
@@ -33,6 +42,7 @@ def _hours(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Try; 1 when something goes against a promise, 3 when it was stopped: what was found until then is printed."""
     from mpm_nodes.commands.packaged_samples import samples_folder
+    from mpm_nodes.graph import strict_json
     from mpm_nodes.selftest import table
     from mpm_nodes.selftest.parts import PARTS
     from mpm_nodes.selftest.session import Session, show_line
@@ -43,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
     if unknown:
         raise InputError(f"selftest: there is no part {unknown[0]!r}; there are {', '.join(part.name for part in PARTS)}")
     parts = [part for part in PARTS if not args.only or part.name in args.only]
-    session = Session(args.seed, args.hours, args.keep, samples_folder(), show_line)
+    out = args.out or args.resume
+    session = Session(args.seed, args.hours, args.keep, samples_folder(), show_line, lambda: _write(out, session, parts))
+    if args.resume is not None:
+        session.take_over(strict_json.read(args.resume), parts)
     stopped = False
     try:
         session.run(parts)
@@ -53,16 +66,23 @@ def run(args: argparse.Namespace) -> int:
     print(table.text(session))
     for name in session.cut:
         print(f"{name}: ended by its share of the hours")
-    if args.out is not None:
-        from mpm_nodes.graph.transaction import writing
-
-        as_json = args.out.suffix == ".json"
-        content = json.dumps(table.facts(session, parts), indent=1) + "\n" if as_json else table.markdown(session, parts)
-        with writing(str(args.out)):
-            args.out.write_text(content, encoding="utf-8")
+    _write(out, session, parts)
     tried = sum(row.cases for row in session.rows.values())
     print(f"{tried:,} cases in {sum(session.seconds.values()):.0f} s, {session.against} against a promise")
     if stopped:
         print("mpm-nodes: stopped; these are the figures until then", file=sys.stderr)
         return CANCELLED
     return 1 if session.against else 0
+
+
+def _write(out: Path | None, session: Session, parts: Sequence[Part]) -> None:
+    """Write the figures, where they are wanted: as JSON or as Markdown."""
+    from mpm_nodes.graph.transaction import writing
+    from mpm_nodes.selftest import table
+
+    if out is not None:
+        told = json.dumps(table.facts(session, parts), indent=1) + "\n" if out.suffix == ".json" else table.markdown(session, parts)
+        with writing(str(out)):
+            partial = out.with_name(f".{out.name}.partial")
+            partial.write_text(told, encoding="utf-8")
+            partial.replace(out)

@@ -197,6 +197,19 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
     Field("dilation", "J - 1", (), "", doc="Relative change of volume, of any law.", resampling=_MEAN, passing=True),
+    Field(
+        "elastic_dilation",
+        "J_E - 1",
+        (),
+        "",
+        doc="Relative change of volume of the elastic strain.",
+        passing=True,
+        resampling=_MEAN,
+    ),
+    Field("compressibility", "1 / lam", (), "1/Pa", doc="Of the matter, for projections; 0: none.", resampling=_MEAN, passing=True),
+    Field(
+        "stress_change", "dT", (3, 3), "Pa", doc="Change of the stress along a velocity gradient.", resampling=_MEAN, passing=True
+    ),
     Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
@@ -235,6 +248,16 @@ STAGGERED_FIELDS = table(
     *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
     *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
     Field("dilation", "m (J - 1)", (), "kg", doc="Mass times relative change of volume.", packed=("cell", 0), shift=(1, 1, 1)),
+    Field(
+        "elastic_dilation",
+        "m (J_E - 1)",
+        (),
+        "kg",
+        doc="Mass times relative change of volume of the elastic strain.",
+        packed=("cell", 1),
+        shift=(1, 1, 1),
+    ),
+    Field("compressibility", "m / lam", (), "kg/Pa", doc="Mass times compressibility.", packed=("cell", 2), shift=(1, 1, 1)),
     Field("mass", "m_c", (), "kg", doc="Mass of a cell.", packed=("cell", 3), shift=(1, 1, 1)),
     Field("pressure", "p", (), "Pa", doc="Pressure of a cell.", packed=("pressure", 0), shift=(1, 1, 1)),
     *_of_faces("momentum", "m v", "kg m/s", "Momentum along their axis", "face", 0),
@@ -242,6 +265,7 @@ STAGGERED_FIELDS = table(
     *_of_faces("force", "f", "N", "Force along their axis", "force", 0),
     *_of_faces("rest_volume", "V_0", "m^3", "Undeformed volume of the matter", "force", 3),
     *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
+    *_of_faces("force_change", "K d", "N", "Change of the force along a direction in velocities", "change", 0),
 )
 """Fields of the staggered grid by name."""
 

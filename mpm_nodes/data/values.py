@@ -121,6 +121,8 @@ class Material:
         viscosity: Newtonian viscosity beside what the law has of its own [Pa s]: adds the stress 2 mu sym(grad v).
         thermal: How it stores and conducts heat; None: stages that move heat refuse it.
         surface_tension: Tension of its surface; None: it has none.
+        bulk_modulus: Resistance to compression in projections [Pa]; 0 stands for infinity, incompressible. None: what the stage
+            that measures volumes says.
     """
 
     law: str
@@ -132,6 +134,7 @@ class Material:
     viscosity: float = 0.0
     thermal: Thermal | None = None
     surface_tension: SurfaceTension | None = None
+    bulk_modulus: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""

@@ -115,14 +115,11 @@ def _lineage(
     for name in names:
         inputs = {}
         for port, sources in wires[name].items():
-            given = [
-                repeated[source]
-                if source in repeated
-                else digest("output", hashes[source[0]], source[1])
-                if source[0]
-                else digest("outside", source[1])
-                for source in sources
-            ]
+            for source in sources:
+                if source not in repeated:  # an output is made once, however many wires lead from it
+                    node, output = source
+                    repeated[source] = digest("output", hashes[node], output) if node else digest("outside", output)
+            given = [repeated[source] for source in sources]
             given = sorted(set(given)) if merging else given
             inputs[port] = given[0] if len(given) == 1 else digest("several", *given)
         hashes[name] = digest(identity[name], *(part for port in sorted(inputs) for part in (port, inputs[port])))
@@ -144,12 +141,14 @@ def _uses(
     for name in reversed(names):
         uses[name] = digest(*sorted(users[name]))
         for port, sources in wires[name].items():
-            for number, (source, output) in enumerate(sources):
+            positions: dict[tuple[str, str], list[str]] = {}
+            for number, wire in enumerate(sources):
+                positions.setdefault(wire, []).append("" if merging else str(number))
+            for (source, output), places in positions.items():
                 if source and name in transparent:
                     users[source].extend(users[name])
                 elif source:
-                    position = "" if merging else str(number)
-                    users[source].append(digest(output, port, position, hashes[name], uses[name]))
+                    users[source].append(digest(output, port, ",".join(places), hashes[name], uses[name]))
     return uses
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mpm_nodes.graph import keys, order
-from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, type_name
+from mpm_nodes.graph.declarations import NodeDeclaration, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
@@ -21,6 +21,8 @@ __all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine",
 
 Wire = tuple[str, str]
 """Where a wire comes from: (node, output)."""
+MOST_OF_ONE = 10
+"""Wires that are looked at in a port that takes one."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def _idle_key_problems(wiring: Wiring) -> Iterator[Problem]:
     takers: dict[str, list[tuple[str, Port]]] = {name: [] for name in wiring.inputs}
     for name, ports in wiring.inputs.items():
         for port in wiring.declarations[name].ports:
-            for node, _ in ports[port.name]:
+            for node in dict.fromkeys(node for node, _ in ports[port.name]):
                 takers[node].append((name, port))
     followed: set[str] = {name for name, found in takers.items() if not found}
     for name in reversed(order.topological(wiring.inputs)):
@@ -162,6 +164,8 @@ class Wiring:
         self.problems = Problems()
         self._reported: set[tuple[str, str]] = set()
         self._known_makers: dict[Any, list[str]] = {}
+        self._known_wires: dict[str, Wire] = {}
+        self._fitting: dict[tuple[Any, str, str], bool] = {}
         written = {
             name: {port.name: self._written(name, port) for port in declaration.ports}
             for name, declaration in self.declarations.items()
@@ -192,21 +196,36 @@ class Wiring:
     def _written(self, name: str, port: Port) -> list[Wire]:
         """Return the wires into a port as the file gives them, without those from nowhere."""
         wires = []
-        for source in self.graph.nodes[name].inputs.get(port.name, []):
-            node, dot, output = source.partition(".")
-            if node not in self.graph.nodes:
-                message = f"is wired from {node}, which does not exist"
-                self._wire_problem(name, port, message, partial(nearest, node, self.graph.nodes))
-            elif node in self.declarations:
-                outputs = [o.name for o in self.declarations[node].outputs]
-                if not outputs:
-                    self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
-                elif dot and output not in outputs:
-                    message = f"is wired from {source}, which is no output"
-                    self._wire_problem(name, port, message, partial(nearest, output, outputs))
-                else:
-                    wires.append((node, output or outputs[0]))
+        given = self.graph.nodes[name].inputs.get(port.name, [])
+        if len(given) > 1 and not port.many:
+            self._too_many(name, port, len(given))
+            given = given[:MOST_OF_ONE]
+        for source in given:
+            wire = self._known_wires.get(source)
+            if wire is None and (wire := self._wire(name, port, source)) is not None:
+                self._known_wires[source] = wire
+            if wire is not None:
+                wires.append(wire)
         return wires
+
+    def _wire(self, name: str, port: Port, source: str) -> Wire | None:
+        """Return where a wire comes from; None when from nowhere, which is reported, or from a node of unknown type."""
+        node, dot, output = source.partition(".")
+        if node not in self.graph.nodes:
+            self._wire_problem(name, port, f"is wired from {node}, which does not exist", partial(nearest, node, self.graph.nodes))
+        elif node in self.declarations:
+            outputs = [o.name for o in self.declarations[node].outputs]
+            if outputs and not (dot and output not in outputs):
+                return node, output or outputs[0]
+            if not outputs:
+                self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
+            else:
+                message = f"is wired from {source}, which is no output"
+                self._wire_problem(name, port, message, partial(nearest, output, outputs))
+        return None
+
+    def _too_many(self, name: str, port: Port, count: int) -> None:
+        self._wire_problem(name, port, f"has {count:,} wires", "keep one, or merge them first", "one wire")
 
     def _wire_problem(self, name: str, port: Port, message: str, cure: str | Callable[[], str], allowed: str = "") -> None:
         self._reported.add((name, port.name))
@@ -238,10 +257,11 @@ class Wiring:
                 wires = ports[port.name]
                 if not wires and not port.optional and not self._is_explained(name, port):
                     self._wire_problem(name, port, "has no wire", f"wire a {type_name(port.type)} into it")
-                if len(wires) > 1 and not port.many:
-                    self._wire_problem(name, port, f"has {len(wires)} wires", "keep one, or merge them first", "one wire")
+                if len(wires) > 1 and not port.many and (name, port.name) not in self._reported:
+                    self._too_many(name, port, len(wires))
                 for node, output in wires:
-                    self._check_type(name, port, node, self.declarations[node].output(output))
+                    if not self._fits(port, self.declarations[node], output):
+                        self._wrong_type(name, port, node, output)
 
     def _is_explained(self, name: str, port: Port) -> bool:
         """Whether a problem that is reported already leaves the port without a wire."""
@@ -255,15 +275,24 @@ class Wiring:
             self._known_makers[port.type] = list(itertools.islice(named, 4))
         return self._known_makers[port.type]
 
-    def _check_type(self, name: str, port: Port, node: str, output: Output | None) -> None:
-        if output is not None and not port.accepts(output.type):
-            mine = type_name(port.type)
-            fitting = [f"{node}.{o.name}" for o in self.declarations[node].outputs if port.accepts(o.type)]
-            choices = fitting or [other for other in self._makers(port) if other != name][:3]
-            self._wire_problem(
-                name,
-                port,
-                f"is wired from {node}.{output.name}, a {type_name(output.type)}",
-                f"wire {' or '.join(choices)}" if choices else f"add a node that makes a {mine}",
-                mine,
-            )
+    def _fits(self, port: Port, source: NodeDeclaration, output: str) -> bool:
+        """Return whether a port takes an output; looked at once a kind of both, since there may be many wires of it."""
+        key = (port.type, source.id, output)
+        if key not in self._fitting:
+            found = source.output(output)
+            self._fitting[key] = found is None or port.accepts(found.type)
+        return self._fitting[key]
+
+    def _wrong_type(self, name: str, port: Port, node: str, output: str) -> None:
+        source, mine = self.declarations[node], type_name(port.type)
+        fitting = [f"{node}.{o.name}" for o in source.outputs if port.accepts(o.type)]
+        choices = fitting or [other for other in self._makers(port) if other != name][:3]
+        found = source.output(output)
+        assert found is not None
+        self._wire_problem(
+            name,
+            port,
+            f"is wired from {node}.{output}, a {type_name(found.type)}",
+            f"wire {' or '.join(choices)}" if choices else f"add a node that makes a {mine}",
+            mine,
+        )

@@ -9,9 +9,8 @@ import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.materials.contract import Law, law
-from mpm_nodes.materials.material_point import call_law
 
-__all__ = ["Moduli", "moduli"]
+__all__ = ["Moduli", "moduli", "moduli_of"]
 
 STRAIN, INSTANT = 1e-4, 1e-9
 """Strain, and seconds in which it is applied, at which moduli are measured: before anything relaxes or flows."""
@@ -48,12 +47,30 @@ def moduli(material: Material) -> Moduli:
 @functools.lru_cache(maxsize=256)
 def _measured(found: Law, density: float, params: tuple[tuple[str, Any], ...]) -> Moduli:
     """Measure the moduli; a graph may hold hundreds of solves of one material."""
-    told: dict[str, Any] = {"params": dict(params), "density": density, "dt": INSTANT}
+    told = dict(params)
+    measured = moduli_of(found, found.coefficients(told, density))
+    return measured._replace(yield_stress=float(told.get("yield_stress", 0.0)) or np.inf)
+
+
+def moduli_of(found: Law, coefficients: np.ndarray) -> Moduli:
+    """Measure the moduli that coefficients of a law stand for; no yield stress is among them.
+
+    Args:
+        found: The law.
+        coefficients: One number for each of its names.
+    """
     shear = np.zeros((3, 3))
     shear[0, 1] = STRAIN
+    strains = np.stack([shear, STRAIN * np.eye(3), -STRAIN * np.eye(3)])
+    count = len(strains)
+    A, none = tuple(strains.reshape(count, 9).T), tuple(np.zeros((9, count)))
+    numbers = tuple(np.full(count, number) for number in coefficients)
+    rest = found.rest_state(count)
+    columns = tuple(tuple(v.reshape(count, -1).T) if v.ndim > 1 else v for v in (rest[name] for name in found.state))
+    dt = np.full(count, INSTANT)
     with np.errstate(all="ignore"):  # what is no number is no modulus: nothing is said of it
-        deformed = call_law(found.id, "advance", A=np.stack([np.zeros((3, 3)), shear, STRAIN * np.eye(3)]), **told)
-        rest, sheared, swollen = call_law(found.id, "stress", deformed, **told)
-    bulk = float(np.trace(swollen - rest)) / (9.0 * STRAIN)
-    stiff = float((sheared - rest)[0, 1]) / STRAIN
-    return Moduli(bulk, stiff if stiff > 1e-6 * bulk else 0.0, float(told["params"].get("yield_stress", 0.0)) or np.inf)
+        deformed = found.module.advance(columns, A, numbers, dt)
+        T = np.stack([np.broadcast_to(each, (count,)) for each in found.module.stress(deformed, none, numbers, dt)])
+    bulk = float((T[[0, 4, 8], 1] - T[[0, 4, 8], 2]).sum()) / (18.0 * STRAIN)
+    stiff = float(T[1, 0]) / STRAIN
+    return Moduli(bulk, stiff if stiff > 1e-6 * bulk else 0.0, np.inf)

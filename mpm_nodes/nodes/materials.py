@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, PascalSeconds, Range, Seconds, Unitless
+from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Pascals, PascalSeconds, Range, Seconds, Unitless
 from mpm_nodes.graph.declarations import Preflight, UpgradeFunction
 from mpm_nodes.graph.declare import PreflightContext, node, parse_docstring
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
@@ -175,3 +175,22 @@ def material_viscosity(
     Source: R15 eq. 10-11.
     """
     return dataclasses.replace(material, viscosity=viscosity)
+
+
+@node(category="Material", label="Bulk Modulus", preflight=_told_again)
+def material_bulk_modulus(
+    material: Material,
+    *,
+    bulk_modulus: A[
+        float, Pascals, Range(min=0.0, soft_max=1e10), NotKeyable("matter keeps the modulus that it was made with")
+    ] = 0.0,
+) -> Material:
+    """Say how a material resists compression in projections, whatever its law has: for the preset `incompressible`.
+
+    Args:
+        material: Material of any law; its shape behaves as the law says.
+        bulk_modulus: Modulus lam of the energy lam/2 (J - 1)^2, from jelly (1e4) to steel (1e11); 0 stands for infinity.
+
+    Source: S14 sections 4.2 and 4.5.
+    """
+    return dataclasses.replace(material, bulk_modulus=bulk_modulus)

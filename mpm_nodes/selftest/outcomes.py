@@ -97,6 +97,13 @@ class Row:
             if len(self.faults) < MOST_FAULTS:
                 self.faults.append(outcome.fault)
 
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Row:
+        """Return the row that `to_json` told of."""
+        endings, bounds = collections.Counter(told["endings"]), (told["slowest_seconds"], told["most_megabytes"])
+        faults, against = list(told["faults"]), told["against_a_promise"]
+        return cls(told["part"], told["row"], told["cases"], endings, faults, against, *bounds, told["skipped"])
+
     def to_json(self) -> Mapping[str, Any]:
         """Return the row as JSON-able facts."""
         return {

@@ -19,6 +19,7 @@ class Part:
         long: Cases of the long form; parts that have as many as there are say about how many.
         share: Share of the hours of a long run.
         workers: Processes at once; 0 for one a core.
+        numbered: Whether every case is one number and gives one outcome: a run that was stopped goes on behind the last one.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Part:
     long: int
     share: float
     workers: int = 0
+    numbered: bool = False
 
 
 _ROOM = "mpm_nodes.selftest"
@@ -40,6 +42,7 @@ PARTS = (
         20_000,
         1_000_000,
         40,
+        numbered=True,
     ),
     Part(
         "files",
@@ -48,6 +51,7 @@ PARTS = (
         300,
         10_000,
         20,
+        numbered=True,
     ),
     Part("kills", f"{_ROOM}.kills", "a resumed cook has the bytes of one that nobody killed", 20, 500, 10),
     Part(

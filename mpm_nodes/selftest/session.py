@@ -12,10 +12,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mpm_nodes import children
+from mpm_nodes.data import InputError
 from mpm_nodes.selftest.outcomes import Job, Outcome, Row
 from mpm_nodes.selftest.parts import Part
 
@@ -25,6 +27,8 @@ ROOM = 1 << 30
 """Bytes that the short form's scratch folders fit into many times."""
 SILENCE = 600.0
 """Seconds without an outcome after which a process counts as hanging."""
+SAVED_EVERY = 60.0
+"""Seconds after which what was found is saved."""
 
 
 class Session:
@@ -36,14 +40,60 @@ class Session:
         keep: Folder for what shows a fault; made when there is something.
         samples: Folder of sound graphs and geometry.
         progress: Called with a line about once a second.
+        save: Called about once a minute, and behind every part.
+
+    Attributes:
+        rows: What was found, by part and row.
+        seconds: How long each part took.
+        cut: Parts that were ended by their share of the hours.
+        whole: Parts that have been tried to their ends.
+        next_cases: Of parts whose cases are numbers, the next case of each process.
     """
 
-    def __init__(self, seed: int, hours: float | None, keep: Path, samples: Path, progress: Callable[[str], None]) -> None:
-        self.seed, self.hours, self.keep, self.samples, self.progress = seed, hours, keep, samples, progress
+    def __init__(
+        self,
+        seed: int,
+        hours: float | None,
+        keep: Path,
+        samples: Path,
+        progress: Callable[[str], None],
+        save: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.seed, self.hours, self.keep, self.samples, self.progress, self.save = seed, hours, keep, samples, progress, save
         self.rows: dict[tuple[str, str], Row] = {}
         self.seconds: dict[str, float] = {}
         self.cut: list[str] = []
-        self._said = 0.0
+        self.whole: list[str] = []
+        self.next_cases: dict[str, list[int]] = {}
+        self._said, self._saved = 0.0, time.monotonic()
+
+    def take_over(self, told: Mapping[str, Any], parts: Sequence[Part]) -> None:
+        """Take over what an earlier run found: whole parts, and those that can go on behind their last case.
+
+        Args:
+            told: What `table.facts` told of it.
+            parts: Those to be run.
+
+        Raises:
+            InputError: When it is no such thing, or that of another seed or form.
+        """
+        try:
+            same = (told["seed"], told["hours"] is None) == (self.seed, self.hours is None)
+            for each in told["parts"]:
+                part = next((part for part in parts if part.name == each["part"]), None)
+                if part is None or not (each["whole"] or (part.numbered and each["next_cases"])):
+                    continue
+                self.seconds[part.name] = float(each["seconds"])
+                if each["whole"]:
+                    self.whole.append(part.name)
+                else:
+                    self.next_cases[part.name] = [int(number) for number in each["next_cases"]]
+            rows = [Row.from_json(row) for row in told["rows"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError("selftest --resume: that is no table of a selftest; give what --out FILE.json wrote") from error
+        if not same:
+            raise InputError(f"selftest --resume: that run had seed {told['seed']} and hours {told['hours']}; give the same")
+        self.rows = {(row.part, row.name): row for row in rows if row.part in self.seconds}
 
     @property
     def against(self) -> int:
@@ -54,11 +104,18 @@ class Session:
         """Run parts one after the other; what was found before a KeyboardInterrupt stays."""
         whole = sum(part.share for part in parts)
         for part in parts:
-            begin = time.monotonic()
+            if part.name in self.whole:
+                continue
+            begin, before = time.monotonic(), self.seconds.get(part.name, 0.0)
             end = None if self.hours is None else begin + 3600.0 * self.hours * part.share / whole
-            with tempfile.TemporaryDirectory(prefix="mpm_nodes_selftest_", dir=self._scratch_room()) as scratch:
-                _PartRun(self, part, Path(scratch), end).run()
-            self.seconds[part.name] = time.monotonic() - begin
+            try:
+                with tempfile.TemporaryDirectory(prefix="mpm_nodes_selftest_", dir=self._scratch_room()) as scratch:
+                    _PartRun(self, part, Path(scratch), end).run()
+                if part.name not in self.cut:
+                    self.whole.append(part.name)
+            finally:
+                self.seconds[part.name] = before + time.monotonic() - begin
+            self.save()
 
     def _scratch_room(self) -> str | None:
         """Return where the short form works: in memory, if there is room, since it waits for disks half of its time."""
@@ -79,6 +136,9 @@ class Session:
             self._said = now
             done = sum(row.cases for row in self.rows.values() if row.part == part.name)
             self.progress(f"{part.name}: {done:,} of {count:,} cases; {self.against} against a promise")
+        if now - self._saved > SAVED_EVERY:
+            self._saved = now
+            self.save()
 
 
 class _PartRun:
@@ -95,9 +155,10 @@ class _PartRun:
     def run(self) -> None:
         """Start the processes and hear them to their ends."""
         workers = min(self.part.workers or os.cpu_count() or 1, self.count)
+        first = self.session.next_cases.setdefault(self.part.name, list(range(workers)))
         try:
-            for place in range(workers):
-                self._start(place, first=place, step=workers)
+            for place in range(len(first)):
+                self._start(place, first[place], step=len(first))
             while self.jobs:
                 for key, _ in self.selector.select(timeout=0.5):
                     self._hear(key.data)
@@ -132,6 +193,8 @@ class _PartRun:
         for line in lines:
             told = json.loads(line)
             if told:
+                place, job = self.jobs[child]
+                self.session.next_cases[self.part.name][place] = told.pop("case") + job.step
                 self.session.add(self.part.name, Outcome(**told))
             else:
                 self._forget(child)
@@ -158,6 +221,7 @@ class _PartRun:
         fault = f"seed {job.seed}, case {number}: the process that tried it ended: {how}"
         self.session.add(self.part.name, Outcome("processes of the selftest", "died", fault))
         if number >= job.first:
+            self.session.next_cases[self.part.name][place] = number + job.step
             self._start(place, number + job.step, job.step)
 
     def _log(self, child: subprocess.Popen[bytes]) -> bytes:

@@ -70,6 +70,8 @@ def facts(session: Session, parts: Sequence[Part]) -> dict[str, Any]:
                 "promise": part.promise,
                 "seconds": round(session.seconds.get(part.name, 0.0), 1),
                 "ended_by_its_time": part.name in session.cut,
+                "whole": part.name in session.whole,
+                "next_cases": session.next_cases.get(part.name, []) if part.numbered else [],
             }
             for part in parts
         ],

@@ -12,6 +12,7 @@ import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.materials.law_loops import LawLoops
+from mpm_nodes.materials.moduli import Moduli, moduli_of
 
 
 class StateRows(Protocol):
@@ -59,6 +60,12 @@ class BoundLaw:
     def state(self, particles: StateRows) -> list[np.ndarray]:
         """Return the law's state arrays."""
         return [particles.array(name) for name in self.names]
+
+    @functools.cached_property
+    def moduli(self) -> Moduli:
+        """Elastic moduli at rest, of the parameters of now."""
+        law = self.loops.law
+        return moduli_of(law, self.coefficients[: len(law.names)])
 
     @functools.cached_property
     def _longest_step(self) -> Callable[..., Any] | None:

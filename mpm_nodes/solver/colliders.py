@@ -15,7 +15,7 @@ from mpm_nodes.kernels.collisions import paths as collision_paths
 from mpm_nodes.kernels.collisions import response, sides
 from mpm_nodes.kernels.collisions import rules as collision
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
-from mpm_nodes.kernels.collisions.posing import pose_bodies
+from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
@@ -36,6 +36,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     pack_level_sets,
 )
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.contact_lists import ContactLists
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
@@ -111,17 +112,18 @@ class ColliderSet(Store):
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
-        self._room: np.ndarray = np.zeros(0, np.int64) if previous is None else previous._room
-        self._rows: np.ndarray = np.empty((0, collision_grid.COLUMNS)) if previous is None else previous._rows
+        self._contacts: ContactLists = ContactLists() if previous is None else previous._contacts
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
-        self._pose_start = np.cumsum([0, *(len(shape.pose_times) for shape in shapes)])
-        self._key_start = np.cumsum([0, *(len(shape.level_sets) for shape in shapes)])
         nothing = [np.zeros(0)]
-        self._pose_times = self._simulated(np.concatenate([shape.pose_times for shape in shapes] or nothing))
-        self._rotations = np.concatenate([shape.rotations for shape in shapes] or [np.zeros((0, 4))])
-        self._translations = np.concatenate([shape.translations for shape in shapes] or [np.zeros((0, 3))])
-        self._key_times = self._simulated(np.concatenate([shape.level_set_times for shape in shapes] or nothing))
+        self._poses = PoseKeys(
+            np.cumsum([0, *(len(shape.pose_times) for shape in shapes)]),
+            self._simulated(np.concatenate([shape.pose_times for shape in shapes] or nothing)),
+            np.concatenate([shape.rotations for shape in shapes] or [np.zeros((0, 4))]),
+            np.concatenate([shape.translations for shape in shapes] or [np.zeros((0, 3))]),
+        )
+        key_times = self._simulated(np.concatenate([shape.level_set_times for shape in shapes] or nothing))
+        self._key_times = np.cumsum([0, *(len(shape.level_sets) for shape in shapes)]), key_times
 
     def _simulated(self, shot_times: np.ndarray) -> np.ndarray:
         """Return times of the shot as times of the simulation."""
@@ -176,20 +178,8 @@ class ColliderSet(Store):
         self._dt = time_end - time_start
         self.walls.pose(time_start, time_end)
         if self.colliders:
-            pose_bodies(
-                self._times,
-                self.origin,
-                self._pose_start,
-                self._pose_times,
-                self._rotations,
-                self._translations,
-                self._key_start,
-                self._key_times,
-                self._key_lattices,
-                self._centres,
-                self._integer,
-                self._real,
-            )
+            shapes = ShapeKeys(*self._key_times, self._key_lattices, self._centres)
+            pose_bodies(self._times, self.origin, self._poses, shapes, self._integer, self._real)
 
     def bodies(self) -> Bodies:
         """Return the bodies as kernels take them, as posed last."""
@@ -197,15 +187,16 @@ class ColliderSet(Store):
 
     def collide_grid(self, grid: GridStore) -> None:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
-        start, counts, rows = self._listed(grid)
-        total = int(counts.sum())
+        contacts = self._listed(grid)
+        total = int(contacts.counts.sum())
         if not total:
             return
-        levels = len(self.colliders) + 6
-        slot, head, tail = grid.slots(), np.empty(total, np.int64), np.empty(total, np.int64)
-        following, level_start = np.empty(len(rows), np.int64), np.empty(levels + 1, np.int64)
-        response.group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start)
-        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), rows, head, following, level_start)
+        head, tail, again = (np.empty(total, np.int64) for _ in range(3))
+        following = np.empty(len(contacts.rows), np.int32)
+        level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
+        chains = response.Chains(head, tail, following, level_start, again, again_start)
+        response.group_contacts(contacts, grid.slots(), chains)
+        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts.rows, chains)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
 
@@ -213,37 +204,21 @@ class ColliderSet(Store):
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, collision_grid.COLUMNS))
-        start, counts, rows = self._listed(grid)
+        start, _, counts, rows, _ = self._listed(grid)
         return np.concatenate(
-            [rows[first : first + count] for first, count in zip(start, counts, strict=False) if count] or [rows[:0]]
+            [rows[first : first + count] for first, count in zip(start, counts, strict=True) if count] or [rows[:0]]
         )
 
-    def _listed(self, grid: GridStore) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """List the contacts of the grid's nodes; returns the first row of each block, its contacts, and the rows.
-
-        A block has a little more room than it had contacts in the substep before; where that is too little, all are listed again.
-        """
-        counts = np.zeros(grid.count, np.int64)
-        if len(self._room) != grid.count:
-            self._room = np.zeros(grid.count, np.int64)
+    def _listed(self, grid: GridStore) -> collision_grid.ContactList:
+        """Return the contacts of the grid's nodes."""
         least_mass, copies = np.array([grid.least_mass]), _NO_COPIES if grid.copies is None else grid.copies[:3]
-        while True:
-            start = np.concatenate([[0], np.cumsum(self._room)])
-            if len(self._rows) < start[-1]:
-                self._rows = np.empty((int(start[-1] * 1.25), collision_grid.COLUMNS))
-            collision_grid.list_contacts(
-                collision_grid.ContactList(start, counts, self._rows),
-                collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies),
-                grid.h,
-                grid.origin - self.origin,
-                self._dt,
-                *self.shapes(),
-            )
-            if (counts <= self._room).all():
-                following = np.empty(len(self._rows), np.int64)
-                response.leave_pinched_fellows(start, counts, self._rows, grid.slots(), following)
-                return start, counts, self._rows
-            self._room = np.where(counts > 0, counts + 8, 0)
+        view = collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies)
+        motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
+        found = self._contacts.filled(
+            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
+        )
+        response.leave_pinched_fellows(found, grid.slots(), np.empty(len(found.rows), np.int32))
+        return found
 
     def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""

@@ -28,8 +28,9 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources.
 
     Raises:
-        MpmNodesError: Two of them describe a field of one name differently.
+        MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus that no stage reads.
     """
+    _refuse_unread_moduli(laws, plans)
     described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
     described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
     found: dict[str, tuple[str, Field]] = {}
@@ -40,6 +41,18 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
     columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
     return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
+
+
+def _refuse_unread_moduli(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:
+    if all("compressibility" in plan.fields_needed["particles"] for plan in plans):
+        return
+    for law in laws:
+        if law.material.bulk_modulus is not None:
+            told = f"{law.material.bulk_modulus:g} Pa" if law.material.bulk_modulus > 0.0 else "infinity"
+            raise MpmNodesError(
+                f"material {law.label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
+                "preset incompressible, or leave material_bulk_modulus out"
+            )
 
 
 def _carried(name: str, parts: Sequence[Particles]) -> Field:

@@ -16,7 +16,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project"]
+__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project", "solid_faces_of"]
 
 EXTENSIONS = 2
 """Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
@@ -27,14 +27,12 @@ class ProjectionSettings:
     """How a projection is done.
 
     Attributes:
-        compressibility: 1 / lam [1/Pa]; 0 is incompressible.
-        correction: Share of the volume error that a substep takes back.
+        correction: Share of the volume error that incompressible matter takes back in a substep.
         control_volumes: Whether faces have the volume of matter around them; off only to show what that does.
         tolerance: Residual at which the solve stops, over that of the right side.
         most: Most iterations.
     """
 
-    compressibility: float = 0.0
     correction: float = 1.0
     control_volumes: bool = True
     tolerance: float = 1e-8
@@ -70,7 +68,7 @@ def project(
     """Hold faces at bodies and project the velocities of the others.
 
     Args:
-        staggered: Grid with masses, momenta, velocities and the dilation of the cells.
+        staggered: Grid with masses, momenta, velocities, and the dilations and compressibility of the cells.
         colliders: Bodies posed at the end of the substep.
         dt: Substep [s].
         settings: How.
@@ -83,10 +81,10 @@ def project(
     vectors = BlockVectors.of_size(64 * count)
     system = pressure.System(*(vectors.new() for _ in pressure.System._fields))
     pressure.assemble(count, fields, system)
-    pockets = _pockets(count, fields) if settings.compressibility == 0.0 else []
+    pockets = _pockets(count, fields)
     _take_means(system.right, pockets)
     matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
-    own = system.own if settings.compressibility else None
+    own = system.own if system.own.any() else None
     p = vectors.new()
     solution = krylov(
         lambda d, q: multiply(count, matrix, d, q),
@@ -114,12 +112,7 @@ def project(
 def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: ProjectionSettings) -> pressure.Fields:
     """Return what the projection works on, with the faces that bodies hold."""
     count = staggered.count
-    states = [np.zeros(64 * count, np.int32) for _ in AXES]
-    speeds = [np.zeros(64 * count) for _ in AXES]
-    if not colliders.idle:
-        place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
-        for axis, (state, speed) in enumerate(zip(states, speeds, strict=True)):
-            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed))
+    states, speeds = solid_faces_of(staggered, colliders, dt)
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction
     return pressure.Fields._make(
@@ -133,13 +126,30 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
             *(np.zeros(64 * count) for _ in AXES),
             *(staggered.array(f"force_{axis}") for axis in AXES),
             np.zeros(64 * count, np.int32),
-            np.array([dt, staggered.h, settings.compressibility, least, volumes, correction]),
+            np.array([dt, staggered.h, least, volumes, correction]),
         )
     )
 
 
+def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the state of the faces of each axis, and the velocity that bodies and walls give to held ones [m/s].
+
+    Args:
+        staggered: The grid.
+        colliders: Bodies posed at the end of the substep.
+        dt: Substep [s].
+    """
+    states = [np.zeros(64 * staggered.count, np.int32) for _ in AXES]
+    speeds = [np.zeros(64 * staggered.count) for _ in AXES]
+    if not colliders.idle:
+        place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
+        for axis, (state, speed) in enumerate(zip(states, speeds, strict=True)):
+            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed))
+    return states, speeds
+
+
 def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
-    """Return the cells of every part of the interior without a free surface."""
+    """Return the cells of every incompressible part of the interior without a free surface."""
     label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
     parts = pressure.label_pockets(count, fields, label, stack)
     return [np.flatnonzero(label == part) for part in range(parts) if not stack[part]]

@@ -43,6 +43,7 @@ _MODULES = (
     "voids",
     "heat",
     "projection",
+    "stretched_block",
     "surface_tension",
     "pressure_solves",
 )

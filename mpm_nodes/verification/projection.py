@@ -112,7 +112,8 @@ class Projection(Problem):
         yield Finding(0.0, residual / dt, 1e-6 * scale / CELL, "J (1 + dt div v) - 1 over dt [1/s]")
 
         staggered = run.stores["staggered"]
-        staggered.pack("dilation", (1.0 / (1.0 + dt * divergence) - 1.0) * staggered.unpack("mass"))
+        for name in ("dilation", "elastic_dilation"):
+            staggered.pack(name, (1.0 / (1.0 + dt * divergence) - 1.0) * staggered.unpack("mass"))
         before = [staggered.unpack(f"velocity_{axis}") for axis in "xyz"]
         project(staggered, run.colliders, dt, ProjectionSettings(tolerance=1e-12))
         change = 0.0

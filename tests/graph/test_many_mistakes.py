@@ -67,6 +67,31 @@ FLOODS = {
 }
 
 
+BUNDLES = {
+    "one-wire ports": ("colour_particles", "particles", ["ball"]),
+    "one-wire ports, wrong type": ("colour_particles", "particles", ["snow"]),
+    "ports that take many": ("merge_particles", "sources", ["ball"]),
+    "ports that take many, wrong type": ("merge_particles", "sources", ["ball"] * 99 + ["snow"]),
+}
+
+
+@pytest.mark.parametrize("what", BUNDLES)
+def test_wires_cost_no_more_than_the_file_that_names_them(what):
+    """400,000 wires, as many as a file can name, in less than a second of the processor; each port that is wrong is told."""
+    kind, port, pattern = BUNDLES[what]
+    known = registry.load(path="", entry_points=False)
+    known.find("nope")
+    wires = (pattern * 1000)[:1000]
+    nodes = {"snow": entry("material_snow"), "ball": entry("emit_sphere", inputs={"material": "snow"})}
+    graph = load_graph(graph_of(nodes | {f"n{n}": entry(kind, inputs={port: wires}) for n in range(400)}), registry=known)
+    begin = time.process_time()
+    problems = validate(graph)
+    assert time.process_time() - begin < 1.0
+    expected = 400 if "many" not in what else (4000 if "wrong" in what else 0)
+    found = [problem for problem in problems if problem.place.endswith(f".{port}")]
+    assert len(found) >= expected and (expected or not found)
+
+
 @pytest.mark.parametrize("what", FLOODS)
 def test_a_flood_of_mistakes_is_counted_and_few_are_kept(what):
     """Thirty thousand of a kind: told in a hundred lines, within seconds of the processor, and 10,000 are kept at most."""

@@ -123,6 +123,16 @@ def distance_to_bowl(cooked: Cooked) -> float:
     return float(distances(cooked.at(60)["position"].astype(float), points[triangles]).min())
 
 
+def swelling(cooked: Cooked, material: int) -> float:
+    """Return sum J V0 over sum V0 of one material at frame 36."""
+    from mpm_nodes.materials.volumes import volume_ratios
+
+    particles = cooked.at(36)
+    chosen = particles["material"] == material
+    volume = particles["volume"][chosen].astype(float)
+    return float(volume_ratios(particles)[chosen] @ volume / volume.sum())
+
+
 def mass(cooked: Cooked, material: int) -> float:
     """Return the mass of one material at frame 60 [kg]."""
     particles = cooked.at(60)
@@ -164,6 +174,15 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "share of the butter that is liquid at frame 60": lambda c: c.at(60)["phase"].mean(),
         "hottest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].max(),
         "middle of what is solid at frame 60, sliding on its melt: x [m]": lambda c: c.x(60, 0)[c.at(60)["phase"] == 0].mean(),
+    },
+    "letters": {
+        "particles": lambda c: len(c.at(36)),
+        "mass at frame 36 [kg]": lambda c: c.at(36)["mass"].sum(dtype=float),
+        "momentum down at frame 2, in free fall: m g / 24 [kg m/s]": lambda c: -float(c.at(2)["mass"] @ c.at(2)["velocity"][:, 1]),
+        "volume of L, lam = 0.1 MPa, over that at rest, at frame 36": lambda c: swelling(c, 0),
+        "volume of F, lam = 5 GPa, over that at rest, at frame 36": lambda c: swelling(c, 2),
+        "volume of T, incompressible clay, over that at rest, at frame 36": lambda c: swelling(c, 3),
+        "highest particle at frame 36 [m]": lambda c: c.x(36).max(),
     },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

@@ -23,8 +23,16 @@ CACHES = {
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
     "butter_on_pan": "butter.usda",
+    "letters": "letters.usda",
 }
-COARSE = {"cheese_on_monkey": 0.08, "two_materials": 0.04, "student_report": 0.1, "keyed_gravity": 0.08, "butter_on_pan": 0.008}
+COARSE = {
+    "cheese_on_monkey": 0.08,
+    "two_materials": 0.04,
+    "student_report": 0.1,
+    "keyed_gravity": 0.08,
+    "butter_on_pan": 0.008,
+    "letters": 0.06,
+}
 FILES = sorted(SAMPLES / f"{name}.json" for name in CACHES)
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
@@ -53,7 +61,12 @@ def test_it_is_valid_and_written_out(file: Path, capsys):
     assert len({tuple(entry["position"]) for entry in nodes.values()}) == len(nodes)
 
 
-@each
+@pytest.mark.parametrize(
+    "file",
+    # two laws under the projection: a minute of compiling, for what tests of stages show
+    [pytest.param(file, marks=[pytest.mark.slow] if file.stem == "letters" else []) for file in FILES],
+    ids=lambda file: file.stem,
+)
 def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     """Three frames at a coarse cell size leave a cache that opens, with finite particles that fall."""
     graph = load_graph(file)

@@ -15,7 +15,7 @@ import pytest
 
 from mpm_nodes import children, cli
 from mpm_nodes.commands.packaged_samples import samples_folder
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph import registry
 from mpm_nodes.selftest import graphs, kills, mutants, outcomes, shot, syscalls
 from mpm_nodes.selftest.forks import HangingFork, in_fork
@@ -155,6 +155,21 @@ def cases(job):
 """
 
 
+NUMBERED = """
+import os
+import time
+from mpm_nodes.selftest.outcomes import Outcome
+from mpm_nodes.selftest.worker import at_case
+
+def cases(job):
+    for number in job.numbers():
+        at_case(job, number)
+        open(os.path.join(os.environ["TRIED"], f"{job.part}-{number}"), "a").close()
+        yield Outcome("a row", "well")
+        time.sleep(0.005)
+"""
+
+
 @pytest.fixture
 def parts(tmp_path, monkeypatch):
     """A part whose fourth case ends its process and whose sixth is a fault."""
@@ -177,6 +192,44 @@ def test_processes_that_die_are_counted_and_replaced(parts, tmp_path):
     page, told = markdown(session, parts), facts(session, parts)
     assert page.count("| planted |") == 3 and "`mpm-nodes selftest --seed 4`" in page
     assert told["against_a_promise"] == 2 and json.loads(json.dumps(told))["rows"][1]["endings"] == {"well": 9}
+
+
+def test_a_run_that_was_stopped_goes_on_behind_its_last_case(tmp_path, monkeypatch):
+    """No case is counted twice, none is left out, the figures are those of one run; whole parts are not tried again."""
+    (tmp_path / "planted_part.py").write_text(NUMBERED)
+    path = children.trusted_path
+    monkeypatch.setattr(children, "trusted_path", lambda: [*path(), str(tmp_path)])
+    tried = tmp_path / "tried"
+    tried.mkdir()
+    monkeypatch.setenv("TRIED", str(tried))
+    parts = [
+        Part("first", "planted_part", "nothing breaks", 4, 4, 1.0, workers=2, numbered=True),
+        Part("second", "planted_part", "nothing breaks", 400, 400, 1.0, workers=2, numbered=True),
+    ]
+
+    def stop(line):
+        if line.startswith("second") and len(list(tried.glob("second-*"))) > 20:
+            raise KeyboardInterrupt
+
+    stopped = Session(4, None, tmp_path / "kept", samples_folder(), stop)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.run(parts)
+    told = json.loads(json.dumps(facts(stopped, parts)))
+    assert [each["whole"] for each in told["parts"]] == [True, False]
+    counted = stopped.rows["second", "a row"].cases
+    assert 20 < counted < 400
+    for file in tried.glob("first-*"):
+        file.unlink()
+    again = Session(4, None, tmp_path / "kept", samples_folder(), lambda line: None)
+    again.take_over(told, parts)
+    again.run(parts)
+    assert again.whole == ["first", "second"] and not list(tried.glob("first-*"))
+    assert (again.rows["first", "a row"].cases, again.rows["second", "a row"].cases) == (4, 400)
+    assert sorted(int(file.name.split("-")[1]) for file in tried.glob("second-*")) == list(range(400))
+    with pytest.raises(InputError, match="seed 4"):
+        Session(5, None, tmp_path / "kept", samples_folder(), lambda line: None).take_over(told, parts)
+    with pytest.raises(InputError, match="no table of a selftest"):
+        again.take_over({"seed": 4}, parts)
 
 
 def test_a_long_run_ends_with_its_hours(parts, tmp_path, monkeypatch):

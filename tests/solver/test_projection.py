@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numba
 import numpy as np
 import pytest
 from solver_scenes import LIQUID, cube
 
-from mpm_nodes.data import Particles, WallRule, Walls
+from mpm_nodes.data import Material, MpmNodesError, Particles, WallRule, Walls
+from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.projection import PoolFromRest, PressureOfPool, Projection
 
@@ -89,3 +92,50 @@ def test_bits_do_not_hang_on_threads_or_checked_mode():
         ends.append(run.snapshot().attributes)
     for other in ends[1:]:
         assert all(np.array_equal(ends[0][name], other[name]) for name in ends[0])
+
+
+def test_a_material_says_what_resists_its_compression():
+    """Its own modulus goes before that of the stage, and that of its law where the stage asks for it; 0 stands for infinity."""
+    own = dataclasses.replace(LIQUID, bulk_modulus=5e5)
+    endless = dataclasses.replace(LIQUID, bulk_modulus=0.0)
+    for material, knobs, modulus in (
+        (LIQUID, {}, np.inf),
+        (LIQUID, {"bulk_modulus": 1e6}, 1e6),
+        (LIQUID, {"bulk_modulus": 1e6, "of_laws": True}, LIQUID.params["bulk_modulus"]),
+        (own, {"bulk_modulus": 1e6}, 5e5),
+        (endless, {"of_laws": True}, np.inf),
+    ):
+        run = SubstepSolver(
+            cube(material, cells=2), {"preset": "incompressible", "set": knobs}, cell_size=0.1, dtype=np.float64, dt_max=1e-3
+        )
+        run.step(1e-3)
+        assert run.particles.unpack("compressibility")[0] == pytest.approx(1.0 / modulus, rel=1e-6)
+
+
+def test_a_modulus_for_projections_is_refused_where_none_is():
+    """Infinity in an explicit solve would be ignored without a word."""
+    with pytest.raises(MpmNodesError, match=r"syrup.*infinity.*incompressible"):
+        SubstepSolver(cube(dataclasses.replace(LIQUID, bulk_modulus=0.0), cells=2), "explicit_apic", cell_size=0.1)
+
+
+def test_viscosity_limits_no_step_and_keeps_momentum():
+    """Steps 60 times longer than explicit ones: random motion becomes rigid, and the linear solve keeps the faces' momentum."""
+    honey = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 1000.0}, 1000.0, "honey")
+    start, random = cube(honey, cells=3), np.random.default_rng(4)
+    columns = {"velocity": random.normal(size=(len(start), 3)), "position": start["position"] + 2.0}
+    start = Particles({**start.attributes, **columns}, start.materials, start.spacing)
+    run = solver(start, high=(9.0, 9.0, 9.0), gravity=(0.0, 0.0, 0.0))
+    run.step(1e-9)
+    staggered = run.stores["staggered"]
+    mass = [staggered.unpack(f"mass_{axis}") for axis in "xyz"]
+    for axis in "xyz":
+        staggered.pack(f"velocity_{axis}", random.normal(size=len(mass[0])))
+    before = [m @ staggered.unpack(f"velocity_{axis}") for m, axis in zip(mass, "xyz", strict=True)]
+    assert FaceStep(run.particles, staggered, run.colliders, 0.05, 0.5).solve(1e-10, 1000).converged
+    after = [m @ staggered.unpack(f"velocity_{axis}") for m, axis in zip(mass, "xyz", strict=True)]
+    assert np.allclose(after, before, rtol=0.0, atol=1e-8 * sum(m.sum() for m in mass))
+    for _ in range(5):
+        run.step(0.05)
+    L = run.particles.unpack("velocity_gradient")
+    assert run.step_context.report["shear"]["unsolved"] == 0
+    assert np.abs(L + L.transpose(0, 2, 1)).max() < 0.01 / 0.1

@@ -54,20 +54,27 @@ COLUMNS = 15
 NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL = 0, 1, 2, 3, 6, 9, 10, 11, 14
 """Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
 at the fellow, and the place of the body among all bodies and walls."""
+PLACES = 3
+NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE = 0, 1, 2
+"""Columns of a contact's places: node, fellow and level once more, for the passes that need nothing else."""
 
 
 class ContactList(NamedTuple):
     """Where contacts are listed.
 
     Attributes:
-        start: First row of each block, shape (n + 1,), int64: a block writes no further than the start of the next.
+        start: First row of each block, shape (n,), int64.
+        stop: Behind the last row that a block may write, shape (n,), int64.
         counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
         rows: COLUMNS of every contact, float64, written.
+        places: PLACES of every contact, int32, written.
     """
 
     start: np.ndarray
+    stop: np.ndarray
     counts: np.ndarray
     rows: np.ndarray
+    places: np.ndarray
 
 
 class GridView(NamedTuple):
@@ -85,11 +92,14 @@ class GridView(NamedTuple):
 
 
 @compiled(fastmath=False)
-def list_contacts(found, grid, h, shift, dt, walls, bodies):
+def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
     """List the contacts of every node with mass on, behind or just before the surface of a body or wall, block by block.
+
+    Those of a block come in the order of bodies and walls.
 
     Args:
         found: `ContactList` that takes them.
+        blocks: Places of the blocks to look at, int64.
         grid: `GridView` of the nodes: those without mass are left alone.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
@@ -97,8 +107,8 @@ def list_contacts(found, grid, h, shift, dt, walls, bodies):
         walls: `WallPlanes`.
         bodies: `Bodies`.
     """
-    given = (lend(grid), (h, shift, dt), walls, lend(bodies), lend(found))
-    parallel_for(_list_block, striped_places(grid.coord.shape[0]), given)
+    given = (blocks, lend(grid), (h, shift, dt), lend(walls), lend(bodies), lend(found))
+    parallel_for(_list_block, striped_places(blocks.shape[0]), given)
 
 
 # ---------------------------------------------------------------- fellows
@@ -171,7 +181,10 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
     mass = grid.momentum[(block * 64 + node) * 4 + 3]
     found, nearest, out = np.int64(-1), np.inf, 1.0
     d0 = d1 = d2 = np.int64(0)
-    for corner in range(8):
+    # from the nearest corner on: most others are then too far away to be looked up
+    nearer = (4 if t0 - f0 > 0.5 else 0) + (2 if t1 - f1 > 0.5 else 0) + (1 if t2 - f2 > 0.5 else 0)
+    for other_way in range(8):
+        corner = nearer ^ other_way
         s0, s1, s2 = f0 + (corner >> 2), f1 + ((corner >> 1) & 1), f2 + (corner & 1)
         there = phi + n0 * s0 + n1 * s1 + n2 * s2
         away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
@@ -200,21 +213,23 @@ def _note(found, block, node, surface, n, w, held_by, u):
     (level, rule, friction), (fellow, ratio) = surface, held_by
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
-    if at < found.start[block + 1]:
-        row = found.rows[at]
+    if at < found.stop[block]:
+        row, places = found.rows[at], found.places[at]
         row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
         row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
         row[BODY], row[BODY + 1], row[BODY + 2] = w
         row[FELLOW], row[RATIO] = fellow, ratio
         row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u
+        places[NODE_PLACE], places[FELLOW_PLACE], places[LEVEL_PLACE] = block * 64 + node, fellow, level
 
 
 # ---------------------------------------------------------------- blocks
 @part
-def _list_block(place, grid, motion, walls, bodies, found):
-    block = striped(place, grid.coord.shape[0])
-    if block >= grid.coord.shape[0]:
+def _list_block(place, blocks, grid, motion, walls, bodies, found):
+    index = striped(place, blocks.shape[0])
+    if index >= blocks.shape[0]:
         return
+    block = blocks[index]
     found.counts[block] = 0
     coord = grid.coord
     base = (4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2])

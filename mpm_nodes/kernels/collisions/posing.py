@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline
@@ -25,6 +27,38 @@ from mpm_nodes.kernels.level_sets.level_set import (
 
 
 # ---------------------------------------------------------------- posing
+class PoseKeys(NamedTuple):
+    """Pose keys of all bodies.
+
+    Attributes:
+        start: First key of each body, shape (bodies + 1,).
+        times: [s].
+        rotations: Unit quaternions w x y z.
+        translations: [m].
+    """
+
+    start: np.ndarray
+    times: np.ndarray
+    rotations: np.ndarray
+    translations: np.ndarray
+
+
+class ShapeKeys(NamedTuple):
+    """Level-set keys of all bodies.
+
+    Attributes:
+        start: First key of each body, shape (bodies + 1,).
+        times: [s].
+        lattices: Number of each key's lattice.
+        centres: Centre of each lattice's inside [m], shape (lattices, 3).
+    """
+
+    start: np.ndarray
+    times: np.ndarray
+    lattices: np.ndarray
+    centres: np.ndarray
+
+
 @compiled(fastmath=False)
 def _bracket(times, first, last, time):
     """Return the keys around `time` among times[first:last] and the place between them, 0..1; held outside."""
@@ -51,21 +85,18 @@ def _slerp(a, b, mix):
 
 
 @compiled(fastmath=False)
-def pose_bodies(
-    times, origin, pose_start, pose_times, rotations, translations, key_start, key_times, key_lattices, centres, integer, real
-):
+def pose_bodies(times, origin, poses, shapes, integer, real):
     """Write poses and key blends of every body at times[0] and times[1] into `integer` and `real`.
 
     Args:
         times: Start and end of the substep [s], shape (2,).
         origin: Origin of the frame that the kernels work in [m], shape (3,).
-        pose_start: First pose key of each body, shape (bodies + 1,).
-        pose_times, rotations, translations: Pose keys of all bodies.
-        key_start: First level-set key of each body, shape (bodies + 1,).
-        key_times, key_lattices: Level-set keys of all bodies: time and lattice number.
-        centres: Centre of each lattice's inside [m], shape (lattices, 3).
+        poses: `PoseKeys`.
+        shapes: `ShapeKeys`.
         integer, real: Columns of `Bodies`.
     """
+    pose_start, pose_times, rotations, translations = poses
+    key_start, key_times, key_lattices, centres = shapes
     for b in range(real.shape[0]):
         for end in range(2):
             p, q, mix = _bracket(pose_times, pose_start[b], pose_start[b + 1], times[end])

@@ -16,112 +16,229 @@ and friction at most mu_f times as much along the surface. Bodies act in order: 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from mpm_nodes.kernels.collisions.grid import BODY, FELLOW, FELLOW_BODY, FRICTION_OF, LEVEL, NODE, NORMAL, RATIO, RULE_OF
+from mpm_nodes.kernels.collisions.grid import (
+    BODY,
+    FELLOW,
+    FELLOW_BODY,
+    FELLOW_PLACE,
+    FRICTION_OF,
+    LEVEL_PLACE,
+    NODE,
+    NODE_PLACE,
+    NORMAL,
+    RATIO,
+    RULE_OF,
+)
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
-from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
+__all__ = ["Chains", "group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
 
 OPPOSITE = -0.5
 """Normals whose product is less than this point against each other."""
+
+SEVERAL = -2
+"""Mark of a node that several bodies or walls meet."""
 
 SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
 
 
+class Chains(NamedTuple):
+    """Contacts that share a body and a fellow, chained.
+
+    Attributes:
+        head: First row of each chain, int64.
+        tail: Last row of each chain, int64.
+        following: Next row in the chain of each row, or -1, int32.
+        level_start: First chain of each body or wall, shape (bodies and walls + 1,), int64.
+        again: Chains that share a node with those of another body or wall, in the same order, int64.
+        again_start: The first of each body or wall in `again`, shape (bodies and walls + 1,), int64.
+    """
+
+    head: np.ndarray
+    tail: np.ndarray
+    following: np.ndarray
+    level_start: np.ndarray
+    again: np.ndarray
+    again_start: np.ndarray
+
+
+# ---------------------------------------------------------------- pinched matter
 @compiled(fastmath=False)
-def leave_pinched_fellows(start, counts, rows, slot, following):
+def leave_pinched_fellows(contacts, slot, following):
     """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
 
     Two bodies a cell apart leave no node between them to follow, and would set each other's boundary values. Where a surface is
     bent, a fellow may be nearer to it than its plane says; it would be met in two chains at once.
 
     Args:
-        start, counts, rows: Contacts by block, as `list_contacts` writes them; changed.
+        contacts: `ContactList`, changed.
         slot: -1 for every node of the grid, int32; used and left as it was.
-        following: Room for an int64 a row.
+        following: Room for an int32 a row.
     """
-    for block in range(counts.shape[0]):
-        for c in range(start[block], start[block] + counts[block]):
-            node = np.int64(rows[c, NODE])
-            following[c] = slot[node]
-            slot[node] = c
-    for block in range(counts.shape[0]):
-        for c in range(start[block], start[block] + counts[block]):
-            other = np.int64(slot[np.int64(rows[c, FELLOW])]) if rows[c, FELLOW] >= 0.0 else np.int64(-1)
-            while other >= 0:
-                along = (
-                    rows[c, NORMAL] * rows[other, NORMAL]
-                    + rows[c, NORMAL + 1] * rows[other, NORMAL + 1]
-                    + rows[c, NORMAL + 2] * rows[other, NORMAL + 2]
-                )
-                if along < OPPOSITE or rows[c, LEVEL] == rows[other, LEVEL]:
-                    rows[c, FELLOW], rows[c, RATIO] = -1.0, 0.0
-                    break
-                other = following[other]
-    for block in range(counts.shape[0]):
-        for c in range(start[block], start[block] + counts[block]):
-            slot[np.int64(rows[c, NODE])] = -1
+    given = (lend(contacts), slot, following)
+    blocks = contacts.counts.shape[0]
+    parallel_for(_chain_nodes, blocks, given)
+    parallel_for(_leave_pinched, blocks, given)
+    parallel_for(_forget_nodes, blocks, given)
 
 
+@part
+def _chain_nodes(block, contacts, slot, following):
+    """Chain the contacts of each node; a node's contacts are all of its block."""
+    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+        node = contacts.places[c, NODE_PLACE]
+        following[c] = slot[node]
+        slot[node] = c
+
+
+@part
+def _leave_pinched(block, contacts, slot, following):
+    places, rows = contacts.places, contacts.rows
+    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+        fellow = places[c, FELLOW_PLACE]
+        other = np.int64(slot[fellow]) if fellow >= 0 else np.int64(-1)
+        while other >= 0:
+            along = (
+                rows[c, NORMAL] * rows[other, NORMAL]
+                + rows[c, NORMAL + 1] * rows[other, NORMAL + 1]
+                + rows[c, NORMAL + 2] * rows[other, NORMAL + 2]
+            )
+            if along < OPPOSITE or places[c, LEVEL_PLACE] == places[other, LEVEL_PLACE]:
+                places[c, FELLOW_PLACE] = -1
+                rows[c, FELLOW], rows[c, RATIO] = -1.0, 0.0
+                break
+            other = np.int64(following[other])
+
+
+@part
+def _forget_nodes(block, contacts, slot, following):
+    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+        slot[contacts.places[c, NODE_PLACE]] = -1
+
+
+# ---------------------------------------------------------------- chains
 @compiled(fastmath=False)
-def group_contacts(start, counts, rows, levels, slot, head, following, tail, level_start):
+def group_contacts(contacts, slot, chains):
     """Chain the contacts that share a body and a fellow; return how many chains there are.
 
     Args:
-        start, counts, rows: Contacts by block, as `list_contacts` writes them.
-        levels: Bodies and walls.
+        contacts: `ContactList`.
         slot: -1 for every node of the grid, int32; used and left as it was.
-        head: First row of each chain, int64, written.
-        following: Next row in the chain of each row, or -1, int64, written.
-        tail: Last row of each chain, int64, written.
-        level_start: First chain of each body or wall, shape (levels + 1,), int64, written.
+        chains: `Chains`, written.
     """
-    chains = 0
-    for level in range(levels):
-        level_start[level] = chains
-        for block in range(counts.shape[0]):
-            for c in range(start[block], start[block] + counts[block]):
-                if rows[c, LEVEL] != level:
-                    continue
-                following[c] = -1
-                fellow = np.int64(rows[c, FELLOW])
-                if fellow >= 0 and slot[fellow] >= 0:
-                    chain = slot[fellow]
-                    following[tail[chain]] = c
-                    tail[chain] = c
-                    continue
-                head[chains] = tail[chains] = c
-                if fellow >= 0:
-                    slot[fellow] = chains
-                chains += 1
-        for chain in range(level_start[level], chains):
-            fellow = np.int64(rows[head[chain], FELLOW])
+    head, level_start = chains.head, chains.level_start
+    touched = np.flatnonzero(contacts.counts)
+    at = contacts.start[touched]
+    count, met = 0, 0
+    for level in range(level_start.shape[0] - 1):
+        level_start[level] = count
+        count = _chain_level(level, count, touched, at, contacts, slot, chains)
+        met += count > level_start[level]
+        for chain in range(level_start[level], count):
+            fellow = contacts.places[head[chain], FELLOW_PLACE]
             if fellow >= 0:
                 slot[fellow] = -1
-    level_start[levels] = chains
-    return chains
+    level_start[-1] = count
+    chains.again_start[:] = 0
+    if met > 1:
+        _list_again(touched, contacts, slot, chains)
+    return count
 
 
+@part
+def _chain_level(level, count, touched, at, contacts, slot, chains):
+    """Chain the contacts of one level, which are the next of every block, behind `count` chains; return how many there are then."""
+    places, head, tail, following = contacts.places, chains.head, chains.tail, chains.following
+    for k in range(touched.shape[0]):
+        c, stop = at[k], contacts.start[touched[k]] + contacts.counts[touched[k]]
+        while c < stop and places[c, LEVEL_PLACE] == level:
+            following[c] = -1
+            fellow = places[c, FELLOW_PLACE]
+            if fellow >= 0 and slot[fellow] >= 0:
+                chain = slot[fellow]
+                following[tail[chain]] = c
+                tail[chain] = c
+            else:
+                head[count] = tail[count] = c
+                if fellow >= 0:
+                    slot[fellow] = count
+                count += 1
+            c += 1
+        at[k] = c
+    return count
+
+
+@part
+def _list_again(touched, contacts, slot, chains):
+    """List the chains that have a node in common with those of another level."""
+    places, following = contacts.places, chains.following
+    for block in touched:
+        for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+            _mark(places[c, NODE_PLACE], places[c, LEVEL_PLACE], slot)
+            _mark(places[c, FELLOW_PLACE], places[c, LEVEL_PLACE], slot)
+    listed = 0
+    for level in range(chains.level_start.shape[0] - 1):
+        for chain in range(chains.level_start[level], chains.level_start[level + 1]):
+            c = chains.head[chain]
+            shared = places[c, FELLOW_PLACE] >= 0 and slot[places[c, FELLOW_PLACE]] == SEVERAL
+            while c >= 0 and not shared:
+                shared = slot[places[c, NODE_PLACE]] == SEVERAL
+                c = np.int64(following[c])
+            if shared:
+                chains.again[listed] = chain
+                listed += 1
+        chains.again_start[level + 1] = listed
+    for block in touched:
+        for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+            slot[places[c, NODE_PLACE]] = -1
+            if places[c, FELLOW_PLACE] >= 0:
+                slot[places[c, FELLOW_PLACE]] = -1
+
+
+@inline
+def _mark(node, level, slot):
+    """Note that a node is met by a level."""
+    if node >= 0 and slot[node] != level:
+        slot[node] = level if slot[node] == -1 else SEVERAL
+
+
+# ---------------------------------------------------------------- impulses
 @compiled(fastmath=False)
-def respond_to_contacts(velocity, momentum, rows, head, following, level_start):
+def respond_to_contacts(velocity, momentum, rows, chains):
     """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
+
+    A chain that has all its nodes for itself is met once: a second time would find nothing to do.
 
     Args:
         velocity: Nodes' (vx, vy, vz, 0), flat, changed in place [m/s].
         momentum: Nodes' (px, py, pz, m), flat.
-        rows, head, following, level_start: Chains of contacts, see `group_contacts`.
+        rows: Contacts.
+        chains: `Chains`.
     """
-    met = 0
+    given = (velocity, momentum, rows, chains.head, chains.following)
+    level_start, again_start = chains.level_start, chains.again_start
     for level in range(level_start.shape[0] - 1):
-        met += level_start[level + 1] > level_start[level]
-    for _ in range(min(met, SWEEPS)):
-        for level in range(level_start.shape[0] - 1):
-            first = level_start[level]
-            parallel_for(_meet_chain, level_start[level + 1] - first, (first, velocity, momentum, rows, head, following))
+        first = level_start[level]
+        if level_start[level + 1] > first:
+            parallel_for(_meet_chain, level_start[level + 1] - first, (first, *given))
+    for _ in range(1, SWEEPS):
+        for level in range(again_start.shape[0] - 1):
+            first = again_start[level]
+            if again_start[level + 1] > first:
+                parallel_for(_meet_again, again_start[level + 1] - first, (first, chains.again, *given))
+
+
+@part
+def _meet_again(k, first, again, velocity, momentum, rows, head, following):
+    _meet_chain(again[first + k], 0, velocity, momentum, rows, head, following)
 
 
 @part
@@ -144,7 +261,7 @@ def _meet_chain(k, first, velocity, momentum, rows, head, following):
         if rows[c, RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
             m = r * momentum[i + 3]
             p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
-        c = following[c]
+        c = np.int64(following[c])
     if carried > 0.0:
         p0, p1, p2 = p0 / carried, p1 / carried, p2 / carried
     change0 = change1 = change2 = 0.0
@@ -155,7 +272,7 @@ def _meet_chain(k, first, velocity, momentum, rows, head, following):
         m = r * momentum[i + 3]
         velocity[i], velocity[i + 1], velocity[i + 2] = velocity[i] + d0, velocity[i + 1] + d1, velocity[i + 2] + d2
         change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
-        c = following[c]
+        c = np.int64(following[c])
     if fellow >= 0:
         at = 4 * fellow
         velocity[at], velocity[at + 1], velocity[at + 2] = (

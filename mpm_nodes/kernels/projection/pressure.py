@@ -3,11 +3,12 @@
 | symbol | meaning | unit |
 |---|---|---|
 | m_f, V_f, rho_f | mass of a face, its control volume, m_f / V_f | kg, m^3, kg/m^3 |
-| J | volume ratio of a cell, averaged by mass | - |
-| k | compressibility 1 / lam; 0 is incompressible | 1/Pa |
+| J, J_E | volume ratio of a cell, that of its elastic strain, averaged by mass | - |
+| J_P | J / J_E | - |
+| k | compressibility 1 / lam of a cell, averaged by mass; 0 is incompressible | 1/Pa |
 | p | pressure | Pa |
 
-    k / (J dt) p_c + dt sum_f (1 / rho_f) (G^T G p)_f = -(J - 1) / (dt J) - div v*          on interior cells
+    k J_P / (J_E dt) p_c + dt sum_f (1 / rho_f) (G^T G p)_f = -(J_E - 1) / (dt J_E) - div v*     on interior cells
     v_f = v*_f - dt (1 / rho_f) (G p)_f                                                      on faces that no body holds
 
 A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
@@ -16,7 +17,7 @@ neither that nor inside a body. The sign of the divergence is that of the deriva
 V_f is the integral of the face's quadratic B-spline over the interior cells (method 9.2): without it faces at walls, whose mass is
 that of half a stencil, would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
 heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
-denser than at rest, so V_f is at least the undeformed volume of the particles around the face.
+denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around the face.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ __all__ = [
     "INTERIOR",
     "Fields",
     "System",
-    "advance_faces",
     "assemble",
     "classify",
     "correct",
@@ -55,7 +55,7 @@ class Fields(NamedTuple):
     """What the projection works on; arrays of the grid have four values a point.
 
     Attributes:
-        cells: (m J, 0, 0, m) of the cells.
+        cells: (m (J - 1), m (J_E - 1), m k, m) of the cells.
         mx, my, mz: (m v, 0, 0, m) of the faces.
         vx, vy, vz: Velocities of the faces, in the first place.
         around: Blocks before and behind along x, y and z.
@@ -64,7 +64,7 @@ class Fields(NamedTuple):
         wx, wy, wz: Control volumes [m^3].
         rx, ry, rz: (force, 0, 0, undeformed volume) of the faces.
         kind: Kinds of the cells.
-        numbers: dt [s], h [m], compressibility [1/Pa], least mass [kg], whether control volumes count, share of the volume error.
+        numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells.
     """
 
     cells: Any
@@ -95,10 +95,10 @@ class System(NamedTuple):
     """The system of the pressure, one float64 a cell; faces carry the number of the cell behind them.
 
     Attributes:
-        diagonal: k / (J dt) + sum dt / (rho h^2) [1/(Pa s)]; 1 where there is nothing to solve.
+        diagonal: k J_P / (J_E dt) + sum dt / (rho h^2) [1/(Pa s)]; 1 where there is nothing to solve.
         x, y, z: dt / (rho h^2) of faces between interior cells.
         right: Right side [1/s].
-        own: k / (J dt).
+        own: k J_P / (J_E dt).
     """
 
     diagonal: Any
@@ -117,7 +117,7 @@ def _of(axis, x, y, z):
 # ---------------------------------------------------------------- classification
 @part
 def _classify_at(g, f):
-    least = f.numbers[3]
+    least = f.numbers[2]
     for n in range(64):
         c = 64 * g + n
         massive, held = f.cells[4 * c + 3] > least, True
@@ -164,6 +164,13 @@ def _cell_at(around, g, i, j, k):
     return np.int64(64 * block + 16 * (i & 3) + 4 * (j & 3) + (k & 3)) if block >= 0 else np.int64(-1)
 
 
+@inline
+def _ratio_at(f, c):
+    """Return how much of its undeformed volume the matter of a cell takes: J, or 1 where it is incompressible or absent."""
+    mass = np.float64(f.cells[4 * c + 3])
+    return 1.0 + np.float64(f.cells[4 * c]) / mass if f.kind[c] == INTERIOR and f.cells[4 * c + 2] > 0.0 else 1.0
+
+
 @part
 def _volumes_at(g, f):
     h = f.numbers[1]
@@ -171,7 +178,7 @@ def _volumes_at(g, f):
         i, j, k = n >> 4, (n >> 2) & 3, n & 3
         for axis in range(3):
             total = 0.0
-            if f.numbers[4] == 0.0:
+            if f.numbers[3] == 0.0:
                 total = 1.0
             else:
                 for a in range(-2, 2):
@@ -186,8 +193,12 @@ def _volumes_at(g, f):
                             if other >= 0 and f.kind[other] == INTERIOR:
                                 total += _along(a) * _across(b) * _across(c)
             volume, here = total * h**3, 64 * g + n
-            if f.numbers[4] != 0.0 and f.numbers[2] == 0.0:
-                volume = max(volume, np.float64(_of(axis, f.rx, f.ry, f.rz)[4 * here + 3]))
+            if f.numbers[3] != 0.0:
+                low, ratio = before(f.around, g, n, axis), _ratio_at(f, here)
+                if low >= 0 and f.kind[low] == INTERIOR:
+                    other_ratio = _ratio_at(f, low)
+                    ratio = 0.5 * (ratio + other_ratio) if f.kind[here] == INTERIOR else other_ratio
+                volume = max(volume, ratio * np.float64(_of(axis, f.rx, f.ry, f.rz)[4 * here + 3]))
             _of(axis, f.wx, f.wy, f.wz)[here] = volume
 
 
@@ -204,7 +215,7 @@ def _lightness(f, axis, face):
     if _of(axis, f.sx, f.sy, f.sz)[face] != FREE:
         return 0.0
     mass = np.float64(_of(axis, f.mx, f.my, f.mz)[4 * face + 3])
-    if mass <= f.numbers[3]:
+    if mass <= f.numbers[2]:
         return 0.0
     return f.numbers[0] * _of(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
 
@@ -221,15 +232,17 @@ def _divergence(f, g, n):
 
 @part
 def _assemble_at(g, f, system):
-    dt, compressibility = f.numbers[0], f.numbers[2]
+    dt = f.numbers[0]
     for n in range(64):
         c = np.int64(64 * g + n)
         system.x[c] = system.y[c] = system.z[c] = system.right[c] = system.own[c] = 0.0
         system.diagonal[c] = 1.0
         if f.kind[c] != INTERIOR:
             continue
-        ratio = 1.0 + np.float64(f.cells[4 * c]) / np.float64(f.cells[4 * c + 3])
-        system.own[c] = total = compressibility / (ratio * dt)
+        mass = np.float64(f.cells[4 * c + 3])
+        ratio, elastic = 1.0 + np.float64(f.cells[4 * c]) / mass, 1.0 + np.float64(f.cells[4 * c + 1]) / mass
+        compressibility = np.float64(f.cells[4 * c + 2]) / mass
+        system.own[c] = total = compressibility * ratio / (elastic * elastic * dt)
         for axis in range(3):
             low, high = before(f.around, g, n, axis), behind(f.around, g, n, axis)
             lower, upper = _lightness(f, axis, c), _lightness(f, axis, high)
@@ -237,7 +250,8 @@ def _assemble_at(g, f, system):
             if low >= 0 and f.kind[low] == INTERIOR:
                 _of(axis, system.x, system.y, system.z)[c] = lower
         system.diagonal[c] = total if total > 0.0 else 1.0
-        system.right[c] = -f.numbers[5] * (ratio - 1.0) / (dt * ratio) - _divergence(f, g, n)
+        share = 1.0 if compressibility > 0.0 else f.numbers[4]
+        system.right[c] = -share * (elastic - 1.0) / (dt * elastic) - _divergence(f, g, n)
 
 
 @compiled(fastmath=False)
@@ -254,7 +268,8 @@ def label_pockets(count, f, label, stack):
         count: Number of grid blocks.
         f: The fields.
         label: Written, shape (64 count,), int32: number of each interior cell's part, -1 elsewhere.
-        stack: Scratch, shape (64 count,), int64; afterwards stack[part] is 1 where a face leads from the part into an empty cell.
+        stack: Scratch, shape (64 count,), int64; afterwards stack[part] is 1 where the pressure of the part is known: a face leads
+            into an empty cell, or a cell is compressible.
     """
     label[: 64 * count] = -1
     opened = np.zeros(64 * count, np.uint8)
@@ -269,6 +284,8 @@ def label_pockets(count, f, label, stack):
             size -= 1
             c = stack[size]
             g, n = c >> 6, c & 63
+            if f.cells[4 * c + 2] > 0.0:
+                opened[parts] = 1
             for axis in range(3):
                 for side in range(2):
                     other = behind(f.around, g, n, axis) if side else before(f.around, g, n, axis)
@@ -311,7 +328,7 @@ def correct(count, f, pressure, done):
 
 @part
 def _extend_at(g, f, before_done, done, old):
-    least = f.numbers[3]
+    least = f.numbers[2]
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
@@ -361,16 +378,3 @@ def _divergences_at(g, f, result):
 def divergences(count, f, result):
     """Write div v of the interior cells [1/s], 0 elsewhere."""
     parallel_for(_divergences_at, count, (lend(f), result))
-
-
-@part
-def _advance_at(g, momentum, force, velocity, dt, gravity, least):
-    for c in range(64 * g, 64 * g + 64):
-        mass = np.float64(momentum[4 * c + 3])
-        velocity[4 * c] = (np.float64(momentum[4 * c]) + dt * force[4 * c]) / mass + dt * gravity if mass > least else 0.0
-
-
-@compiled(fastmath=False)
-def advance_faces(count, momentum, force, velocity, dt, gravity, least):
-    """Write v* = (m v + dt f) / m + dt g of the faces of one axis, 0 where they are empty."""
-    parallel_for(_advance_at, count, (momentum, force, velocity, dt, gravity, least))

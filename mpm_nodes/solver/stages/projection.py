@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Pascals, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.data import Kernel as Spline
@@ -10,10 +11,13 @@ from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
-from mpm_nodes.kernels.lanes.arithmetic import const
-from mpm_nodes.kernels.projection.pressure import advance_faces
-from mpm_nodes.materials.values import LawModule, State, Symmetric, Value
+from mpm_nodes.kernels.projection import face_vectors
+from mpm_nodes.materials.isochoric import DILATION, volume_changes
+from mpm_nodes.materials.isochoric import STRESS as ISOCHORIC_STRESS
+from mpm_nodes.materials.values import Symmetric
+from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.projection import ProjectionSettings, project
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
@@ -22,7 +26,17 @@ from mpm_nodes.solver.transfers import Deposit, Force, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
 
-__all__ = ["add_face_forces", "gather_faces", "keep_deviator", "measure_dilation", "project_velocity", "rasterize_faces"]
+__all__ = [
+    "add_face_forces",
+    "advance_faces",
+    "deviatoric_stress",
+    "gather_faces",
+    "keep_deviator",
+    "measure_dilation",
+    "project_velocity",
+    "rasterize_faces",
+    "semi_implicit_faces",
+]
 
 _QUADRATIC = Spline.QUADRATIC
 _STRESS_ROWS = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
@@ -48,40 +62,56 @@ PROJECTED = Facts(
 )
 
 
+SHEARED = Facts(
+    "shear",
+    "What the semi-implicit steps of a frame took.",
+    (
+        Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve."),
+        Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
+    ),
+    warning="{unsolved} solves of shear and viscosity did not reach their tolerance; raise semi_implicit_faces.iterations or "
+    "shorten the steps",
+    warn_if="unsolved",
+)
+
+
 def _viscous_step(particles: A[ParticleStore, Reads("position")], step: StepContext) -> float:
     """Return the longest step that explicit viscosity allows [s]."""
     rates = [law.viscosity / law.density for law, _ in particles.runs()]
     return step.cell_size**2 / (12.0 * max(rates)) if rates and max(rates) > 0.0 else math.inf
 
 
-@inline
-def dilation_of_ratio(law: LawModule, state: State) -> Value:
-    """Return J - 1."""
-    J = law.volume_ratio(state)
-    return J - const(J, 1.0)
+def _shear_step(particles: A[ParticleStore, Reads("position")], step: StepContext) -> float:
+    """Return half the time that a shear wave at rest takes through a cell [s]."""
+    squares = [law.moduli.shear / law.density for law, _ in particles.runs()]
+    return 0.5 * step.cell_size / math.sqrt(max(squares)) if squares and max(squares) > 0.0 else math.inf
 
 
-@inline
-def dilation_of_strain(law: LawModule, state: State) -> Value:
-    """Return J - 1 of a law that knows its left strain."""
-    J, _b = law.left_strain(state)
-    return J - const(J, 1.0)
+def _compressibility(law: BoundLaw, particles: ParticleStore, step: StepContext, **knobs: Any) -> dict[str, float]:
+    """Return 1 / lam of a material [1/Pa]: its own, else that of the stage, else that of its law."""
+    modulus = law.material.bulk_modulus
+    if modulus is None:
+        modulus = law.moduli.bulk if knobs.get("of_laws", False) else knobs.get("bulk_modulus", 0.0)
+    return {"compressibility_of_material": 1.0 / modulus if modulus > 0.0 else 0.0}
 
 
-_DILATION = (
-    Lanes(dilation_of_ratio, ("dilation",), needs=("volume_ratio",)),
-    Lanes(dilation_of_strain, ("dilation",), needs=("left_strain",), lacks=("volume_ratio",)),
-)
-
-
-@stage(label="Measure Dilation", fragments=_DILATION)
-def measure_dilation(particles: A[ParticleStore, Reads(LAW_STATE), Writes("dilation")], step: StepContext) -> Stage["particles"]:
-    """Find the relative change of volume J - 1 of particles of any law.
+@stage(label="Measure Dilation", fragments=(Lanes(volume_changes, DILATION, arguments=_compressibility),))
+def measure_dilation(
+    particles: A[ParticleStore, Reads(LAW_STATE), Writes(*DILATION)],
+    step: StepContext,
+    *,
+    bulk_modulus: A[float, Pascals, Range(min=0.0, soft_max=1e10)] = 0.0,
+    of_laws: bool = False,
+) -> Stage["particles"]:
+    """Find the relative change of volume J - 1 of particles of any law, its elastic part J_E - 1, and what resists it.
 
     Args:
-        particles: Particles whose law knows their volume.
+        particles: Particles of any law.
+        bulk_modulus: Resistance to compression, lam of the split model, of materials that have none of their own
+            (material_bulk_modulus); 0 stands for infinity: incompressible.
+        of_laws: Take the bulk modulus of each material's law instead: lam + 2 mu / 3 where that has Lame parameters.
     """
-    alone(measure_dilation, particles, step)
+    alone(measure_dilation, particles, step, bulk_modulus=bulk_modulus, of_laws=of_laws)
 
 
 @inline
@@ -90,9 +120,24 @@ def deviator_of(stress: Symmetric) -> Symmetric:
     return mat3.pack(mat3.deviator(mat3.unpack(stress)))
 
 
+@stage(label="Deviatoric Stress", fragments=ISOCHORIC_STRESS)
+def deviatoric_stress(
+    particles: A[ParticleStore, Reads("stiffness_scale", LAW_STATE), Writes("stress")], step: StepContext
+) -> Stage["particles"]:
+    """Evaluate each material's law for its shape alone: the Kirchhoff stress of the strain without its dilation (S14 eq. 8).
+
+    Any law is split so, and the stress has no trace; its pressure comes from the projection. Viscosity is left to
+    semi_implicit_faces.
+
+    Args:
+        particles: Particles whose law state is read.
+    """
+    alone(deviatoric_stress, particles, step)
+
+
 @stage(label="Keep Deviator", fragments=(Lanes(deviator_of, ("stress",)),))
 def keep_deviator(particles: A[ParticleStore, Reads("stress"), Writes("stress")], step: StepContext) -> Stage["particles"]:
-    """Take the pressure out of the stress: it comes from the projection (S14 section 4.1).
+    """Take the pressure out of a stress with viscosity, for advance_faces: it comes from the projection (S14 section 4.1).
 
     Args:
         particles: Particles with their stress.
@@ -102,10 +147,11 @@ def keep_deviator(particles: A[ParticleStore, Reads("stress"), Writes("stress")]
 
 @stage(label="Rasterize Faces")
 def rasterize_faces(
-    particles: A[ParticleStore, Reads("position", "velocity", "affine", "mass", "dilation")],
-    staggered: A[StaggeredStore, Writes(*_faces("momentum", "mass", "force", "rest_volume"), "mass", "dilation")],
+    particles: A[ParticleStore, Reads("position", "velocity", "affine", "mass", *DILATION)],
+    staggered: A[StaggeredStore, Writes(*_faces("momentum", "mass", "force", "rest_volume"), "mass", *DILATION)],
 ) -> Stage["particles", "staggered"]:
-    """Transfer mass and momentum to the faces of the staggered grid by APIC, mass and change of volume to its cells.
+    """Transfer mass and momentum to the faces of the staggered grid by APIC, mass, change of volume and
+    compressibility to its cells: 1 / lam is averaged, not lam (S14 section 5.3).
 
     Args:
         particles: Particles to transfer.
@@ -116,13 +162,10 @@ def rasterize_faces(
         Deposit(f"face_{axis}", "mass", (("velocity", n), None, None), (("affine", 3 * n), None, None))
         for n, axis in enumerate(AXES)
     ]
-    give(particles, staggered, _QUADRATIC, Deposit("cell", "mass", ("dilation", None, None)), *faces)
+    give(particles, staggered, _QUADRATIC, Deposit("cell", "mass", DILATION), *faces)
 
 
-@stage(
-    label="Add Face Forces",
-    limits=(Limit("explicit viscosity", _viscous_step, cure="lower the viscosity or raise settings.cell_size"),),
-)
+@stage(label="Add Face Forces")
 def add_face_forces(
     particles: A[ParticleStore, Reads("position", "volume", "stress")],
     staggered: A[StaggeredStore, Reads(*_faces("force", "rest_volume")), Writes(*_faces("force", "rest_volume"))],
@@ -140,31 +183,91 @@ def add_face_forces(
     give(particles, staggered, _QUADRATIC, *forces)
 
 
+@stage(
+    label="Advance Faces",
+    limits=(
+        Limit("explicit viscosity", _viscous_step, cure="wire semi_implicit_faces, or lower the viscosity"),
+        Limit("explicit shear", _shear_step, cure="wire semi_implicit_faces, or take softer materials"),
+    ),
+)
+def advance_faces(
+    particles: A[ParticleStore, Reads("position")],
+    staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity"))],
+    step: StepContext,
+) -> Stage["particles", "staggered"]:
+    """Advance face velocities by forces and gravity: v* = v + dt (f / m + g). Shear waves and viscosity limit the step.
+
+    Args:
+        particles: Particles whose stress made the forces.
+        staggered: Grid with masses, momenta and forces.
+    """
+    _advance(staggered, step)
+
+
+@stage(label="Semi-Implicit Faces", facts=(SHEARED,))
+def semi_implicit_faces(
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("stress_change")],
+    staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity", "force_change"))],
+    colliders: A[ColliderSet, Reads("level_set")],
+    step: StepContext,
+    *,
+    beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
+    tolerance: A[float, Unitless, Range(min=1e-14, max=0.1, log=True)] = 1e-6,
+    iterations: A[int, Unitless, Range(min=1, max=100000)] = 1000,
+) -> Stage["particles", "staggered"]:
+    """Advance face velocities by forces and gravity, and shear and viscosity with them in one linear solve (S14 section 5.5.2).
+
+    m v* + dt K(beta dt) v* = m v + dt f + dt m g, K the second derivative of the energy of shape. Neither shear waves nor
+    viscosity limit the step. Matter without either costs nothing more than in advance_faces.
+
+    Args:
+        particles: Particles whose stress made the forces.
+        staggered: Grid with masses, momenta and forces.
+        colliders: Bodies and walls: what sticks to them keeps their velocity.
+        beta: Share of the new velocities in the elastic force: 1/2 damps least, 1 is linearised backward Euler.
+        tolerance: Residual of the linear solve over that of no velocity, by mass.
+        iterations: Iterations of the linear solve at most.
+    """
+    if not staggered.count:
+        return
+    _advance(staggered, step)
+    if not any(law.moduli.shear > 0.0 or law.viscosity > 0.0 for law, _ in particles.runs()):
+        return
+    colliders.pose(step.time, step.time + step.dt)
+    found = FaceStep(particles, staggered, colliders, step.dt, beta).solve(tolerance, iterations, step.check_cancel)
+    step.tell(SHEARED, iterations=found.iterations, unsolved=int(not found.converged))
+
+
+def _advance(staggered: StaggeredStore, step: StepContext) -> None:
+    """Write v* = v + dt (f / m + g) to the faces."""
+    for axis, gravity in zip(AXES, step.gravity, strict=True):
+        arrays = (staggered.array(f"{name}_{axis}") for name in ("face", "force", "velocity"))
+        face_vectors.advance_faces(staggered.count, *arrays, step.dt, gravity, staggered.grid.least_mass)
+
+
 @stage(label="Project Velocity", facts=(PROJECTED,))
 def project_velocity(
     staggered: A[
         StaggeredStore,
-        Reads(*_faces("momentum", "mass", "force", "rest_volume"), "mass", "dilation"),
+        Reads(*_faces("mass", "rest_volume", "velocity"), "mass", *DILATION),
         Writes(*_faces("velocity"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
-    bulk_modulus: A[float, Pascals, Range(min=0.0, soft_max=1e10)] = 0.0,
     volume_correction: A[float, Unitless, Range(min=0.0, max=1.0)] = 1.0,
     control_volumes: bool = True,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
     iterations: A[int, Unitless, Range(min=1, max=100000)] = 2000,
 ) -> Stage["staggered"]:
-    """Advance face velocities by forces and gravity and make them free of divergence: the generalised Chorin projection (S14 5.7).
+    """Make face velocities free of divergence, or give compressible matter its pressure: generalised Chorin projection (S14 5.7).
 
     The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides, without
     friction, and does not leave them on the grid.
 
     Args:
-        staggered: Grid with masses, momenta and forces.
+        staggered: Grid with masses, velocities, changes of volume and compressibility.
         colliders: Bodies and walls.
-        bulk_modulus: Resistance to compression, lam of the split model; 0 stands for infinity: incompressible.
         volume_correction: Share of the volume error that incompressible matter takes back in a substep.
         control_volumes: Give faces the volume of the matter around them; off, faces at walls are light and rise (S14 Figure 7).
         tolerance: Residual at which the pressure solve stops, over that of the right side.
@@ -173,17 +276,11 @@ def project_velocity(
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
-    least = staggered.grid.least_mass
-    for axis, gravity in zip(AXES, step.gravity, strict=True):
-        names = (f"face_{axis}", f"force_{axis}", f"velocity_{axis}")
-        advance_faces(staggered.count, *map(staggered.array, names), step.dt, gravity, least)
-    compressibility = 1.0 / bulk_modulus if bulk_modulus > 0.0 else 0.0
-    correction = volume_correction if compressibility == 0.0 else 1.0
     done = project(
         staggered,
         colliders,
         step.dt,
-        ProjectionSettings(compressibility, correction, control_volumes, tolerance, iterations),
+        ProjectionSettings(volume_correction, control_volumes, tolerance, iterations),
         step.check_cancel,
     )
     staggered.pack("pressure", done.pressure)

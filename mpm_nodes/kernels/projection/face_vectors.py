@@ -1,0 +1,99 @@
+"""Velocities of all faces as one vector, for semi-implicit steps: x faces, y faces, z faces, 64 of each a block.
+
+| symbol | meaning | unit |
+|---|---|---|
+| m, f | mass of a face, force on it | kg, N |
+| v*, d | velocity after the forces, a direction in velocities | m/s |
+| K d | sum V0 dT(grad d) grad w | N |
+
+    m v* = m v + dt f + dt m g,    (A d)_f = m d_f + dt (K d)_f
+
+Faces without mass and those that a body holds are no unknowns: their rows of A and of right sides are zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.projection.solid_faces import HELD
+
+__all__ = ["advance_faces", "begin_faces", "divide_by_mass", "finish_product", "write_faces"]
+
+
+@part
+def _advance_at(g, momentum, force, velocity, dt, gravity, least):
+    for c in range(64 * g, 64 * g + 64):
+        mass = np.float64(momentum[4 * c + 3])
+        velocity[4 * c] = (np.float64(momentum[4 * c]) + dt * force[4 * c]) / mass + dt * gravity if mass > least else 0.0
+
+
+@compiled(fastmath=False)
+def advance_faces(count, momentum, force, velocity, dt, gravity, least):
+    """Write v* = (m v + dt f) / m + dt g of the faces of one axis, 0 where they are empty."""
+    parallel_for(_advance_at, count, (momentum, force, velocity, dt, gravity, least))
+
+
+@part
+def _begin_at(g, shift, momentum, velocity, held, least, mass, x, b):
+    state, speed = held
+    for c in range(64 * g, 64 * g + 64):
+        m, v = np.float64(momentum[4 * c + 3]), np.float64(velocity[4 * c])
+        free = m > least and state[c] != HELD
+        mass[shift + c] = m if free else 0.0
+        x[shift + c] = np.float64(speed[c]) if state[c] == HELD else v
+        b[shift + c] = m * v if free else 0.0
+
+
+@compiled(fastmath=False)
+def begin_faces(count, shift, momentum, velocity, held, least, mass, x, b):
+    """Write masses (0 where nothing is to be solved), first guess and right side m v* of the faces of one axis.
+
+    Args:
+        count: Number of grid blocks.
+        shift: Where the faces of this axis begin in the vectors.
+        momentum: (m v, 0, 0, m) of the faces.
+        velocity: v* in the first place [m/s].
+        held: State of each face (`solid_faces`), and the velocity of held ones [m/s].
+        least: Mass above which a face has one [kg].
+        mass, x, b: Vectors, written.
+    """
+    parallel_for(_begin_at, count, (np.int64(shift), momentum, velocity, held, least, mass, x, b))
+
+
+@part
+def _write_at(g, shift, x, velocity):
+    for c in range(64 * g, 64 * g + 64):
+        velocity[4 * c] = x[shift + c]
+
+
+@compiled(fastmath=False)
+def write_faces(count, shift, x, velocity):
+    """Write the part of a vector that belongs to one axis to its faces."""
+    parallel_for(_write_at, count, (np.int64(shift), x, velocity))
+
+
+@part
+def _product_at(g, shift, change, mass, dt, d, q):
+    for c in range(64 * g, 64 * g + 64):
+        n = shift + c
+        q[n] = mass[n] * d[n] + dt * np.float64(change[4 * c]) if mass[n] > 0.0 else 0.0
+
+
+@compiled(fastmath=False)
+def finish_product(count, shift, change, mass, dt, d, q):
+    """Write A d of the faces of one axis, with K d in the first place of `change`."""
+    parallel_for(_product_at, count, (np.int64(shift), change, mass, dt, d, q))
+
+
+@part
+def _divide_at(g, mass, r, z):
+    for n in range(192 * g, 192 * g + 192):
+        z[n] = r[n] / mass[n] if mass[n] > 0.0 else 0.0
+
+
+@compiled(fastmath=False)
+def divide_by_mass(count, mass, r, z):
+    """Write r / m, 0 where nothing is to be solved."""
+    parallel_for(_divide_at, count, (mass, r, z))

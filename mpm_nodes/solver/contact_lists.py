@@ -1,0 +1,60 @@
+"""The rows that contacts of grid nodes are listed in, kept from substep to substep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.grid import COLUMNS, PLACES, ContactList
+
+__all__ = ["ContactLists"]
+
+SPARE = 8
+"""Rows that a block has beyond the contacts that it had in the substep before."""
+FRESH = 16
+"""Rows of a block that was not there, in a grid of which others were."""
+
+
+class ContactLists:
+    """Rows of every block: a few more than it had contacts in the substep before."""
+
+    def __init__(self) -> None:
+        self._packed, self._room = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._rows, self._places = np.empty((0, COLUMNS)), np.empty((0, PLACES), np.int32)
+
+    def filled(self, packed: np.ndarray, list_blocks: Callable[[ContactList, np.ndarray], None]) -> ContactList:
+        """Return the contacts of all blocks. Blocks whose rows do not suffice are listed once more, with enough.
+
+        Args:
+            packed: Packed coordinates of the blocks, ascending.
+            list_blocks: Lists the contacts of blocks, given by their places.
+        """
+        room = self._room_of(packed)
+        start = np.cumsum(room) - room
+        found = self._list(start, start + room, np.zeros(len(packed), np.int64))
+        list_blocks(found, np.arange(len(packed)))
+        if (found.counts > room).any():
+            crowded = np.flatnonzero(found.counts > room)
+            needed = found.counts[crowded]
+            start[crowded] = int(room.sum()) + np.cumsum(needed) - needed
+            found = self._list(start, start + np.maximum(found.counts, room), found.counts)
+            list_blocks(found, crowded)
+        self._packed, self._room = packed, np.where(found.counts > 0, found.counts + SPARE, 0)
+        return found
+
+    def _room_of(self, packed: np.ndarray) -> np.ndarray:
+        if len(packed) == len(self._packed) and np.array_equal(packed, self._packed):
+            return self._room
+        if not len(self._packed):
+            return np.zeros(len(packed), np.int64)
+        before = np.minimum(np.searchsorted(self._packed, packed), len(self._packed) - 1)
+        return np.where(self._packed[before] == packed, self._room[before], FRESH)
+
+    def _list(self, start: np.ndarray, stop: np.ndarray, counts: np.ndarray) -> ContactList:
+        needed = int(stop.max(initial=0))
+        if len(self._rows) < needed:
+            rows, places = self._rows, self._places
+            self._rows, self._places = np.empty((needed * 5 // 4, COLUMNS)), np.empty((needed * 5 // 4, PLACES), np.int32)
+            self._rows[: len(rows)], self._places[: len(places)] = rows, places
+        return ContactList(start, stop, counts, self._rows, self._places)
