@@ -48,6 +48,7 @@ class ResamplingSettings:
         merge_distance: Particles closer than this become one.
         finest: Edge of the last octree cells that get a dart.
         seed: Seed of this call.
+        give_back: Volume at rest, in seeds of r^3, that close particles may have together and become one; 0: none do.
     """
 
     kernel: Kernel
@@ -58,6 +59,7 @@ class ResamplingSettings:
     merge_distance: float
     finest: float
     seed: int
+    give_back: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,18 @@ def resample(particles: ParticleStore, settings: ResamplingSettings) -> Resampli
         bins, places, distance, radius=settings.coverage, depth=settings.depth, seed=settings.seed, finest=settings.finest
     )
     made, shift, discarded = _inserted(particles, bins, places, samples, settings)
-    pairs = close_pairs(bins, settings.merge_distance)
+    pairs = close_pairs(bins, settings.merge_distance, _seeds(particles, bins, settings), settings.give_back)
     merged = _merged(particles, pairs, settings)
     if len(made["id"]) + len(pairs):
         _replace(particles, pairs, {name: np.concatenate([made[name], merged[name]]) for name in made})
     return ResamplingOutcome(len(made["id"]), len(pairs), discarded, shift)
+
+
+def _seeds(particles: ParticleStore, bins: Bins, settings: ResamplingSettings) -> np.ndarray | None:
+    """Return how many seeds' volume particles hold, in the order of the bins; None where nothing is given back."""
+    if not settings.give_back:
+        return None
+    return (particles.array("volume")[bins.index] / (0.5 * particles.h) ** 3).astype(np.float32)
 
 
 def _replace(particles: ParticleStore, pairs: np.ndarray, columns: dict[str, np.ndarray]) -> None:

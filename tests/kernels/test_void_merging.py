@@ -46,6 +46,23 @@ def test_pairs_are_disjoint_and_the_closest_come_first():
     assert 5 < len(found) and len(np.unique(members, axis=0)) == len(members)
 
 
+def test_light_ones_that_lie_close_merge_and_seeds_do_not():
+    """Pairs closer than CROWDED merge up to the volume that they may have together; farther apart, or heavier, they stay."""
+    position = np.array([[0.0, 0.0, 0.0], [0.7, 0.0, 0.0], [3.0, 0.0, 0.0], [3.9, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 3.7, 0.0]])
+    particles = store(position)
+    bins, _ = tables(particles)
+    now = particles.unpack("position")
+    was = np.argmin(np.linalg.norm(now[:, None] - position, axis=2), axis=1)
+    for volumes, merged in (
+        ((0.8, 0.79, 0.8, 0.79, 0.8, 0.79), {(0, 1), (4, 5)}),
+        ((0.8, 0.81, 0.1, 0.1, 0.5, 0.5), {(4, 5)}),
+        ((1.0,) * 6, set()),
+    ):
+        found = close_pairs(bins, REACH, np.array(volumes, np.float32)[was][bins.index], 1.6)
+        assert {tuple(sorted(was[pair])) for pair in found} == merged
+    assert len(close_pairs(bins, REACH)) == 0
+
+
 def test_materials_do_not_mix():
     """Twins of different materials stay two."""
     position = lattice(4.0)

@@ -66,8 +66,8 @@ DEFECTS = (
     Defect(
         "new particles 1.6 times too deep",
         "mpm_nodes/solver/stages/avoid_a_void.py",
-        "conserve_momentum, coverage, depth, merge_distance",
-        "conserve_momentum, coverage, 1.6 * depth, merge_distance",
+        "lengths = (coverage, depth, merge_distance, EDGE[finest])",
+        "lengths = (coverage, 1.6 * depth, merge_distance, EDGE[finest])",
         "tests/solver/test_avoid_a_void.py::test_voids_are_filled_up_to_the_insertion_depth",
     ),
     Defect(

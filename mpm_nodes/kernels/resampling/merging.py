@@ -1,6 +1,7 @@
-"""Merging of particles that lie on top of each other (Y15 algorithm 21).
+"""Merging of particles that lie on top of each other (Y15 algorithm 21), and of light ones that lie close.
 
-Lengths are in units of r, half a grid cell.
+Lengths are in units of r, half a grid cell. Where matter is drawn out, insertion along it makes particles that share the volume of
+those there were, and across it they come closer: pairs that together hold little more than a seed are one too many.
 """
 
 from __future__ import annotations
@@ -12,18 +13,29 @@ from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.resampling.bins import Bins, in_block
 
+CROWDED = 0.85
+"""Distance below which light particles become one [r]: somewhat less than that of seeds."""
 
-def close_pairs(bins: Bins, reach: float) -> np.ndarray:
-    """Return disjoint pairs of particles of one material closer than `reach` [r].
 
-    Each particle asks for its nearest neighbour; mutual choices come first, then the closer pairs, then memory order.
+def close_pairs(bins: Bins, reach: float, volume: np.ndarray | None = None, most: float = 0.0) -> np.ndarray:
+    """Return disjoint pairs of particles of one material closer than `reach` [r], and light ones closer than CROWDED.
+
+    Each particle asks for its nearest neighbour of those; mutual choices come first, then the closer pairs, then memory order.
+
+    Args:
+        bins: The particles.
+        reach: Distance below which all merge [r], at most one.
+        volume: Volume at rest of the particles in the order of the bins [r^3], float32; None where only `reach` counts.
+        most: Volume that a light pair may have [r^3].
 
     Returns:
         Pairs of places in the particle arrays, shape (n, 2), int64.
     """
     count = len(bins.index)
     partner, away = np.empty(count, np.int32), np.empty(count, np.float32)
-    _nearest_neighbours(bins, np.float32(reach), partner, away)
+    wide = max(reach, 0.0 if volume is None else CROWDED)
+    held = np.zeros(0, np.float32) if volume is None else volume
+    _nearest_neighbours(bins, (np.float32(reach), np.float32(wide), np.float32(most)), held, partner, away)
     first = np.flatnonzero(partner >= 0)
     if not len(first):
         return np.zeros((0, 2), np.int64)
@@ -41,7 +53,8 @@ def close_pairs(bins: Bins, reach: float) -> np.ndarray:
 
 
 @part
-def _nearest_neighbours_at(q, bins, reach, partner, away):
+def _nearest_neighbours_at(q, bins, limits, volume, partner, away):
+    close, reach, most = limits
     start, xs, ys, zs, material, near = bins.start, bins.x, bins.y, bins.z, bins.material, bins.near
     for cell in range(512):
         for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
@@ -59,11 +72,12 @@ def _nearest_neighbours_at(q, bins, reach, partner, away):
                             dx, dy, dz = xs[s] - px, ys[s] - py, zs[s] - pz
                             d = dx * dx + dy * dy + dz * dz
                             if s != row and d < square and material[s] == material[row]:
-                                best, square = np.int32(s), d
+                                if d < close * close or volume[s] + volume[row] <= most:
+                                    best, square = np.int32(s), d
             partner[row], away[row] = best, square
 
 
 @compiled
-def _nearest_neighbours(bins, reach, partner, away):
-    """Write the row of each particle's nearest neighbour of its material within `reach`, at most one cell; -1: none."""
-    parallel_for(_nearest_neighbours_at, bins.near.shape[0], (lend(bins), reach, partner, away))
+def _nearest_neighbours(bins, limits, volume, partner, away):
+    """Write the row of each particle's nearest neighbour of its material that may merge with it; -1: none."""
+    parallel_for(_nearest_neighbours_at, bins.near.shape[0], (lend(bins), limits, volume, partner, away))

@@ -91,6 +91,7 @@ def avoid_a_void(
     depth: A[float, Unitless, Range(min=1.8, max=3.9)] = 2.2,
     merge_distance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.03,
     finest: Finest = Finest.QUARTER,
+    give_back: A[float, Unitless, Range(min=0.0, max=1.9)] = 0.0,
     seed: A[int, Range(min=0)] = 0,
 ) -> Stage["particles"]:
     """Fill voids inside the matter and merge particles that lie on top of each other, every so many substeps (Y15 section 6).
@@ -111,13 +112,16 @@ def avoid_a_void(
         merge_distance: Distance below which two particles become one, in half cells.
         finest: Edge of the last octree cells that get a dart, in half cells: a gap that all darts of a call miss waits for the next
             one. Y15 do not say where theirs end; less fills slits that hold no particle, and costs more.
+        give_back: Volume at rest, in seeds of eight a cell, up to which two particles closer than 0.85 half cells become one; 0:
+            none do. 1.6, with a coverage of 0.95, keeps the number of particles where matter is drawn out and thinner across.
         seed: Seed of the random places.
     """
     memory.substeps += 1
     due = memory.substeps >= interval
     if due and particles.count and "velocity_gradient" not in particles.stale:
         key = int(np.random.SeedSequence([seed, step.frame, step.substep]).generate_state(1, np.uint64)[0])
-        settings = ResamplingSettings(kernel, transfer, conserve_momentum, coverage, depth, merge_distance, EDGE[finest], key)
+        lengths = (coverage, depth, merge_distance, EDGE[finest])
+        settings = ResamplingSettings(kernel, transfer, conserve_momentum, *lengths, key, give_back)
         outcome = resample(particles, settings)
         shift = tuple(float(value) for value in outcome.centre_shift)
         step.tell(
