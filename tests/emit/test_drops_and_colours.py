@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles
+from mpm_nodes.graph.clock import Clock
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.colours import colour_particles
 from mpm_nodes.solver.emission import Drops, emission_of
@@ -59,6 +60,15 @@ def test_a_copy_enters_in_the_substep_of_its_time_wherever_that_ends():
     assert [0 if columns is None else len(columns["position"]) for columns in seen] == [0, 0, 0, 8, 0, 0, 8, 0, 0, 0]
     late = body()["position"] + [0.0, -2.0 * (0.12 - 0.1), 0.0]
     assert np.allclose(seen[3]["position"], late, atol=1e-12) and (seen[3]["velocity"] == [0.0, -2.0, 0.0]).all()
+
+
+def test_copies_from_before_the_initial_state_never_come():
+    """A solve that begins three frames into the shot knows nothing of what fell before; what is due on its first frame is there."""
+    made = streams.emit_drops(SETTINGS, body(), count=3, start_frame=5, interval=3)
+    for origin, counts in ((5, (8, 16)), (8, (8, 8)), (9, (0, 8)), (12, (0, 0))):
+        drops = emission_of(made, np.zeros(1, np.int32), Clock.of(SETTINGS, origin, 1.0))
+        found = (drops.between(-np.inf, 0.0), drops.between(0.0, 9.0))
+        assert tuple(0 if columns is None else len(columns["position"]) for columns in found) == counts
 
 
 def test_a_solve_takes_the_drops_in():

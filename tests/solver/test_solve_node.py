@@ -162,6 +162,29 @@ def test_sticky_walls_hold_and_separating_ones_let_go():
     assert heights["sticky"] > 0.83 and heights["separate"] < 0.7
 
 
+def test_sticky_walls_stop_what_slides_along_them():
+    """The lowest layer of a block that slides goes on where the floor slips, and stays where it sticks."""
+    moved = {}
+    for rule in ("sticky", "slip"):
+        graph = shot(
+            end=5,
+            centre=(0.0, -0.9, 0.0),
+            velocity=(0.5, 0.0, 0.0),
+            size=0.2,
+            cell_size=0.05,
+            knobs={"youngs_modulus": 1e5, "critical_stretch": 0.5},
+            wall_y_low=rule,
+            wall_low=(-1.0, -1.0, -1.0),
+            wall_high=(1.0, 1.0, 1.0),
+        )
+        evaluator = Evaluator(graph)
+        begin, end = (evaluator.value("sim.particles", frame)["position"] for frame in (1, 5))
+        lowest = begin[:, 1] < begin[:, 1].min() + 0.01
+        moved[rule] = (end - begin)[lowest, 0].mean()
+    way = 0.5 * 4 / 24
+    assert abs(moved["sticky"]) < 0.1 * way and moved["slip"] == pytest.approx(way, rel=0.02)
+
+
 def two_blocks(**solve):
     """Return a shot of a jelly block above a liquid one, 8 m apart."""
     graph = shot(end=3, material="material_liquid", knobs={"label": "brine", "bulk_modulus": 1e5}, **solve)
