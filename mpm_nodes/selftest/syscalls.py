@@ -195,12 +195,20 @@ def _changed(name: str, pid: int, arguments: tuple[int, ...]) -> str:
 
 
 def _named(pid: int, folder: int, address: int) -> str:
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        memory.seek(address)
-        name = memory.read(4096 - address % 4096).partition(b"\0")[0].decode(errors="replace")
+    name = _text_at(pid, address).decode(errors="replace")
     folder &= 0xFFFFFFFF
     at = os.readlink(f"/proc/{pid}/cwd" if folder == 0xFFFFFF9C else f"/proc/{pid}/fd/{folder}")
     return os.path.join(at, name)
+
+
+def _text_at(pid: int, address: int) -> bytes:
+    """Return the text at an address, page by page: it may end in the next one, and there may be none behind it."""
+    text = b""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        while b"\0" not in text and len(text) < 4096:
+            memory.seek(address + len(text))
+            text += memory.read(4096 - (address + len(text)) % 4096)
+    return text.partition(b"\0")[0]
 
 
 def _asks_for_memory(name: str, arguments: tuple[int, ...]) -> bool:

@@ -124,23 +124,50 @@ def test_the_scene_of_the_sweep_gives_every_stage_something_to_do():
     assert np.abs(ends["whole"]["position"] - start["position"]).max() > 0.01 * runs["whole"].cell_size
 
 
-def test_every_built_in_stage_stands_in_a_preset():
-    """The sweep above misses no stage of the registry."""
-    used = {entry["type"] for document in PRESETS.values() for entry in document["nodes"].values()}
-    assert {d.id for d in registries.default().stages().values()} - {"semi_implicit_update"} <= used
-
-
-def test_the_semi_implicit_update_does_not_lie():
-    """It stands in no preset: in the place of the minimisation, checked, it gives the bits of a plain run."""
+def semi_implicit_steps() -> dict:
+    """Return implicit steps with one linear solve in the place of the minimisation."""
     document = copy.deepcopy(PRESETS["implicit_apic"])
     document["parameters"] = {}
     document["nodes"]["minimise_energy"].update(type="semi_implicit_update", knobs={})
-    laws, ends = ("snow", "liquid"), []
+    return document
+
+
+def explicit_faces() -> dict:
+    """Return the projection with an explicit update of the faces, and the stress of the whole law without its pressure."""
+    document = copy.deepcopy(PRESETS["incompressible"])
+    document["parameters"] = {}
+    nodes = document["nodes"]
+    nodes["choose_time_step"]["knobs"] = {}
+    nodes["deviatoric_stress"]["type"] = "compute_stress"
+    nodes["keep_deviator"] = {"type": "keep_deviator", "inputs": {"particles": "deviatoric_stress"}}
+    nodes["add_face_forces"]["inputs"]["particles"] = "keep_deviator"
+    nodes["semi_implicit_faces"]["type"] = "advance_faces"
+    del nodes["semi_implicit_faces"]["inputs"]["colliders"]
+    return document
+
+
+NO_PRESET = {"semi_implicit_update": semi_implicit_steps, "advance_faces": explicit_faces, "keep_deviator": explicit_faces}
+"""Built-in stages that stand in no preset, and a wiring that has them."""
+
+
+def test_every_built_in_stage_stands_in_a_preset():
+    """The sweeps of this file miss no stage of the registry."""
+    used = {entry["type"] for document in PRESETS.values() for entry in document["nodes"].values()}
+    assert {d.id for d in registries.default().stages().values()} - used == NO_PRESET.keys()
+
+
+@pytest.mark.parametrize("wired", dict.fromkeys(NO_PRESET.values()))
+def test_stages_that_stand_in_no_preset_do_not_lie(wired):
+    """Wired in the place of others, checked, they give the bits of a plain run."""
+    document, laws, ends = wired(), ("snow", "liquid"), []
+    assert {entry["type"] for entry in document["nodes"].values()} >= {name for name, each in NO_PRESET.items() if each is wired}
     for checked in (False, True):
         run = solver(laws, plan(document, laws), checked=checked)
+        before = run.particles.unpack("velocity").copy()
         for _ in range(3):
             run.step()
         ends.append(attributes(run))
+    assert np.isfinite(ends[0]["velocity"]).all() and not np.array_equal(before, ends[0]["velocity"])
     assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 

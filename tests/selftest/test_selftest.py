@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -129,6 +131,23 @@ def test_calls_of_every_library_are_met(tmp_path):
     assert isinstance(refused.error, OSError) and refused.error.errno == errno.EDQUOT
     last = syscalls.watched(work, syscalls.WRITES, str(tmp_path), lambda call: syscalls.KILL if call.number == 3 else 0)
     assert last.signal == signal.SIGKILL and (tmp_path / "a" / "two").read_text() == ""
+
+
+@pytest.mark.skipif(bool(syscalls.available()), reason="calls cannot be watched here")
+def test_names_that_lie_across_pages_are_read_whole(tmp_path):
+    """A path is met wherever it lies in memory: a call that is missed shifts the numbers of all that follow."""
+    path, flags = os.fsencode(tmp_path / "one") + b"\0", os.O_CREAT | os.O_WRONLY
+    pages = mmap.mmap(-1, 8192)
+    pages[4096 - len(path) // 2 : 4096 - len(path) // 2 + len(path)] = path
+    address = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + 4096 - len(path) // 2
+    met: list[str] = []
+
+    def decide(call):
+        met.append(call.path)
+        return 0
+
+    ending = syscalls.watched(lambda: ctypes.CDLL(None).open(ctypes.c_void_p(address), flags, 0o600), syscalls.WRITES, "/", decide)
+    assert ending.answer >= 0 and str(tmp_path / "one") in met
 
 
 def test_a_fork_that_hangs_is_ended():
