@@ -83,6 +83,9 @@ def _write(out: Path | None, session: Session, parts: Sequence[Part]) -> None:
     if out is not None:
         told = json.dumps(table.facts(session, parts), indent=1) + "\n" if out.suffix == ".json" else table.markdown(session, parts)
         with writing(str(out)):
+            if out.exists() and not out.is_file():  # a pipe or a terminal
+                out.write_text(told, encoding="utf-8")
+                return
             partial = out.with_name(f".{out.name}.partial")
             partial.write_text(told, encoding="utf-8")
             partial.replace(out)

@@ -24,6 +24,7 @@ KEEP_EVERY = 24
 _REVISION = re.compile(r"r(\d{3,9})")
 _RECORD = re.compile(r"(\d{4,10})\.commit\.json")
 _STATE = re.compile(r"(\d{4,10})\.[^/]+\.state")
+_PROBE = re.compile(rf"{re.escape(TEMPORARY)}probe-\d+")
 _OWN = {"cook.json", "cook.lock"}
 
 
@@ -56,7 +57,9 @@ def check_writable(root: Path) -> None:
             raise OutputError(f"{root}: is a file; give a folder with --out")
         root.mkdir(parents=True, exist_ok=True)
         files, probe = Folder(root.resolve()), f"{TEMPORARY}probe-{os.getpid()}"
-        files.unlink(probe)
+        for left in files.names():
+            if _PROBE.fullmatch(left):  # of a process that was killed here; a living one does not mind
+                files.unlink(left)
         os.close(files.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         files.unlink(probe)
 

@@ -87,7 +87,7 @@ class Session:
                 if each["whole"]:
                     self.whole.append(part.name)
                 else:
-                    self.next_cases[part.name] = [int(number) for number in each["next_cases"]]
+                    self.next_cases[part.name] = _checked([int(number) for number in each["next_cases"]])
             rows = [Row.from_json(row) for row in told["rows"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError("selftest --resume: that is no table of a selftest; give what --out FILE.json wrote") from error
@@ -237,6 +237,13 @@ class _PartRun:
         child.wait()
         for table in (self.jobs, self.heard, self.text):
             table.pop(child)  # type: ignore[attr-defined]
+
+
+def _checked(cases: list[int]) -> list[int]:
+    """Return the next cases of processes; ValueError where some would be tried twice and others never."""
+    if min(cases) < 0 or sorted(case % len(cases) for case in cases) != list(range(len(cases))):
+        raise ValueError(cases)
+    return cases
 
 
 def show_line(text: str) -> None:

@@ -29,12 +29,13 @@ __all__ = ["FULL", "KILL", "MEMORY", "WRITES", "Call", "Decide", "available", "w
 _NUMBERS = {
     "x86_64": {
         "write": 1, "pwrite64": 18, "writev": 20, "open": 2, "openat": 257, "fsync": 74, "fdatasync": 75, "ftruncate": 77,
-        "rename": 82, "renameat": 264, "renameat2": 316, "mkdir": 83, "mkdirat": 258, "mmap": 9, "brk": 12, "mremap": 25,
-        "seccomp": 317,
+        "rename": 82, "renameat": 264, "renameat2": 316, "mkdir": 83, "mkdirat": 258, "unlink": 87, "unlinkat": 263,
+        "rmdir": 84, "mmap": 9, "brk": 12, "mremap": 25, "seccomp": 317,
     },
     "aarch64": {
         "write": 64, "pwrite64": 68, "writev": 66, "openat": 56, "fsync": 82, "fdatasync": 83, "ftruncate": 46,
-        "renameat": 38, "renameat2": 276, "mkdirat": 34, "mmap": 222, "brk": 214, "mremap": 216, "seccomp": 277,
+        "renameat": 38, "renameat2": 276, "mkdirat": 34, "unlinkat": 35, "mmap": 222, "brk": 214, "mremap": 216,
+        "seccomp": 277,
     },
 }  # fmt: skip
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -42,8 +43,8 @@ _MACHINE = platform.machine()
 _KNOWN = _NUMBERS.get(_MACHINE, {})
 
 WRITES = ("write", "pwrite64", "writev", "open", "openat", "fsync", "fdatasync", "ftruncate", "rename", "renameat", "renameat2",
-          "mkdir", "mkdirat")  # fmt: skip
-"""Calls that change files; of the opening ones, those that make a file."""
+          "mkdir", "mkdirat", "unlink", "unlinkat", "rmdir")  # fmt: skip
+"""Calls that change files; of the opening ones, those that make a file, of the removing ones, those that find what they remove."""
 MEMORY = ("mmap", "brk", "mremap")
 """Calls that ask for memory; of the maps, those of no file."""
 
@@ -190,6 +191,9 @@ def _changed(name: str, pid: int, arguments: tuple[int, ...]) -> str:
             return _named(pid, -100, arguments[0])
         if name in ("renameat", "renameat2", "mkdirat"):
             return _named(pid, arguments[0], arguments[1])
+        if name in ("unlink", "rmdir", "unlinkat"):
+            path = _named(pid, arguments[0], arguments[1]) if name == "unlinkat" else _named(pid, -100, arguments[0])
+            return path if os.path.lexists(path) else ""
         return os.readlink(f"/proc/{pid}/fd/{arguments[0]}")
     return ""
 

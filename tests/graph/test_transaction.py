@@ -14,7 +14,7 @@ import pytest
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph import transaction as transaction_module
 from mpm_nodes.graph.clean import removable
-from mpm_nodes.graph.revision import Revision, list_revisions, temporary_files
+from mpm_nodes.graph.revision import Revision, check_writable, list_revisions, temporary_files
 from mpm_nodes.graph.transaction import file_frame, frame_offset
 
 MANIFEST = {"package_version": "0", "graph_digest": "d", "frame_offset": 0}
@@ -310,6 +310,13 @@ def test_damaged_manifest_is_refused(tmp_path):
     (tmp_path / "r001" / "cook.json").write_text('{"format": "mpm_no')
     with pytest.raises(InputError, match=r"cook\.json: is damaged"):
         Revision.resume(tmp_path, MANIFEST)
+
+
+def test_what_killed_checks_of_the_output_folder_left_is_removed(tmp_path):
+    for name in (".tmp-probe-1", ".tmp-probe-4194304", ".tmp-probe-notes", ".tmp-notes"):
+        (tmp_path / name).touch()
+    check_writable(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tmp-notes", ".tmp-probe-notes"]
 
 
 def test_output_root_that_is_a_file_is_refused(tmp_path):

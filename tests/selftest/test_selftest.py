@@ -17,6 +17,7 @@ import pytest
 
 from mpm_nodes import children, cli
 from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.commands.selftest import _write
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph import registry
 from mpm_nodes.selftest import graphs, kills, mutants, outcomes, shot, syscalls
@@ -120,6 +121,7 @@ def test_calls_of_every_library_are_met(tmp_path):
     shot.prepare()
     changes = kills.changes_of(tmp_path / "out")
     assert len(changes) > 60 and any(change.startswith("pwrite64 .tmp-cache.0001.") for change in changes)
+    assert any(change.startswith("unlink .tmp-probe-") or change.startswith("unlinkat .tmp-probe-") for change in changes)
     assert not shot.has_volumes() or any(change.startswith("write") and change.endswith(".vdb") for change in changes)
     (tmp_path / "a").mkdir()
 
@@ -247,6 +249,11 @@ def test_a_run_that_was_stopped_goes_on_behind_its_last_case(tmp_path, monkeypat
     assert sorted(int(file.name.split("-")[1]) for file in tried.glob("second-*")) == list(range(400))
     with pytest.raises(InputError, match="seed 4"):
         Session(5, None, tmp_path / "kept", samples_folder(), lambda line: None).take_over(told, parts)
+    for numbers in ([-2, 1], [2, 4], [0, 1, 1]):
+        edited = json.loads(json.dumps(told))
+        edited["parts"][1]["next_cases"] = numbers
+        with pytest.raises(InputError, match="no table of a selftest"):
+            Session(4, None, tmp_path / "kept", samples_folder(), lambda line: None).take_over(edited, parts)
     with pytest.raises(InputError, match="no table of a selftest"):
         again.take_over({"seed": 4}, parts)
 
@@ -275,6 +282,17 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     assert child.returncode == 3 and "stopped" in error and "against a promise" in out
     assert (tmp_path / "page.md").read_text().startswith("`mpm-nodes selftest --hours 1 --seed 1`")
     assert not any(tmp_path.glob("mpm_nodes_selftest_*"))
+
+
+def test_the_table_goes_into_a_pipe(tmp_path):
+    """What is no regular file is written to, never replaced."""
+    pipe = tmp_path / "table"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    session = Session(1, None, tmp_path / "kept", samples_folder(), lambda line: None)
+    _write(pipe, session, [])
+    assert os.read(reader, 1 << 16).decode().startswith("`mpm-nodes selftest --seed 1`") and pipe.is_fifo()
+    os.close(reader)
 
 
 def test_arguments_are_checked(capsys):
