@@ -21,12 +21,17 @@ from typing import Any
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.names import temporary
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "json_bytes"]
 
 HELD = hasattr(os, "O_NOFOLLOW") and {os.open, os.stat, os.unlink, os.mkdir, os.rename} <= os.supports_dir_fd
 """Whether steps are held open; else they are looked at."""
 _NOFOLLOW = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NONBLOCK"))
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a document's file: each document has one text."""
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode("utf-8")
 
 
 class Folder:
@@ -104,9 +109,8 @@ class Folder:
     def write_json(self, name: str, document: Mapping[str, Any]) -> None:
         """Write a new file and sync it; what had its name is removed, not written to."""
         self.unlink(name)
-        text = json.dumps(document, indent=1, sort_keys=True) + "\n"
         with open(self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
-            stream.write(text.encode("utf-8"))
+            stream.write(json_bytes(document))
             stream.flush()
             os.fsync(stream.fileno())
 

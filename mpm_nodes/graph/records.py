@@ -10,7 +10,7 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.folder import Folder, json_bytes
 from mpm_nodes.graph.names import checked_parts
 
 __all__ = ["MANIFEST_FORMAT", "RECORD_FORMAT", "RESERVED", "STATE_FORMAT", "read_manifest", "read_record", "sealed_record"]
@@ -52,9 +52,10 @@ def read_record(files: Folder, name: str, frame: int) -> dict[str, Any] | None:
         InputError: It is whole, but names what no cook of ours would: files elsewhere, our own, another frame.
     """
     try:
-        record = json.loads(files.read(name))
+        data = files.read(name)
+        record = json.loads(data)
         body = {key: value for key, value in record.items() if key != "seal"}
-        if record.get("format") != RECORD_FORMAT or record.get("seal") != _seal(body):
+        if record.get("format") != RECORD_FORMAT or record.get("seal") != _seal(body) or data != json_bytes(record):
             return None
     except (OSError, ValueError, AttributeError, RecursionError):
         return None

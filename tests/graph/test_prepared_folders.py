@@ -15,7 +15,7 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.folder import Folder, json_bytes
 from mpm_nodes.graph.revision import Revision, temporary_files
 
 LONG = "n" * 5000
@@ -53,7 +53,8 @@ def outside(out: Path) -> dict[str, bytes]:
 
 def sealed(record: dict) -> str:
     body = {name: value for name, value in record.items() if name != "seal"}
-    return json.dumps({**body, "seal": hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()})
+    whole = {**body, "seal": hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()}
+    return json_bytes(whole).decode()
 
 
 def forge(path: Path, target: Path | None = None, **changes) -> None:

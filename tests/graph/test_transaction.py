@@ -174,12 +174,17 @@ def damaged(revision, how):
     elif how == "record altered":
         path = folder / "frames" / "0003.commit.json"
         path.write_text(path.read_text().replace('"particles": 3', '"particles": 4'))
+    elif how == "record respaced":
+        path = folder / "frames" / "0003.commit.json"
+        path.write_text(path.read_text().replace('"frame": 3', '"frame":  3'))
     elif how == "checkpoint altered":
         path = folder / "checkpoints" / "0003.sim.state"
         path.write_bytes(path.read_bytes()[:-1] + b"\0")
 
 
-@pytest.mark.parametrize("how", ["file cut", "file altered", "file gone", "record altered", "checkpoint altered"])
+@pytest.mark.parametrize(
+    "how", ["file cut", "file altered", "file gone", "record altered", "record respaced", "checkpoint altered"]
+)
 def test_resume_goes_back_behind_damage(tmp_path, how):
     """A damaged last frame is cooked again from the checkpoint before it."""
     revision = Revision.create(tmp_path, MANIFEST)
@@ -189,7 +194,7 @@ def test_resume_goes_back_behind_damage(tmp_path, how):
     damaged(revision, how)
     assert revision.resume_frame(["sim"], first=1) == 2
     assert revision.roll_back(2) == [3]
-    assert not (revision.folder / "mesh.0003.txt").exists() or how == "record altered"
+    assert not (revision.folder / "mesh.0003.txt").exists() or how.startswith("record")
     write_frame(revision, 3)
     assert content(revision.folder) == intact
 
