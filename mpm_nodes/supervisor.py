@@ -39,7 +39,7 @@ def wanted(args: argparse.Namespace) -> bool:
 
 def supervise(argv: Sequence[str], args: argparse.Namespace) -> int:
     """Run the command line `argv`, whose parsed form is `args`, in a child; return its exit code."""
-    watch = _Watch()
+    watch = _SignalWatch()
     with watch.signals():
         child = watch.child = children.start("mpm_nodes.cli:work", argv, stdin=subprocess.PIPE, process_group=0)
         code = child.wait()
@@ -49,7 +49,7 @@ def supervise(argv: Sequence[str], args: argparse.Namespace) -> int:
     return code if code >= 0 else _say_killed(args.command, -code)
 
 
-class _Watch:
+class _SignalWatch:
     """What signals do to the child."""
 
     def __init__(self) -> None:

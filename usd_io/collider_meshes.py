@@ -22,7 +22,7 @@ from usd_io.units import stage_to_si
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Placement = Callable[[float], list[np.ndarray]]
+InstanceMatrices = Callable[[float], list[np.ndarray]]
 """Matrices (4, 4) from a prim's points to the stage at a time code: one, or one per instance."""
 
 
@@ -31,7 +31,7 @@ class _Source:
     """One Mesh prim and where it stands."""
 
     mesh: Any
-    placement: Placement
+    placement: InstanceMatrices
     instanced: bool
 
 
@@ -278,7 +278,7 @@ def _local_to_world(mesh: Any, code: float) -> np.ndarray:
     return np.array(mesh.ComputeLocalToWorldTransform(code)).T
 
 
-def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> Placement:
+def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> InstanceMatrices:
     """Return where a point instancer puts the copies of a mesh below prototype `number`."""
     from pxr import UsdGeom
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mpm_nodes.bench.measure import beside_bytes
 from mpm_nodes.bench.rows import Row
-from mpm_nodes.bench.scenes import Scene, lattice, matter, solver
+from mpm_nodes.bench.scenes import BenchScene, lattice, matter, solver
 from mpm_nodes.bench.table import write
 from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.data import Particles, WallRule, Walls
@@ -87,7 +87,7 @@ def compare(row: Row, pairs: int = PAIRS, substeps: int = SORT_INTERVAL) -> dict
     }
 
 
-def drop(count: int, times: int) -> Scene:
+def drop(count: int, times: int) -> BenchScene:
     """Return a ball of liquid that falls, at the same place above the floor of a domain, `times` as large as the drop needs."""
     radius = SPACING * (0.75 * count / np.pi) ** (1.0 / 3.0)
     side = int(np.ceil(2.0 * radius / SPACING)) + 4
@@ -99,7 +99,7 @@ def drop(count: int, times: int) -> Scene:
     columns = {"position": position, "velocity": np.zeros((count, 3), np.float32)}
     half = 0.5 * size * times
     walls = Walls((-half, 0.0, -half), (half, size * times, half), (WallRule.SEPARATE,) * 6)
-    return Scene(Particles(columns, (matter("liquid"),), SPACING), walls)
+    return BenchScene(Particles(columns, (matter("liquid"),), SPACING), walls)
 
 
 def _seconds(which: SubstepSolver, substeps: int) -> float:

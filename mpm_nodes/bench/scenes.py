@@ -30,7 +30,7 @@ FLATTENING = 0.02
 
 
 @dataclass(frozen=True)
-class Scene:
+class BenchScene:
     """Particles to start measuring from, and the walls around them."""
 
     particles: Particles
@@ -49,7 +49,7 @@ def particles_per_cell(particles: Particles) -> float:
 
 
 @functools.lru_cache(maxsize=1)
-def scene(name: str, law: str, count: int) -> Scene:
+def scene(name: str, law: str, count: int) -> BenchScene:
     """Return a scene ready to be measured. The last one is kept: rows that differ in kernel or threads share it."""
     start = untouched(name, law, count)
     if name == "dam_break":
@@ -57,14 +57,14 @@ def scene(name: str, law: str, count: int) -> Scene:
     return flattened(start) if name == "foam" else start
 
 
-def untouched(name: str, law: str, count: int) -> Scene:
+def untouched(name: str, law: str, count: int) -> BenchScene:
     """Return a scene as it begins: what is measured is what a solve has made of it, for those that splash or flow."""
     if name == "dam_break":
         return dam(law, count)
-    return thrown_foam(count) if name == "foam" else Scene(cube(law.split("+"), count))
+    return thrown_foam(count) if name == "foam" else BenchScene(cube(law.split("+"), count))
 
 
-def solver(start: Scene, row: Row) -> SubstepSolver:
+def solver(start: BenchScene, row: Row) -> SubstepSolver:
     """Return a solver of a row; the number of threads must be set before, it decides how much scratch there is."""
     foam = row.scene == "foam"
     substeps = "continuum_foam" if foam else {"preset": "explicit_apic", "set": {"kernel": row.kernel, "transfer": row.transfer}}
@@ -95,27 +95,27 @@ def cube(laws: list[str], count: int) -> Particles:
     return Particles(columns, tuple(matter(law) for law in laws), SPACING)
 
 
-def dam(law: str, count: int) -> Scene:
+def dam(law: str, count: int) -> BenchScene:
     """Return a column of 1 m x 2 m x 1 m in a corner of a box that it will run through."""
     side = int(np.ceil(round((0.5 * count) ** (1.0 / 3.0), 6)))
     spacing = 1.0 / side
     columns: dict[str, Any] = {"position": lattice((side, 2 * side, side), count, spacing)}
     columns["velocity"] = np.zeros((count, 3), np.float32)
     walls = Walls((0.0, 0.0, 0.0), BOX, (WallRule.SEPARATE,) * 6)
-    return Scene(Particles(columns, (matter(law),), spacing), walls)
+    return BenchScene(Particles(columns, (matter(law),), spacing), walls)
 
 
-def splashed(start: Scene) -> Scene:
+def splashed(start: BenchScene) -> BenchScene:
     """Return the dam some time after its front has hit the far wall; a law that does not flow is given up on."""
     run = solver(start, Row())
     far = start.walls.high[0] - 2.0 * start.particles.spacing
     while run.time < LONGEST_SPLASH - AFTER_THE_HIT and run.particles.unpack("position")[:, 0].max() < far:
         run.advance(0.05)
     run.advance(AFTER_THE_HIT)
-    return Scene(run.snapshot(), start.walls)
+    return BenchScene(run.snapshot(), start.walls)
 
 
-def thrown_foam(count: int) -> Scene:
+def thrown_foam(count: int) -> BenchScene:
     """Return a ball of shaving foam that is about to hit a sticky floor."""
     side = 2 * int(np.ceil(0.5 * (6.0 * count / np.pi) ** (1.0 / 3.0) + 1.0))
     position = FOAM_SPACING * (np.stack(np.meshgrid(*(np.arange(side),) * 3, indexing="ij"), -1).reshape(-1, 3) + 0.5)
@@ -124,13 +124,13 @@ def thrown_foam(count: int) -> Scene:
     position[:, 1] += FOAM_SPACING - position[:, 1].min()
     velocity = np.tile(np.float32([0.0, -FOAM_SPEED, 0.0]), (count, 1))
     ball = Particles({"position": position, "velocity": velocity}, (named_material("shaving_cream"),), FOAM_SPACING)
-    return Scene(
+    return BenchScene(
         ball, Walls((-1.0, 0.0, -1.0), (2.0, 2.0, 2.0), (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY, *(WallRule.OPEN,) * 3))
     )
 
 
-def flattened(start: Scene) -> Scene:
+def flattened(start: BenchScene) -> BenchScene:
     """Return the foam some time after it has hit the floor."""
     run = solver(start, Row("foam", *FOAM))
     run.advance(FLATTENING)
-    return Scene(run.snapshot(), start.walls)
+    return BenchScene(run.snapshot(), start.walls)

@@ -16,7 +16,7 @@ from mpm_nodes.nodes.seeding import rotation_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Flow", "body_of", "fastest", "flow_of", "flowed", "passed_on"]
+__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "passed_on"]
 
 
 class Body(NamedTuple):
@@ -37,7 +37,7 @@ class Body(NamedTuple):
         return float(np.abs(self.edges @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
 
 
-class Flow(NamedTuple):
+class Inflow(NamedTuple):
     """What a stream brings.
 
     Attributes:
@@ -74,7 +74,7 @@ def fastest(velocity: Any) -> np.ndarray:
     return np.asarray(max(keys, key=lambda each: float(np.linalg.norm(each))), float)
 
 
-def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Flow:
+def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Inflow:
     """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
     speed = fastest(velocity)
     spacing = 0.5 * told.settings.cell_size
@@ -82,10 +82,10 @@ def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> 
     length = max((body.width(speed) for body in bodies), default=spacing)
     count = told.total("template", "particles")
     rate = count / (spacing * max(round(length / spacing), 1)) * float(np.linalg.norm(speed))
-    return Flow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
+    return Inflow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
 
 
-def flowed(flow: Flow, clock: Clock, last: float) -> float:
+def flowed(flow: Inflow, clock: Clock, last: float) -> float:
     """Return how many particles a stream has brought by the frame `last`."""
     begin, end = (clock.simulated(min(clock.frame(second), last)) for second in (flow.begin, flow.end))
     return flow.rate * (end - begin) if math.isfinite(end) else math.inf

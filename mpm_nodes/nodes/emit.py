@@ -34,7 +34,7 @@ from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import body_of
 from mpm_nodes.nodes.crowding import crowding
-from mpm_nodes.nodes.seeding import Placement, Seeding, fill_region, seeding_estimate
+from mpm_nodes.nodes.seeding import Seeding, SeedLayout, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -112,7 +112,7 @@ def emit_box(
     """
     from mpm_nodes.kernels.level_sets.regions import box_region
 
-    placement = Placement(centre, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(centre, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     return fill_region("emit_box", box_region(size), placement, settings, material)
 
 
@@ -145,7 +145,7 @@ def emit_sphere(
     """
     from mpm_nodes.kernels.level_sets.regions import sphere_region
 
-    placement = Placement(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
 
 
@@ -183,7 +183,7 @@ def emit_level_set(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     region = _level_set_region(kept, path, grid, scale)
     return fill_region("emit_level_set", region, placement, settings, material)
 
@@ -226,7 +226,7 @@ def emit_mesh(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    placement = Placement(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
     region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
     if findings:
         warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)

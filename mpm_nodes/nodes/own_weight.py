@@ -12,7 +12,7 @@ import numpy as np
 
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.materials.moduli import Moduli, moduli
-from mpm_nodes.nodes.bodies import Body, Flow
+from mpm_nodes.nodes.bodies import Body, Inflow
 
 __all__ = ["mouth_warnings", "weight_warnings"]
 
@@ -63,7 +63,7 @@ def _effect(weight: float, found: Moduli) -> str:
     return ""
 
 
-def mouth_warnings(flows: Iterable[Flow], gravity: Iterable[float], clock: Clock, last: float) -> Iterator[str]:
+def mouth_warnings(flows: Iterable[Inflow], gravity: Iterable[float], clock: Clock, last: float) -> Iterator[str]:
     """Say of each stream that it falls out of its mouth faster than it comes, so that it parts into pieces there.
 
     Matter that has only a velocity at the exit is held by nothing above it: after v / g seconds it falls twice as fast as what

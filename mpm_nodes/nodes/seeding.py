@@ -31,7 +31,7 @@ class Seeding(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Placement:
+class SeedLayout:
     """How a region's particles are laid out and moved.
 
     Attributes:
@@ -55,7 +55,7 @@ class Placement:
     seed: int = 0
 
 
-def fill_region(where: str, region: Region, placement: Placement, settings: GraphSettings, material: Material) -> Particles:
+def fill_region(where: str, region: Region, placement: SeedLayout, settings: GraphSettings, material: Material) -> Particles:
     """Fill a region with particles of one material.
 
     Every particle gets the same share of the region's volume, V0 = |region| / N, so that the total mass is exact.
@@ -142,7 +142,7 @@ def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float
         )
 
 
-def _points(region: Region, placement: Placement, spacing: float) -> np.ndarray:
+def _points(region: Region, placement: SeedLayout, spacing: float) -> np.ndarray:
     from mpm_nodes.kernels.level_sets.regions import BOX
     from mpm_nodes.kernels.resampling.poisson import poisson_disc
 

@@ -320,7 +320,7 @@ def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
         cwd=job.parent,
     )
     lines: list[str] = []
-    watch = _Watch(child, _START_SECONDS + _SECONDS_PER_FRAME * count)
+    watch = _Deadline(child, _START_SECONDS + _SECONDS_PER_FRAME * count)
     with watch:
         for line in child.stdout:
             lines.append(line.rstrip())
@@ -333,7 +333,7 @@ def _run_blender(job: Path, count: int, progress: Progress | None) -> None:
         raise EngineMissing(blender_problem(lines, child.returncode))
 
 
-class _Watch:
+class _Deadline:
     """Ends a child process when it runs longer than `seconds`, or when the block is left by an error."""
 
     def __init__(self, child: subprocess.Popen, seconds: float) -> None:
@@ -347,7 +347,7 @@ class _Watch:
         self.expired = True
         self.child.kill()
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> _Deadline:
         self.timer.start()
         return self
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SKIPPED", "Job", "Outcome", "Row"]
+__all__ = ["SKIPPED", "Job", "Outcome", "Tally"]
 
 SKIPPED = "skipped"
 """Ending of what cannot be tried on this machine; `fault` then says why, and is none."""
@@ -70,7 +70,7 @@ class Outcome:
 
 
 @dataclass
-class Row:
+class Tally:
     """What the cases of one row came to."""
 
     part: str
@@ -98,7 +98,7 @@ class Row:
                 self.faults.append(outcome.fault)
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Row:
+    def from_json(cls, told: Mapping[str, Any]) -> Tally:
         """Return the row that `to_json` told of."""
         endings, bounds = collections.Counter(told["endings"]), (told["slowest_seconds"], told["most_megabytes"])
         faults, against = list(told["faults"]), told["against_a_promise"]

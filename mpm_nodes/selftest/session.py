@@ -18,7 +18,7 @@ from typing import Any
 
 from mpm_nodes import children
 from mpm_nodes.data import InputError
-from mpm_nodes.selftest.outcomes import Job, Outcome, Row
+from mpm_nodes.selftest.outcomes import Job, Outcome, Tally
 from mpm_nodes.selftest.parts import Part
 
 __all__ = ["Session"]
@@ -60,7 +60,7 @@ class Session:
         save: Callable[[], None] = lambda: None,
     ) -> None:
         self.seed, self.hours, self.keep, self.samples, self.progress, self.save = seed, hours, keep, samples, progress, save
-        self.rows: dict[tuple[str, str], Row] = {}
+        self.rows: dict[tuple[str, str], Tally] = {}
         self.seconds: dict[str, float] = {}
         self.cut: list[str] = []
         self.whole: list[str] = []
@@ -88,7 +88,7 @@ class Session:
                     self.whole.append(part.name)
                 else:
                     self.next_cases[part.name] = _checked([int(number) for number in each["next_cases"]])
-            rows = [Row.from_json(row) for row in told["rows"]]
+            rows = [Tally.from_json(row) for row in told["rows"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError("selftest --resume: that is no table of a selftest; give what --out FILE.json wrote") from error
         if not same:
@@ -127,7 +127,7 @@ class Session:
 
     def add(self, part: str, outcome: Outcome) -> None:
         """Count an outcome."""
-        self.rows.setdefault((part, outcome.row), Row(part, outcome.row)).add(outcome)
+        self.rows.setdefault((part, outcome.row), Tally(part, outcome.row)).add(outcome)
 
     def say(self, part: Part, count: int) -> None:
         """Show how far a part is."""

@@ -20,13 +20,13 @@ from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nod
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.source import Fold
 
-__all__ = ["LOOPS", "BoundCall", "Course", "Part", "Section", "bind", "lasting_arguments"]
+__all__ = ["LOOPS", "BoundCall", "Course", "Section", "StageFragment", "bind", "lasting_arguments"]
 
 LOOPS = (Lanes, Run, Gather, Scatter)
 """Fragments that a loop is composed of."""
 
 
-class Part(NamedTuple):
+class StageFragment(NamedTuple):
     """A fragment and the stage that brings it."""
 
     member: PlannedStage
@@ -37,11 +37,11 @@ class Part(NamedTuple):
 class Section:
     """Fragments of one loop, and the stage that has something to do behind it."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[StageFragment] = field(default_factory=list)
     busy: PlannedStage | None = None
 
     @functools.cached_property
-    def loops(self) -> list[Part]:
+    def loops(self) -> list[StageFragment]:
         """What the loop is composed of."""
         return [part for part in self.parts if isinstance(part.fragment, LOOPS)]
 
@@ -66,11 +66,11 @@ class Section:
         return self.written.union(*(part.fragment.names_read for part in self.parts))
 
     @functools.cached_property
-    def ends(self) -> list[Part]:
+    def ends(self) -> list[StageFragment]:
         """Fragments that have something to do behind the loop."""
         return [part for part in self.parts if isinstance(part.fragment, Removal) or part.fragment.finish is not None]
 
-    def fitting(self, law: Any) -> list[Part]:
+    def fitting(self, law: Any) -> list[StageFragment]:
         """Return what fits a law; everything where particles of all laws share the loop."""
         return [part for part in self.loops if law is None or part.fragment.fits(law)]
 
@@ -103,7 +103,7 @@ class Course:
         return tuple(f for f in self.fragments if isinstance(f, Nodes))
 
     @functools.cached_property
-    def removals(self) -> list[Part]:
+    def removals(self) -> list[StageFragment]:
         """Choices of particles that go."""
         return [part for section in self.sections for part in section.parts if isinstance(part.fragment, Removal)]
 
@@ -122,7 +122,7 @@ class Course:
 class _Own(NamedTuple):
     """What one fragment asks for besides arrays: places of its values among the arguments, by their names."""
 
-    part: Part
+    part: StageFragment
     places: tuple[tuple[str, int], ...]
 
 
@@ -136,7 +136,9 @@ class BoundCall:
         given: Arguments that stay, by name.
     """
 
-    def __init__(self, composed: ComposedLoop, parts: Sequence[Part], material: Any, given: dict[str, Any], rows: int) -> None:
+    def __init__(
+        self, composed: ComposedLoop, parts: Sequence[StageFragment], material: Any, given: dict[str, Any], rows: int
+    ) -> None:
         source, self.run, self.material = composed.source, composed.run, material
         place = {name: index for index, name in enumerate(source.names)}
         self.reductions = []
@@ -173,7 +175,7 @@ class BoundCall:
 
 def bind(
     composed: ComposedLoop,
-    parts: Sequence[Part],
+    parts: Sequence[StageFragment],
     material: Any,
     segments: np.ndarray,
     stores: tuple[Any, Any],

@@ -20,7 +20,7 @@ from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Part, Section, bind
+from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Section, StageFragment, bind
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["SharedLoop", "alone", "shared_loop"]
@@ -219,12 +219,12 @@ class SharedLoop:
         for member, fragments in zip(self.members, brought, strict=True):
             for fragment in fragments:
                 if not isinstance(fragment, Idle):
-                    sections[-1].parts.append(Part(member, fragment))
+                    sections[-1].parts.append(StageFragment(member, fragment))
                 elif next(busy):
                     sections[-1].busy = member
                     sections.append(Section())
             if self.measured is not None and self.measured.behind == member.id:
-                sections[-1].parts.append(Part(self.measured.stage, self.measured.measure.lanes))
+                sections[-1].parts.append(StageFragment(self.measured.stage, self.measured.measure.lanes))
         return sections
 
 

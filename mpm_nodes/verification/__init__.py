@@ -14,9 +14,9 @@ import importlib
 from collections.abc import Callable, Sequence
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.verification.contract import Finding, Problem, Record, registered
+from mpm_nodes.verification.contract import Finding, Record, VerificationProblem, registered
 
-__all__ = ["Finding", "Problem", "Record", "problems", "run", "run_law"]
+__all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law"]
 
 _MODULES = (
     "transfers",
@@ -49,7 +49,7 @@ _MODULES = (
 )
 
 
-def problems() -> dict[str, type[Problem]]:
+def problems() -> dict[str, type[VerificationProblem]]:
     """Return every problem by name, in the order in which they run."""
     for module in _MODULES:
         importlib.import_module(f"{__name__}.{module}")

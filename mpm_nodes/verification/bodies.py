@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes.nodes.emit import merge_particles
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column, kinetic_energy, momentum
 from mpm_nodes.verification.scenes import STICKY, block, changed, material, settle, walled
 
@@ -33,7 +33,7 @@ def apart(particles: Particles, friction: float = 0.0, **options: Any) -> Subste
     return SubstepSolver(particles, substeps, cell_size=H, dtype=np.float64, **{"origin": (0.0, 0.0, 0.0), **options})
 
 
-class BodiesApart(Problem):
+class BodiesApart(VerificationProblem):
     """Bodies do not feel each other across empty space; where they meet, momentum stays and they part again.
 
     Scene: two blocks of 4 cells that pass each other at 2 m/s with one cell and with a tenth of a cell between them; two that meet
@@ -81,7 +81,7 @@ class BodiesApart(Problem):
         )
 
 
-class BlockOnBlock(Problem):
+class BlockOnBlock(VerificationProblem):
     """A block slides on another by Coulomb's law, wherever their common face lies between the nodes.
 
     Scene: a block of 8 x 3 x 4 cells that moves at 1 m/s along a table of 28 x 3 x 6 cells, stiff and damped until both have
@@ -134,7 +134,7 @@ class BlockOnBlock(Problem):
         return (speed() - before) / duration
 
 
-class StackOfFive(Problem):
+class StackOfFive(VerificationProblem):
     """Five blocks on each other rest.
 
     Scene: five soft blocks of 4 x 3 x 4 cells on a floor, with friction, damped for 0.5 s; then 0.5 s without damping.

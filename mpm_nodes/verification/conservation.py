@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.data import GraphSettings, Particles, Transfer, concatenate
 from mpm_nodes.nodes.streams import emit_stream
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import (
     angular_momentum,
     column,
@@ -21,7 +21,7 @@ from mpm_nodes.verification.quantities import (
 from mpm_nodes.verification.scenes import ball, block, changed, material, preset
 
 
-class SpinningBlob(Problem):
+class SpinningBlob(VerificationProblem):
     """A spinning elastic ball in zero gravity keeps momentum and angular momentum, and its energy does not grow.
 
     Scene: a neo-Hookean ball of radius 3 cells with omega = (6, 9, -4) rad/s and a velocity, 1000 steps at half the
@@ -57,7 +57,7 @@ class SpinningBlob(Problem):
         yield Finding(0.0, highest / energy - 1.0, 1e-3, "energy growth")
 
 
-class TwoBodyCollision(Problem):
+class TwoBodyCollision(VerificationProblem):
     """Two equal elastic balls that meet head-on rebound with most of their energy, and their momenta stay opposite.
 
     Scene: two neo-Hookean balls of radius 4 cells at -1 and +1 m/s (a tenth of the wave speed), zero gravity, APIC
@@ -102,7 +102,7 @@ class TwoBodyCollision(Problem):
         )
 
 
-class SeveralMaterials(Problem):
+class SeveralMaterials(VerificationProblem):
     """Matter of three laws in one solve exchanges momentum and neither makes nor loses any.
 
     Scene: a rubber ball and a snow ball run into a liquid ball between them, off-centre, zero gravity, 200 steps in
@@ -134,7 +134,7 @@ class SeveralMaterials(Problem):
         yield Finding(1.0, float(np.abs(liquid).max() > 0.1), 0.0, "they met")
 
 
-class EmitterRate(Problem):
+class EmitterRate(VerificationProblem):
     """A stream delivers rho A v, however its substeps fall.
 
     Scene: a liquid nozzle of 4 x 4 cells, 3 cells long, at 0.7 m/s, uneven substeps, float32.

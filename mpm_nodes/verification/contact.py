@@ -12,7 +12,7 @@ from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_plane
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.collide_grid import collide_grid
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column, momentum
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, block, changed, cloud, material, settle
 
@@ -90,7 +90,7 @@ def _ruled(change: np.ndarray, plane: HalfSpace) -> np.ndarray:
     return push[:, None] * plane.normal + share[:, None] * along
 
 
-class CollisionRules(Problem):
+class CollisionRules(VerificationProblem):
     """Nodes at a moving body get the velocity that its rule allows, all others but their fellows keep theirs.
 
     Scene: random velocities and masses on the nodes of a particle cloud that an oblique, moving plane cuts in half; the collision
@@ -152,7 +152,7 @@ class CollisionRules(Problem):
         return float(np.abs(after - exact).max()), max(energy[1] / energy[0] - 1.0, 0.0), touched
 
 
-class WallsBetweenNodes(Problem):
+class WallsBetweenNodes(VerificationProblem):
     """What a wall does hangs neither on where it lies between the nodes nor on how it is turned.
 
     Scene: a jelly cube of 4 cells whose face touches a plane; the plane at eight offsets from the nodes along its normal,
@@ -215,7 +215,7 @@ def rotation_matrix_of(quaternion: np.ndarray) -> np.ndarray:
     return np.eye(3) + 2.0 * w * cross + 2.0 * cross @ cross
 
 
-class BlockOnRamp(Problem):
+class BlockOnRamp(VerificationProblem):
     """A block slides down a ramp against Coulomb friction, or stays where friction holds it.
 
     Scene: an elastic block of 8 x 4 x 4 cells on a plane collider tilted by 30 degrees, friction 0.3 and 0.7; the

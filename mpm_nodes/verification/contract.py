@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from mpm_nodes.data import MpmNodesError
 
-__all__ = ["Finding", "Problem", "Record", "registered"]
+__all__ = ["Finding", "Record", "VerificationProblem", "registered"]
 
-_REGISTERED: list[type[Problem]] = []
+_REGISTERED: list[type[VerificationProblem]] = []
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Record:
     advice: str = ""
 
 
-class Problem:
+class VerificationProblem:
     """A scene with an exact answer; subclasses register themselves.
 
     The docstring of a problem says what must hold, and then, each on its own line: "Scene:" what is simulated,
@@ -129,6 +129,6 @@ class Problem:
         return inspect.getdoc(cls).splitlines()[0]
 
 
-def registered() -> tuple[type[Problem], ...]:
+def registered() -> tuple[type[VerificationProblem], ...]:
     """Return every problem defined so far."""
     return tuple(_REGISTERED)

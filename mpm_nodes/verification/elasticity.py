@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, changed, material, preset, settle, walled
 
@@ -19,7 +19,7 @@ def _modulus(youngs_modulus: float, poisson_ratio: float) -> float:
     return youngs_modulus * (1 - poisson_ratio) / ((1 + poisson_ratio) * (1 - 2 * poisson_ratio))
 
 
-class ElasticBarPeriod(Problem):
+class ElasticBarPeriod(VerificationProblem):
     """A bar between fixed ends swings with the period of its longitudinal wave.
 
     Scene: a bar of 32 (64) x 2 x 2 cells between sticky walls in x and slip walls in y and z, on node planes and a quarter, a half
@@ -77,7 +77,7 @@ def _zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
     return time[k] + (time[k + 1] - time[k]) * value[k] / (value[k] - value[k + 1])
 
 
-class ColumnUnderGravity(Problem):
+class ColumnUnderGravity(VerificationProblem):
     """A column settles under its own weight by the closed form.
 
     Scene: a neo-Hookean column of 20 (40) x 2 x 2 cells on a slip floor between slip side walls on node planes,
@@ -115,7 +115,7 @@ class ColumnUnderGravity(Problem):
         return exact.mean() / length**2, sunk[top].mean() / (strain * length)
 
 
-class Cantilever(Problem):
+class Cantilever(VerificationProblem):
     """A clamped beam sags under its own weight like a beam.
 
     Scene: a neo-Hookean slab of 48 x 8 x 1 cells (slip walls in z: plane strain), clamped at a sticky wall, nu = 0.3,
@@ -151,7 +151,7 @@ class Cantilever(Problem):
         yield Finding.relative(tip, sunk + 0.5 * h * 4 / 3 * tip / length, 0.10, "tip [m]")
 
 
-class ExplicitStepLimit(Problem):
+class ExplicitStepLimit(VerificationProblem):
     """Explicit steps are stable up to the measured fraction of h / c, and not beyond; the default is always stable.
 
     Scene: a bar of 32 x 1 x 1 cells with free ends between slip walls, nu = 0, random v_x of 1e-6 c, uniform over the
@@ -186,7 +186,7 @@ class ExplicitStepLimit(Problem):
         return _largest_growth(start, walls, preset(transfer=transfer, kernel=kernel), h, c, courant)
 
 
-class ExplicitStepLimitAround(Problem):
+class ExplicitStepLimitAround(VerificationProblem):
     """Explicit steps of a bar without ends are stable up to the limits of the lumped bar, and not beyond.
 
     Scene: that of explicit_step_limit with all sides periodic, 32 x 8 x 8 cells, two particles a cell and axis at their quarters,

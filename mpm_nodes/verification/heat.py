@@ -12,7 +12,7 @@ import numpy as np
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, Thermal
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, material, walled
 
@@ -71,7 +71,7 @@ def heat_of(run: SubstepSolver) -> float:
     return float(np.sum(column(run, "mass") * HEAT_CAPACITY * column(run, "temperature")))
 
 
-class TemperatureWave(Problem):
+class TemperatureWave(VerificationProblem):
     """A wave of temperature between insulated walls decays at the rate of the diffusivity, at any time step.
 
     Scene: a bar of 32 x 2 x 2 cells, T = 300 K + 1 K cos(kx) with k = pi / L, until a k^2 t = 0.5, in steps of
@@ -113,7 +113,7 @@ def erfc_scaled(z: np.ndarray, add: np.ndarray) -> np.ndarray:
     return np.array([math.exp(a + math.log(max(math.erfc(v), 1e-300))) for v, a in zip(z, add, strict=True)])
 
 
-class RobinHalfSpace(Problem):
+class RobinHalfSpace(VerificationProblem):
     """Matter that is hot air on one side warms as the exact solution for a convecting surface says.
 
     Scene: a bar of 40 x 2 x 2 cells, long enough to be a half space, of 300 K; air of 400 K at all its surfaces but only its ends'
@@ -146,7 +146,7 @@ class RobinHalfSpace(Problem):
         yield Finding(0.0, float(np.abs(found - exact).max()), 0.03, "profile error, of the difference in temperature")
 
 
-class SmallBiotSphere(Problem):
+class SmallBiotSphere(VerificationProblem):
     """A small ball in cold air cools as one body, and ends at the temperature of the air.
 
     Scene: a ball with a radius of 5 cells, 400 K, of Biot number 0.01, in air of 300 K, in steps of 1 % of its cooling time.
@@ -177,7 +177,7 @@ class SmallBiotSphere(Problem):
         yield Finding(0.0, float(np.abs(column(run, "temperature") - air).max()) / (hot - air), 1e-6, "difference that is left")
 
 
-class HeatBudget(Problem):
+class HeatBudget(VerificationProblem):
     """What the matter gains in a substep is what came from bodies, from the air and from sources.
 
     Scene: a cloud of uneven particles on a hot plane in cold air, with a source of heat, ten substeps in double precision.
@@ -208,7 +208,7 @@ class HeatBudget(Problem):
             yield Finding(0.0, worst, 1e-10, f"share of the heat exchanged that is missing, {transfer}")
 
 
-class Stefan(Problem):
+class Stefan(VerificationProblem):
     """Ice melts from a hot wall: the front moves with the square root of time.
 
     Scene: a bar of 64 x 2 x 2 cells at its freezing temperature, one end on a hot plane with St = c (T_w - T_f) / L = 1, until
@@ -238,7 +238,7 @@ class Stefan(Problem):
             yield Finding.relative(share * length, front, 0.05, f"front at {share:g} of the length [m]")
 
 
-class LatentPlateau(Problem):
+class LatentPlateau(VerificationProblem):
     """Matter that is cooled evenly stays at its freezing temperature until its latent heat is gone, and does not flip on the way.
 
     Scene: a cube of 4^3 cells, liquid, cooled by 1000 W/kg from 1 K above its freezing temperature; then a solid one that is

@@ -15,7 +15,7 @@ from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.rasterize import rasterize
 from mpm_nodes.solver.terms.law_energy import LawEnergy
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import angular_momentum, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import SLIP, STICKY, ball, block, changed, cloud, material, walled
 
@@ -67,7 +67,7 @@ def random_nodes(problem: Minimisation, size: float, seed: int) -> np.ndarray:
     return result
 
 
-class PotentialDerivatives(Problem):
+class PotentialDerivatives(VerificationProblem):
     """Gradient, Hessian and node blocks of the incremental potential are its derivatives, for a solid and a fluid law.
 
     Scene: 80 particles of uneven mass, 10 % off their rest state, in a cloud of 2.5 cells; random node velocities that strain
@@ -167,7 +167,7 @@ def implicit(**parameters: object) -> dict[str, object]:
     return {"preset": "implicit_apic", "set": parameters}
 
 
-class ImplicitMomenta(Problem):
+class ImplicitMomenta(VerificationProblem):
     """An implicit step keeps momentum, and loses angular momentum by the formula of backward Euler.
 
     Scene: a spinning ball of radius 3 cells that flies and stretches by a few percent, no gravity, five steps of ten times the
@@ -220,7 +220,7 @@ def _grid_drift(solver: SubstepSolver) -> np.ndarray:
     return np.cross(after, before)[mass > solver.grid.least_mass].sum(axis=0)
 
 
-class ImplicitLimit(Problem):
+class ImplicitLimit(VerificationProblem):
     """Implicit and explicit steps tend to the same motion, their difference in proportion to dt.
 
     Scene: a spinning neo-Hookean ball of radius 2 cells for 0.02 s in explicit and in implicit steps of dt, dt/2 and dt/4, dt a
@@ -250,7 +250,7 @@ class ImplicitLimit(Problem):
         return solver.snapshot(["velocity"])["velocity"]
 
 
-class ImplicitBar(Problem):
+class ImplicitBar(VerificationProblem):
     """A bar swings in implicit steps with its own frequency, damped as backward Euler damps an oscillator.
 
     Scene: the bar of elastic_bar_period, neo-Hookean, 32 cells between sticky walls on node planes, float64, in steps of omega

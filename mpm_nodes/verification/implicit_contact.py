@@ -11,7 +11,7 @@ from mpm_nodes.kernels.collisions import contacts
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
 from mpm_nodes.verification.contact import HalfSpace, collided, fellows, sliding_acceleration
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.implicit import heavy, prepared
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, SLIP, block, changed, cloud, material, walled
 
@@ -35,7 +35,7 @@ def solved(problem: Minimisation) -> np.ndarray:
     return velocity
 
 
-class ImplicitCollisionRules(Problem):
+class ImplicitCollisionRules(VerificationProblem):
     """Where nothing but inertia acts, contact inside an implicit step is the collision rule of explicit ones.
 
     Scene: nodes of a particle cloud, cut in half by an oblique, moving plane; a minimisation without energy terms once per
@@ -85,7 +85,7 @@ class ImplicitCollisionRules(Problem):
         return (problem.grid.unpack("position"), mass, v), after, nodes, plane
 
 
-class ImplicitContactConditions(Problem):
+class ImplicitContactConditions(VerificationProblem):
     """Separating contacts push and never pull, and what they push does not move into or away from them.
 
     Scene: a rubber block of 4 x 3 x 4 cells on a floor wall, strained at random by 20 %, so that elasticity presses some floor
@@ -128,7 +128,7 @@ class ImplicitContactConditions(Problem):
         return (apart * n).sum(axis=1), (gradient[node] * n).sum(axis=1)
 
 
-class ImplicitBlockOnRamp(Problem):
+class ImplicitBlockOnRamp(VerificationProblem):
     """In implicit steps of 10 ms a block slides down a ramp against Coulomb friction, or stays where friction holds it.
 
     Scene: that of block_on_ramp, in steps some forty times as long.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.viscosity import Couette, Poiseuille
 
 CELLS = 16
@@ -12,7 +12,7 @@ SHARP = {"preset": "implicit_apic", "set": {"tolerance": 1e-10, "minimise_energy
 """The flows move a ten-millionth of a cell in a substep."""
 
 
-class ImplicitViscosity(Problem):
+class ImplicitViscosity(VerificationProblem):
     """Implicit viscosity gives the profiles of Couette and Poiseuille flow at a hundred times the explicit limit of dt.
 
     Scene: the channels of couette and poiseuille with 16 cells between the plates, from rest until nu t / H^2 = 1 in steps of a

@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError, Walls
 from mpm_nodes.materials.parameters import lame
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.implicit import implicit
 from mpm_nodes.verification.quantities import column, kinetic_energy, stored_energy
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, block, changed, material
@@ -24,7 +24,7 @@ def total_energy(solver: SubstepSolver) -> float:
     )
 
 
-class StiffSponge(Problem):
+class StiffSponge(VerificationProblem):
     """A stiff sponge in steps of fifty times the explicit limit stays stable, and its energy never grows.
 
     Scene: a neo-Hookean cube of 4 cells, E = 1e6 Pa, on a floor with friction 0.3, gravity, random particle velocities of 1 m/s,
@@ -66,7 +66,7 @@ def shaken_sponge(dtype: type, speed: float, substeps: object) -> tuple[SubstepS
     return solver, 0.5 * h / float(np.sqrt((lam + 2 * mu) / 1000.0))
 
 
-class Popping(Problem):
+class Popping(VerificationProblem):
     """Guards keep matter from popping in violent motion; without them it pops.
 
     Scene: the sponge of stiff_sponge with random particle velocities of 10 m/s, in steps of ten times the elastic limit, in which

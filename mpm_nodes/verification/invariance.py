@@ -11,7 +11,7 @@ from mpm_nodes.data import Collider, CollisionRule, FrameContext, Particles
 from mpm_nodes.materials.contract import law_ids
 from mpm_nodes.nodes.collide import collide_sphere
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import ball, block, changed, material
 
@@ -53,7 +53,7 @@ def turned(start: Particles, rotation: np.ndarray) -> Particles:
     return changed(start, position=start["position"] @ rotation.T, velocity=start["velocity"] @ rotation.T)
 
 
-class RotationInvariance(Problem):
+class RotationInvariance(VerificationProblem):
     """A scene that is turned gives the turned result.
 
     Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps, here and turned by 90 degrees about
@@ -114,7 +114,7 @@ STIFF = {
 """Materials that five radians a second strain by some thousandths; liquids hold no shape."""
 
 
-class SpinningBall(Problem):
+class SpinningBall(VerificationProblem):
     """A ball that spins keeps its shape, whatever its law, with explicit and implicit substeps.
 
     Scene: a ball of radius 3 cells that spins at 5 rad/s for 4 s in zero gravity, steps of 1 ms, float64.
@@ -145,7 +145,7 @@ def spun(law_id: str, substeps: str, seconds: float = 4.0, **params: float) -> f
     return float(shape[1] / shape[0])
 
 
-class DistantScene(Problem):
+class DistantScene(VerificationProblem):
     """A scene 1 km from the origin gives the same result to rounding, in single precision.
 
     Scene: a tumbling neo-Hookean block falls on a ball with friction, 120 steps in float32; the same shifted by
@@ -174,7 +174,7 @@ class DistantScene(Problem):
         return _run(_solver(moved, (0.0, -9.81, 0.0), _obstacle(shift), np.float32), 120, 1.5e-3)
 
 
-class RestStaysAtRest(Problem):
+class RestStaysAtRest(VerificationProblem):
     """An undeformed block in zero gravity does not move, whatever its law: there is no stress in the rest state.
 
     Scene: a jittered block of 4^3 cells of each law, 20 steps of 1 ms, zero gravity, float32.
@@ -196,7 +196,7 @@ class RestStaysAtRest(Problem):
             yield Finding(0.0, moved, 0.0, law)
 
 
-class ThreadCount(Problem):
+class ThreadCount(VerificationProblem):
     """Results do not depend on the number of threads.
 
     Scene: a tumbling neo-Hookean block falls on a ball with friction, 60 steps in float32, on one thread and on all.

@@ -17,7 +17,7 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, law, law_in, register_law
 from mpm_nodes.materials.material_point import call_law
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.law_calls import functions_of, in_lanes
 from mpm_nodes.verification.return_maps import ReturnMapChecks, numbers, point
 
@@ -54,7 +54,7 @@ def law_named(name: str) -> str:
     return register_law(module).id if known is None else known.id
 
 
-class LawContract(Problem):
+class LawContract(VerificationProblem):
     """A law keeps the contract of `materials.contract`.
 
     Scene: 200 states reached by random steps of up to a tenth from rest, and a further such step A; dt = 1 ms. For `project`, steps

@@ -13,7 +13,7 @@ from mpm_nodes.materials.parameters import lame
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.deformation import update_deformation
 from mpm_nodes.solver.stages.stress import compute_stress
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.scenes import changed, cloud, material
 
 YOUNG, POISSON = 1e5, 0.3
@@ -27,7 +27,7 @@ def _states(law_id: str, count: int, random: np.random.Generator) -> dict[str, n
     return state
 
 
-class UniaxialStress(Problem):
+class UniaxialStress(VerificationProblem):
     """The elastic laws, as the stress stage evaluates them, have their closed form under uniaxial strain.
 
     Scene: 16 particles with F = diag(a, 1, 1), a from 0.5 to 2, E = 1e5 Pa, nu = 0.3; one call of the stress stage in
@@ -57,7 +57,7 @@ class UniaxialStress(Problem):
             yield Finding(0.0, np.abs(measured - tau).max() / (2 * mu + lam), 1e-12, law_id)
 
 
-class StressIsEnergyDerivative(Problem):
+class StressIsEnergyDerivative(VerificationProblem):
     """Stress and stiffness of every law are the derivatives of its energy.
 
     Scene: 200 random states and increments A of each law, moduli of the defaults, a viscosity of 1 Pa s for the
@@ -87,7 +87,7 @@ class StressIsEnergyDerivative(Problem):
             yield Finding(0.0, error / np.abs(slope).max(), 1e-5, f"differential {law_id}")
 
 
-class GuardedStep(Problem):
+class GuardedStep(VerificationProblem):
     """The guarded deformation step never turns matter inside out and is the plain step where that is safe.
 
     Scene: 4000 random increments M with entries up to 2.5, through the update stage on particles with F = I in

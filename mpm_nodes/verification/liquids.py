@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, SLIP, block, material, settle, walled
 
 
-class HydrostaticPool(Problem):
+class HydrostaticPool(VerificationProblem):
     """A pool at rest carries its own weight.
 
     Scene: a liquid pool of 8 x 16 x 2 cells (16 high), bulk = 20 rho g H, viscosity 0.1 rho c H, slip walls on node
@@ -45,7 +45,7 @@ class HydrostaticPool(Problem):
         yield Finding(0.0, np.abs(column(solver, "velocity")).max() / np.sqrt(g * height), 1e-3, "speed, of sqrt(g H)")
 
 
-class DamBreak(Problem):
+class DamBreak(VerificationProblem):
     """The front of a breaking dam runs at the speed of shallow water.
 
     Scene: a liquid column 2 H long and H = 20 cells high, 2 cells deep, on a slip floor before a slip back wall, c =

@@ -8,14 +8,14 @@ import numpy as np
 
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, block, material, walled
 
 LOW, HIGH = 1.0 - 2.5e-2, 1.0 + 7.5e-3
 
 
-class SnowInvariants(Problem):
+class SnowInvariants(VerificationProblem):
     """Snow that hits the floor stays within its yield surface, keeps F_E F_P, and hardens where it was packed.
 
     Scene: a snow block of 5^3 cells hits a slip floor at 6 m/s and packs, float64; once with hardening, once at

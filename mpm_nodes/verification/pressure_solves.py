@@ -12,7 +12,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply, neighbour_blocks
 from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 
 __all__ = ["SCENES", "ModelSystem", "model_system", "solve"]
 
@@ -132,7 +132,7 @@ def solve(system: ModelSystem, tolerance: float = 1e-8) -> tuple[np.ndarray, Sol
     return found, solution
 
 
-class PressureSolve(Problem):
+class PressureSolve(VerificationProblem):
     """A pressure solve takes few iterations, and not more where there are more cells.
 
     Scene: `SCENES` in boxes of 16^3 and 32^3 cells, with random weights of the faces.

@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.solver.projection import ProjectionSettings, project_faces
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.staggered import neighbour_blocks
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, block, changed, material, walled
 
@@ -40,7 +40,7 @@ def inner_speed(run: SubstepSolver, top: float) -> float:
     return found
 
 
-class PoolFromRest(Problem):
+class PoolFromRest(VerificationProblem):
     """A pool at rest stays at rest: its faces weigh what fills them, also at walls.
 
     Scene: 6^3 cells of liquid in a box with slip walls, filled with a lattice of two or four particles a cell and axis, one
@@ -65,7 +65,7 @@ class PoolFromRest(Problem):
                 yield Finding(1.0, float(speed > 0.1), 0.0, "without control volumes it moves")
 
 
-class PressureOfPool(Problem):
+class PressureOfPool(VerificationProblem):
     """The pressure in a pool is the weight of what lies above.
 
     Scene: the pool of 8^3 cells, one substep.
@@ -88,7 +88,7 @@ class PressureOfPool(Problem):
         yield Finding(0.0, worst / whole, 0.015, "largest error, of that at the bottom")
 
 
-class Projection(Problem):
+class Projection(VerificationProblem):
     """A projection leaves no divergence, changes nothing when done twice, and gives compressible matter its pressure.
 
     Scene: the pool of 6^3 cells with random velocities and changes of volume, incompressible and with lam = 1e6 Pa.

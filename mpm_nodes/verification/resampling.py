@@ -11,7 +11,7 @@ from mpm_nodes.data import Kernel, Particles, Transfer
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.avoid_a_void import COVERAGE
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import angular_momentum, centre_of_mass, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import ball, changed, material
 
@@ -19,7 +19,7 @@ SETTINGS = ResamplingSettings(Kernel.QUADRATIC, Transfer.APIC, True, COVERAGE, 2
 """A call with the defaults of the stage."""
 
 
-class ResampledTotals(Problem):
+class ResampledTotals(VerificationProblem):
     """Filling voids and merging twins keeps mass, volume, momentum and angular momentum.
 
     Scene: a foam ball of radius 3 cells, stretched by a quarter, with random masses and motion and a few particles on top of
@@ -64,7 +64,7 @@ class ResampledTotals(Problem):
         return float(0.5 * column(solver, "mass") @ (column(solver, "velocity") ** 2).sum(axis=1))
 
 
-class StretchedWithoutVoid(Problem):
+class StretchedWithoutVoid(VerificationProblem):
     """Matter that is drawn out three times as long has no empty cell inside, and without resampling many.
 
     Scene: a foam ball of radius 8 cells carried by a volume-preserving stretch to 3.3 times its length in 14 steps, with a call

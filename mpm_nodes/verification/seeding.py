@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.nodes.seeding import POISSON_RADIUS, Seeding
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.scenes import ball, block, material
 
 CELL = 0.1
@@ -25,7 +25,7 @@ def _nearest(probes: np.ndarray, points: np.ndarray, itself: bool = False) -> np
     return found
 
 
-class PoissonDisc(Problem):
+class PoissonDisc(VerificationProblem):
     """Poisson-disc seeding keeps its distance exactly, leaves no holes, and repeats itself.
 
     Scene: a box of 7^3 cells and a ball of radius 4 cells, r = 0.42 cells, 30 tries, seed 3.
@@ -58,7 +58,7 @@ class PoissonDisc(Problem):
         yield Finding(0.0, max(0.0, outside), 1e-12, "particles outside, ball")
 
 
-class SeededMass(Problem):
+class SeededMass(VerificationProblem):
     """The mass of what was seeded is density times volume, on a lattice and on Poisson discs.
 
     Scene: a box that is no whole number of spacings wide, and a ball, lattice and Poisson disc.

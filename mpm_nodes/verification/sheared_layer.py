@@ -10,7 +10,7 @@ from mpm_nodes.data import Collider, CollisionRule, Material, WallRule
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, STICKY, block, changed, material, walled
 from mpm_nodes.verification.viscoelasticity import MU, PARAMS, T_R
@@ -20,7 +20,7 @@ __all__ = ["LayerInSteadyShear"]
 H, CELLS = 0.05, 8
 
 
-class LayerInSteadyShear(Problem):
+class LayerInSteadyShear(VerificationProblem):
     """A layer sheared between plates carries the stress that its law has at that rate.
 
     Scene: 8^3 cells between a sticky floor and a sticky lid that moves, periodic along x and z, no gravity, float64, from a linear

@@ -12,7 +12,7 @@ from mpm_nodes.data import Collider, CollisionRule
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.materials.moduli import moduli
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column, stored_energy
 from mpm_nodes.verification.scenes import OPEN, STICKY, block, changed, material, walled
 
@@ -63,7 +63,7 @@ def energy_of_shape(solver: SubstepSolver) -> float:
     return float(0.5 * moduli(solver.materials[0]).shear * column(solver, "volume") @ (trace - 3.0))
 
 
-class StretchedBlock(Problem):
+class StretchedBlock(VerificationProblem):
     """A solid that the projection holds keeps its volume when it is stretched, and is softer than its law where that locks.
 
     Scene: a neo-Hookean block of 4 x 8 x 4 cells, E = 10 kPa, between a sticky floor and a grip that moves up by a quarter of its

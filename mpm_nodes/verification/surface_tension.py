@@ -15,7 +15,7 @@ from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import angular_momentum, centre_of_mass, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import OPEN, SLIP, changed, material, settle, walled
 
@@ -55,7 +55,7 @@ def slab(particles: Particles, **settings: Any) -> SubstepSolver:
     )
 
 
-class SurfaceEnergyDerivatives(Problem):
+class SurfaceEnergyDerivatives(VerificationProblem):
     """Force and Hessian of a sample are derivatives of its energy.
 
     Scene: twenty random normals and displacement gradients of up to 0.5, tensions of both signs.
@@ -128,7 +128,7 @@ def surface_of(position: np.ndarray, radius: float = SPHERES) -> dict[str, Any]:
     }
 
 
-class ClosedSurface(Problem):
+class ClosedSurface(VerificationProblem):
     """The surface is closed whatever the particles do, and samples stand for all of it.
 
     Scene: a lone particle; a thread; a sheet of one layer; a ball; two balls that touch; random clouds of several densities.
@@ -163,7 +163,7 @@ class ClosedSurface(Problem):
             yield Finding(0.0, float(np.abs(distance - nearest).max()) / H, 1e-5, f"{name}: owners")
 
 
-class EllipseMomentum(Problem):
+class EllipseMomentum(VerificationProblem):
     """A drop that oscillates keeps momentum, angular momentum and centre of mass; without mass of the samples it does not.
 
     Scene: an ellipse (slab, 6 cells, stretched by 1.2) that spins and drifts, explicit, 100 substeps, float64; then the same
@@ -200,7 +200,7 @@ class EllipseMomentum(Problem):
         yield Finding(1.0, float(lost[True][0] > 1e-7), 0.0, "massless samples lose momentum")
 
 
-class LaplacePressure(Problem):
+class LaplacePressure(VerificationProblem):
     """The pressure inside a drop at rest carries its surface.
 
     Scene: a disc (slab, 8 cells) that settles, damped.
@@ -241,7 +241,7 @@ def oscillation(run: SubstepSolver, duration: float) -> tuple[np.ndarray, np.nda
     return np.array(times), np.array(values)
 
 
-class DropOscillation(Problem):
+class DropOscillation(VerificationProblem):
     """A stretched drop swings at the frequency of Rayleigh.
 
     Scene: an ellipse (slab, 15 cells, stretched by 1.05) at rest, explicit: the time between its first two round shapes.

@@ -22,7 +22,7 @@ from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
 from mpm_nodes.solver.stages.tearing import detect_tears, limit_deformation, limit_stress
 from mpm_nodes.solver.stages.total_deformation import recover_plasticity
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import block, changed, material
 
@@ -129,7 +129,7 @@ def by_id(solver: SubstepSolver, name: str) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- the problems
-class TornWhereDistorted(Problem):
+class TornWhereDistorted(VerificationProblem):
     """C_P is recovered from the total gradient and the elastic strain, and a particle is torn beyond its threshold.
 
     Scene: 4096 particles with random F_E (volume ratio 0.6 to 1.5) and given F_P of determinant 1; then a ladder of uniaxial
@@ -161,7 +161,7 @@ class TornWhereDistorted(Problem):
         yield Finding.relative(limit, 0.5 * (a[~torn].max() + a[torn].min()), 1e-9, "stretch found")
 
 
-class WeakParticlesPushOnly(Problem):
+class WeakParticlesPushOnly(VerificationProblem):
     """Torn matter keeps its compression and loses its tension, and stores no strain while it comes apart.
 
     Scene: 4096 particles with random stress, strain and velocity gradient, half of them weak; one call of each stage, float64.
@@ -207,7 +207,7 @@ class WeakParticlesPushOnly(Problem):
         yield Finding(0.0, float((after != before)[~torn].sum()), 0.0, "bits of whole particles")
 
 
-class RecoveryForgets(Problem):
+class RecoveryForgets(VerificationProblem):
     """Plastic distortion decays to nothing in the recovery time, by the same amount however time is divided.
 
     Scene: 1024 particles with random F_E and F_P, recovery time 0.35 s, over 0.2 s in 1, 2 and 50 calls of the stage, float64.
@@ -239,7 +239,7 @@ class RecoveryForgets(Problem):
         yield Finding(0.0, np.abs(ends[2] - ends[0]).max(), 1e-10, "one step against fifty")
 
 
-class TornLayer(Problem):
+class TornLayer(VerificationProblem):
     """A torn layer in a stretched bar transmits no tension; in a compressed one it transmits what whole matter does.
 
     Scene: a bar of 24 x 4 x 4 cells, stretched or compressed by 2 % along all axes, the middle third of it weak, free in space;
@@ -276,7 +276,7 @@ class TornLayer(Problem):
         return np.array(gained)
 
 
-class ThinMatterGoes(Problem):
+class ThinMatterGoes(VerificationProblem):
     """Weak particles go where the grid cannot resolve how they lie, and the report says what was lost.
 
     Scene: particles of uneven mass and velocity, all weak: one alone, a straight thread of forty, a flat sheet of 20 x 20, a

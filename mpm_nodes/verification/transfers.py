@@ -10,7 +10,7 @@ from mpm_nodes.data import Kernel, Transfer
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.gather import gather
 from mpm_nodes.solver.stages.rasterize import rasterize
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import angular_momentum, column, momentum, momentum_scale
 from mpm_nodes.verification.scenes import block, cloud, material, preset
 
@@ -34,7 +34,7 @@ def _bspline(kernel: Kernel, x: np.ndarray) -> np.ndarray:
     return np.where(a < 1.0, a**3 / 2 - a * a + 2 / 3, np.where(a < 2.0, (2 - a) ** 3 / 6, 0.0))
 
 
-class KernelIdentities(Problem):
+class KernelIdentities(VerificationProblem):
     """The weights are the B-splines: they sum to one, give positions, and their gradients those of linear fields.
 
     Scene: 300 random particles gather, per particle, a constant field, the field v = x, and a field that is zero but
@@ -78,7 +78,7 @@ class KernelIdentities(Problem):
         return column(solver, "velocity"), column(solver, "affine") * CELL, column(solver, "velocity_gradient") * CELL
 
 
-class TransferConservation(Problem):
+class TransferConservation(VerificationProblem):
     """Going to the grid and back keeps mass, momentum, and with APIC angular momentum and affine fields.
 
     Scene: 300 random particles of random mass, velocity and C, rasterized and gathered, both kernels, APIC and FLIP.
@@ -134,7 +134,7 @@ class TransferConservation(Problem):
         return Finding(0.0, error, 1e-10, f"affine field {kernel.value}")
 
 
-class FreeFall(Problem):
+class FreeFall(VerificationProblem):
     """Nothing but gravity acts on a falling block, whatever the transfer and the kernel.
 
     Scene: an undeformed neo-Hookean block of 4^3 cells thrown upwards in empty space, 40 steps of 1 ms.

@@ -17,7 +17,7 @@ import numpy as np
 from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import block, changed, material
 from mpm_nodes.verification.tearing import chain, full
@@ -29,7 +29,7 @@ AS_PRINTED = {**PARAMS, "exact_convection": False}
 """The convection of R15 eq. 14, linear in the step."""
 
 
-class _Points:
+class _FluidPoints:
     """Material points of one Oldroyd-B fluid in the solver's layout.
 
     Attributes:
@@ -90,7 +90,7 @@ def _worst(measured: np.ndarray, exact: np.ndarray) -> float:
     return float(ratio[np.argmax(np.abs(ratio - 1.0))])
 
 
-class OldroydStartUp(Problem):
+class OldroydStartUp(VerificationProblem):
     """The Oldroyd strain of a fluid that is sheared from rest grows by the closed form.
 
     Scene: material points at W = 0.1, 0.5, 2, 10 with dt = t_r / 200, float64 and float32; looked at at eight times up to 5 t_r.
@@ -106,7 +106,7 @@ class OldroydStartUp(Problem):
         """Shear all rates at once."""
         W, per_time = np.array([0.1, 0.5, 2.0, 10.0]), 125
         for dtype in (np.float64, np.float32):
-            points, L, ratios = _Points(len(W), dtype), _shear(W / T_R), []
+            points, L, ratios = _FluidPoints(len(W), dtype), _shear(W / T_R), []
             for k in range(1, 9):
                 points.advance(L, T_R / 200, per_time)
                 t = k * per_time / 200  # in relaxation times
@@ -120,7 +120,7 @@ class OldroydStartUp(Problem):
                 yield Finding(1.0, _worst(measured, np.ones_like(measured)), 0.01, f"{what} {np.dtype(dtype)}")
 
 
-class OldroydSteadyShear(Problem):
+class OldroydSteadyShear(VerificationProblem):
     """A fluid in steady shear carries the stress of the volume-preserving law: it thins.
 
     Scene: material points at ten W from 0.05 to 20 with dt = t_r / 1000, sheared for 20 t_r, float64.
@@ -134,13 +134,13 @@ class OldroydSteadyShear(Problem):
     def findings(self) -> Iterator[Finding]:
         """Shear all rates at once."""
         W = np.geomspace(0.05, 20.0, 10)
-        points, L = _Points(len(W)), _shear(W / T_R)
+        points, L = _FluidPoints(len(W)), _shear(W / T_R)
         points.advance(L, T_R / 1000, 20_000)
         exact = MU * W / np.cbrt(1 + W**2) + VISCOSITY * W / T_R
         yield Finding(1.0, _worst(points.stress(L)[1], exact), 1e-3, f"farthest of {len(W)} rates")
 
 
-class OldroydRelaxation(Problem):
+class OldroydRelaxation(VerificationProblem):
     """A strain at fixed shape is forgotten exponentially, whatever the time step, and the volume is not.
 
     Scene: 100 material points with random strains of a tenth and volumes, held for 3 t_r in steps of t_r / 100, t_r / 3 and 3 t_r.
@@ -157,7 +157,7 @@ class OldroydRelaxation(Problem):
         strain, volume = random.uniform(-0.1, 0.1, (6, 100)), random.uniform(-0.1, 0.1, 100)
         for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 2e-5)):
             for steps in (300, 9, 1):
-                points = _Points(100, dtype)
+                points = _FluidPoints(100, dtype)
                 points.strain[:], points.volume_change[:] = strain, volume
                 points.advance(np.zeros((100, 3, 3)), 3 * T_R / steps, steps)
                 error = np.abs(points.strain - np.exp(-3.0) * strain).max() / np.abs(np.exp(-3.0) * strain).max()
@@ -165,7 +165,7 @@ class OldroydRelaxation(Problem):
                 yield Finding(0.0, np.abs(points.volume_change - volume.astype(dtype)).max(), 0.0, "volume")
 
 
-class OldroydExtension(Problem):
+class OldroydExtension(VerificationProblem):
     """A fluid that is stretched steadily at W < 1/2 comes to rest in its strain, and at W > 1/2 never.
 
     Scene: material points at W = 0.05, 0.2, 0.4 and 0.6, L = diag(-g/2, -g/2, g), dt = t_r / 1000, 60 t_r, float64.
@@ -179,7 +179,7 @@ class OldroydExtension(Problem):
     def findings(self) -> Iterator[Finding]:
         """Stretch all rates at once."""
         W = np.array([0.05, 0.2, 0.4, 0.6])
-        points, L = _Points(len(W)), np.einsum("n,ab->nab", W / T_R, np.diag([-0.5, -0.5, 1.0]))
+        points, L = _FluidPoints(len(W)), np.einsum("n,ab->nab", W / T_R, np.diag([-0.5, -0.5, 1.0]))
         points.advance(L, T_R / 1000, 60_000)
         B = 1 + points.strain[:, :3]
         yield Finding(1.0, _worst(B[5], 1 / (1 - 2 * W[:3])), 0.01, "along the stretch, W < 1/2")
@@ -187,7 +187,7 @@ class OldroydExtension(Problem):
         yield Finding(1.0, float(points.strain[5, 3] > 1e4), 0.0, "grows without bound at W = 0.6")
 
 
-class OldroydVolume(Problem):
+class OldroydVolume(VerificationProblem):
     """The strain that the stress sees has the determinant of the whole deformation, however much has relaxed.
 
     Scene: 64 material points under velocity gradients of about 1/s that turn and pulse with the time, 10,000 steps over 20
@@ -207,7 +207,7 @@ class OldroydVolume(Problem):
             random = np.random.default_rng(2)
             modes = random.standard_normal((2, count, 3, 3))
             phase, pulse = random.uniform(0.0, 2 * np.pi, (2, count, 1, 1)), random.uniform(1.0, 20.0, (2, count, 1, 1))
-            points, F = _Points(count, dtype), np.tile(np.eye(3), (count, 1, 1))
+            points, F = _FluidPoints(count, dtype), np.tile(np.eye(3), (count, 1, 1))
             for step in range(steps):
                 L = (modes * np.cos(phase + pulse * step * dt) * 0.3).sum(0).astype(dtype).astype(float)
                 points.advance(L, dt)
@@ -217,7 +217,7 @@ class OldroydVolume(Problem):
             yield Finding(1.0, float(np.ptp(np.linalg.det(F)) > 0.1), 0.0, "the volume did change")
 
 
-class OldroydVolumeInSolve(Problem):
+class OldroydVolumeInSolve(VerificationProblem):
     """det b = det(F)^2 for the particles of a solve, with F carried by its own stage.
 
     Scene: a spinning, pulsating block of 2^3 cells in zero gravity, 10,000 substeps of 2e-4 s, float64.
@@ -258,7 +258,7 @@ class OldroydVolumeInSolve(Problem):
         yield Finding(1.0, float(np.abs(F - 1).max() > 1e-3), 0.0, "the volume did change")
 
 
-class OldroydDefinite(Problem):
+class OldroydDefinite(VerificationProblem):
     """The Oldroyd strain stays positive definite over violent steps, which the unguarded update of the paper does not survive.
 
     Scene: 512 material points, 200 steps of random A with entries of 0.3, dt = t_r / 20, in float64 and float32; beside them
@@ -276,7 +276,7 @@ class OldroydDefinite(Problem):
         count, dt = 512, T_R / 20
         theta = 1 - np.exp(-dt / T_R)
         for dtype in (np.float64, np.float32):
-            random, points, least, wrong = np.random.default_rng(3), _Points(count, dtype, AS_PRINTED), np.inf, 0
+            random, points, least, wrong = np.random.default_rng(3), _FluidPoints(count, dtype, AS_PRINTED), np.inf, 0
             bare = np.tile(np.eye(3), (count, 1, 1))
             for _ in range(200):
                 A = 0.3 * random.standard_normal((count, 3, 3))

@@ -10,14 +10,14 @@ import numpy as np
 
 from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.library import LIBRARY
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 
 _PAD = 16
 _FULL = [0, 1, 2, 1, 3, 4, 2, 4, 5]
 """Where the nine entries of a symmetric matrix lie among its six."""
 
 
-class _Points:
+class _FoamPoints:
     """Material points of one foam in the solver's layout.
 
     Attributes:
@@ -53,7 +53,7 @@ class _Points:
         return float(self.coeffs[1] * self.strain[1, 0])
 
 
-class SteadyShear(Problem):
+class SteadyShear(VerificationProblem):
     """Foams sheared at a constant rate carry the stress of the Herschel-Bulkley law.
 
     Scene: one material point each of shaving cream, s'more interior, viscoplastic fluid, oobleck (h = 0.22, 0.43, 1, 2.8) and of
@@ -85,10 +85,10 @@ class SteadyShear(Problem):
 
     @staticmethod
     def _steady(params: Mapping[str, float], rate: float) -> float:
-        return _Points(params, np.zeros((6, 1)), np.float64).shear(rate, 1e-3, 12_000)
+        return _FoamPoints(params, np.zeros((6, 1)), np.float64).shear(rate, 1e-3, 12_000)
 
 
-class ReturnMap(Problem):
+class ReturnMap(VerificationProblem):
     """The return map of a million random states converges, keeps det b = 1 and the direction, and stops at the yield.
 
     Scene: 1e6 random states b = G G^T / det^(2/3), strains from 1e-3 to 0.5, for each foam of the library, dt = 1e-4 s, float32;
@@ -113,8 +113,8 @@ class ReturnMap(Problem):
     @staticmethod
     def _projected(name: str, params: Mapping[str, float], strain: np.ndarray, dtype: Any) -> Iterator[Finding]:
         dt, eps = 1e-4, float(np.finfo(dtype).eps)
-        _Points(params, strain[:, :32], dtype).project(dt)  # compiles, outside of the time below
-        points = _Points(params, strain, dtype)
+        _FoamPoints(params, strain[:, :32], dtype).project(dt)  # compiles, outside of the time below
+        points = _FoamPoints(params, strain, dtype)
         begin = time.perf_counter()
         points.project(dt)
         nanoseconds = (time.perf_counter() - begin) * 1e9 / points.count

@@ -14,7 +14,7 @@ import numpy as np
 from mpm_nodes.data import Collider, CollisionRule, Material
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, changed, material, walled
 
@@ -38,7 +38,7 @@ def _viscous_fluid(cell_size: float) -> Material:
     )
 
 
-class DecayingVortices(Problem):
+class DecayingVortices(VerificationProblem):
     """Vortices in a box with slip walls decay at the rate of the viscosity: the shear wave that fits between walls.
 
     Scene: a liquid box of 32 (and 16) x 32 x 2 cells, slip walls on node planes, u = U sin(kx) cos(ky), v = -U
@@ -75,7 +75,7 @@ class DecayingVortices(Problem):
         return float(-np.log(amplitude) / (2 * NU * k * k * solver.time))
 
 
-class _Channel(Problem):
+class _Channel(VerificationProblem):
     """Liquid between y = 0 and y = H, four times as long, measured where the free ends are out of reach."""
 
     slow = True
@@ -241,7 +241,7 @@ class CouetteOfMaterial(Couette):
     fluid = staticmethod(_viscous_fluid)
 
 
-class DampedBar(Problem):
+class DampedBar(VerificationProblem):
     """An elastic bar with material viscosity swings down at the rate of a Kelvin-Voigt solid.
 
     Scene: the bar of elastic_bar_period, neo-Hookean, 32 cells, E = 1e5 Pa, nu = 0.3, with the viscosity that damps its first

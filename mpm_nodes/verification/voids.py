@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.cells import cells_of, grown
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import ball, changed
 
@@ -18,7 +18,7 @@ GAP = 2
 """Layers of cells by which filled cells are grown, and then shrunk with one layer more: what lies between them is inside."""
 
 
-class SolvedWithoutVoid(Problem):
+class SolvedWithoutVoid(VerificationProblem):
     """A foam ball that a solve draws out and shears has no empty cell inside, and without resampling many.
 
     Scene: shaving cream in a ball of radius 8 cells of 30 mm, let go with a velocity gradient of 22/s along x, -11/s across and a
@@ -44,7 +44,7 @@ class SolvedWithoutVoid(Problem):
         yield Finding.relative(mass[0], mass[1], 1e-5, "mass")
 
 
-class SolvedAtEqualCount(Problem):
+class SolvedAtEqualCount(VerificationProblem):
     """A foam ball that a solve draws out and shears keeps its number of particles where resampling gives back, without a void.
 
     Scene: that of `solved_without_void`, with a coverage of 0.95 and `give_back` of 1.6.

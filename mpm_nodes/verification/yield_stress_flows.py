@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import Material, Particles, WallRule
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, Problem
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, STICKY, block, changed, material, settle, walled
 
@@ -30,7 +30,7 @@ def paste(shear_yield: float, viscosity: float) -> Material:
     )
 
 
-class LayerOnIncline(Problem):
+class LayerOnIncline(VerificationProblem):
     """A layer of paste rests on an incline as long as it is thin, and flows with a plug on top where it is thicker.
 
     Scene: 8 x 8 cells, periodic along the slope and across, on a sticky floor under gravity that leans by 30 degrees; a Bingham
@@ -93,7 +93,7 @@ class LayerOnIncline(Problem):
         return float(column(solver, name)[chosen, 0].mean())
 
 
-class CylinderSlump(Problem):
+class CylinderSlump(VerificationProblem):
     """A cylinder of paste sinks until its yield stress bears it.
 
     Scene: a cylinder of 16 cells' height and diameter on a sticky floor, of a Bingham paste with t' = tau_Y / (rho g H) of 0.15 and

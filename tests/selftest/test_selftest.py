@@ -22,7 +22,7 @@ from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph import registry
 from mpm_nodes.selftest import graphs, kills, mutants, outcomes, shot, syscalls
 from mpm_nodes.selftest.forks import HangingFork, in_fork
-from mpm_nodes.selftest.outcomes import Job, Outcome, Row
+from mpm_nodes.selftest.outcomes import Job, Outcome, Tally
 from mpm_nodes.selftest.parts import PARTS, Part
 from mpm_nodes.selftest.session import Session
 from mpm_nodes.selftest.table import facts, markdown, text
@@ -318,7 +318,7 @@ def test_the_page_tells_of_every_part():
 
 def test_rows_keep_few_faults_and_count_all():
     """A thousand faults do not fill the memory or the screen."""
-    row = Row("part", "row")
+    row = Tally("part", "row")
     for number in range(1000):
         row.add(Outcome("row", "ended", f"fault {number}"))
     assert row.against == 1000 and len(row.faults) == outcomes.MOST_FAULTS

@@ -51,11 +51,11 @@ import os, sys
 from pathlib import Path
 from mpm_nodes import cli, search_path, supervisor
 search_path.PROGRAM, supervisor.PATIENCE = True, 600.0
-stop = supervisor._Watch.stop
+stop = supervisor._SignalWatch.stop
 def noted(self, number, frame):
     stop(self, number, frame)
     Path(os.environ["STUBBORN_MARKS"], "asked").touch()
-supervisor._Watch.stop = noted
+supervisor._SignalWatch.stop = noted
 sys.exit(cli.main())
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 from mpm_nodes import verification
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.verification import Finding, Problem, viscosity
+from mpm_nodes.verification import Finding, VerificationProblem, viscosity
 
 PROBLEMS = verification.problems()
 
@@ -31,7 +31,7 @@ def test_problem_holds(name):
 def test_no_problem_hides_another():
     """A name that is taken is refused: the first of two pools was not run for as long as the second had its name."""
     with pytest.raises(TypeError, match=r"'hydrostatic_pool' is mpm_nodes.verification.liquids.HydrostaticPool; name it otherwise"):
-        type("Again", (Problem,), {"name": "hydrostatic_pool"})
+        type("Again", (VerificationProblem,), {"name": "hydrostatic_pool"})
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -79,7 +79,7 @@ def test_wrong_physics_fails(monkeypatch):
 def test_solver_error_is_a_failed_record():
     """A solve that blows up gives a record with the message, not a traceback."""
 
-    class Broken(Problem):
+    class Broken(VerificationProblem):
         source = "none"
 
         def findings(self):

@@ -24,7 +24,7 @@ JOBS = {}
 """Running cooks by the `job` of their tree."""
 
 
-class Job:
+class RunningCook:
     """One running cook.
 
     Attributes:
@@ -170,7 +170,7 @@ def start(tree, scene, resume=False, frames=None):
     if resume:
         words += environment.SPEC["cook"]["resume"]
     try:
-        job = Job(words, str(path.parent), scene.name)
+        job = RunningCook(words, str(path.parent), scene.name)
     except (environment.EnvironmentFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None

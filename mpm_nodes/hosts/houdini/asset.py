@@ -9,7 +9,7 @@ from typing import Any
 
 from mpm_nodes.hosts.houdini import sections
 from mpm_nodes.hosts.houdini.packed import IndexRecord, library
-from mpm_nodes.hosts.houdini.parameters import Folder, Parm, dialog_script
+from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, dialog_script
 
 NAMESPACE = "mpm_nodes"
 MENU = "MPM Nodes"
@@ -38,7 +38,7 @@ class Asset:
     category: str
     doc: str
     colour: tuple[float, ...]
-    folders: tuple[Folder, ...]
+    folders: tuple[ParmFolder, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -131,10 +131,10 @@ class Asset:
         return "\n".join(lines).rstrip() + "\n"
 
 
-def flat(parms: Iterable[Parm | Folder]) -> Iterable[Parm]:
+def flat(parms: Iterable[Parm | ParmFolder]) -> Iterable[Parm]:
     """Yield the parameters of tabs and blocks, in order."""
     for item in parms:
-        if isinstance(item, Folder):
+        if isinstance(item, ParmFolder):
             yield from flat(item.parms)
         else:
             yield item

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
-from mpm_nodes.hosts.houdini.parameters import Folder, Parm, Spec, knob_parms
+from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
 PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes")
 """What the code in Houdini needs to know about the command line."""
@@ -50,8 +50,8 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
         }
         for each in record["inputs"]
     ]
-    own: list[Parm | Folder] = []
-    folders: dict[str, list[Parm | Folder]] = {record["label"]: own}
+    own: list[Parm | ParmFolder] = []
+    folders: dict[str, list[Parm | ParmFolder]] = {record["label"]: own}
     for knob in record["knobs"]:
         port = _substeps_input(knob, spec) if knob["kind"] == "substeps" else _geometry_input(knob)
         wired = f"hasinput({len(inputs)})" if port else ""
@@ -91,7 +91,7 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
     }
     if any(port["kind"] == "substeps" for port in inputs):
         facts["presets"] = {preset["name"]: preset["document"] for preset in spec["presets"]}
-    tabs = tuple(Folder(label, tuple(parms)) for label, parms in folders.items() if parms)
+    tabs = tuple(ParmFolder(label, tuple(parms)) for label, parms in folders.items() if parms)
     return Asset(
         record["id"],
         record["label"],
@@ -203,7 +203,7 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
         "Substep Stages",
         "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
         tuple(facts["colour"]),
-        (Folder("Substep Begin", (note,)),),
+        (ParmFolder("Substep Begin", (note,)),),
         facts,
     )
 
@@ -278,6 +278,6 @@ def _cook_asset(spec: Spec) -> Asset:
         "Solve",
         "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
         tuple(facts["colour"]),
-        (Folder("Cook", cook), Folder("Files", files), Folder("Program", program)),
+        (ParmFolder("Cook", cook), ParmFolder("Files", files), ParmFolder("Program", program)),
         facts,
     )

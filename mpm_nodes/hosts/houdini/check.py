@@ -42,7 +42,7 @@ NETWORK = ("Contents.gz", "Contents.dir")
 
 
 @dataclass(frozen=True)
-class Finding:
+class AssetFault:
     """Something that is wrong with an asset.
 
     Attributes:
@@ -59,7 +59,7 @@ class Finding:
         return f"{self.place}: {'' if self.is_error else 'warning: '}{self.message}"
 
 
-def check_folder(folder: Path) -> tuple[list[Path], list[Finding]]:
+def check_folder(folder: Path) -> tuple[list[Path], list[AssetFault]]:
     """Check every asset in a folder, or the folder or packed file itself; return the assets and what is wrong with them.
 
     Raises:
@@ -72,7 +72,7 @@ def check_folder(folder: Path) -> tuple[list[Path], list[Finding]]:
     return assets, [finding for asset in assets for finding in (check_asset if asset.is_dir() else check_packed)(asset)]
 
 
-def check_packed(asset: Path) -> list[Finding]:
+def check_packed(asset: Path) -> list[AssetFault]:
     """Return everything that is wrong with one packed asset: it is expanded into a folder that is thrown away.
 
     Raises:
@@ -86,12 +86,12 @@ def check_packed(asset: Path) -> list[Finding]:
         return [replace(found, place=found.place.replace(scratch, str(asset), 1)) for found in check_asset(Path(scratch))]
 
 
-def check_asset(asset: Path) -> list[Finding]:
+def check_asset(asset: Path) -> list[AssetFault]:
     """Return everything that is wrong with one expanded asset."""
     findings = list(_text_problems(asset))
     marker = asset / MARKER
     if not marker.is_file() or marker.stat().st_size:
-        findings.append(Finding(str(marker), "must be there and be empty"))
+        findings.append(AssetFault(str(marker), "must be there and be empty"))
     records, problems = _index(asset / "INDEX__SECTION")
     findings += problems
     expected = {"INDEX__SECTION": "INDEX_SECTION", MARKER: MARKER, **{encoded(_type_of(r)): _type_of(r) for r in records}}
@@ -101,20 +101,20 @@ def check_asset(asset: Path) -> list[Finding]:
         if folder.is_dir():
             findings += _operator(folder, record)
         else:
-            findings.append(Finding(str(folder), f"is missing; the index names {_type_of(record)}"))
+            findings.append(AssetFault(str(folder), f"is missing; the index names {_type_of(record)}"))
     return findings
 
 
-def _text_problems(asset: Path) -> Iterator[Finding]:
+def _text_problems(asset: Path) -> Iterator[AssetFault]:
     for path in sorted(asset.rglob("*")):
         if path.is_file() and (path.name in TEXTS or path.suffix == ".svg"):
             raw = path.read_bytes()
             if b"\r" in raw:
-                yield Finding(str(path), "has carriage returns; lines end with a line feed alone")
+                yield AssetFault(str(path), "has carriage returns; lines end with a line feed alone")
             try:
                 raw.decode("utf-8")
             except UnicodeDecodeError:
-                yield Finding(str(path), "is not UTF-8")
+                yield AssetFault(str(path), "is not UTF-8")
 
 
 def _text(path: Path) -> str:
@@ -130,21 +130,21 @@ def _type_of(record: dict[str, str]) -> str:
     return "::".join([*parts[:at], f"{record.get('Table', '')}/{parts[at]}", *parts[at + 1 :]])
 
 
-def _index(path: Path) -> tuple[list[dict[str, str]], list[Finding]]:
+def _index(path: Path) -> tuple[list[dict[str, str]], list[AssetFault]]:
     text = _text(path)
     if not text:
-        return [], [Finding(str(path), "is missing or empty")]
+        return [], [AssetFault(str(path), "is missing or empty")]
     findings, records = [], []
     if not text.endswith("\n\n"):
-        findings.append(Finding(str(path), "must end each record with a blank line"))
+        findings.append(AssetFault(str(path), "must end each record with a blank line"))
     for block in re.split(r"\n\n+", text.strip("\n")):
         record = {}
         for line in block.split("\n"):
             key, colon, value = line.partition(":")
             if not colon or (len(line) < 14 and value.strip()) or line[:14] != f"{key + ':':14}"[: len(line)]:
-                findings.append(Finding(str(path), f"line {line!r} is not a key padded to 14 characters and a value"))
+                findings.append(AssetFault(str(path), f"line {line!r} is not a key padded to 14 characters and a value"))
             record[key] = value.strip()
-        findings += [Finding(str(path), message) for message in _record_problems(record)]
+        findings += [AssetFault(str(path), message) for message in _record_problems(record)]
         records.append(record)
     return records, findings
 
@@ -175,12 +175,12 @@ def _record_problems(record: dict[str, str]) -> Iterator[str]:
         yield f"Icon {record['Icon']} is of another operator; write opdef:/{kind}?SECTION"
 
 
-def _listed(folder: Path, expected: dict[str, str] | None) -> Iterator[Finding]:
+def _listed(folder: Path, expected: dict[str, str] | None) -> Iterator[AssetFault]:
     """Check a Sections.list against the files beside it."""
     path = folder / "Sections.list"
     lines = _text(path).split("\n")
     if lines[0] != '""':
-        yield Finding(str(path), 'must begin with a line ""')
+        yield AssetFault(str(path), 'must begin with a line ""')
         return
     entries: dict[str, str] = {}
     for line in lines[1:]:
@@ -188,33 +188,33 @@ def _listed(folder: Path, expected: dict[str, str] | None) -> Iterator[Finding]:
         if match:
             entries[match[1].strip('"')] = match[2].strip('"')
         elif line:
-            yield Finding(str(path), f"line {line!r} is not FILE, a tab, SECTION; names with spaces are quoted")
+            yield AssetFault(str(path), f"line {line!r} is not FILE, a tab, SECTION; names with spaces are quoted")
     there = {each.name for each in folder.iterdir()} - {"Sections.list"}
     for name in sorted(there - entries.keys() - set(NETWORK)):
-        yield Finding(str(path), f"does not list {name}, which lies there")
+        yield AssetFault(str(path), f"does not list {name}, which lies there")
     for name in sorted(entries.keys() - there - set(NETWORK)):
-        yield Finding(str(path), f"lists {name}, which is not there")
+        yield AssetFault(str(path), f"lists {name}, which is not there")
     for name, section in sorted(entries.items()):
         if name != encoded(section) and name not in NETWORK and name not in ("INDEX__SECTION", MARKER):
-            yield Finding(str(path), f"calls the file of {section} {name}; its name must be {encoded(section)}")
+            yield AssetFault(str(path), f"calls the file of {section} {name}; its name must be {encoded(section)}")
     if expected is not None:
         for name in sorted(entries.keys() ^ expected.keys()):
-            yield Finding(str(path), f"{name} {'has no record in the index' if name in entries else 'is not listed'}")
+            yield AssetFault(str(path), f"{name} {'has no record in the index' if name in entries else 'is not listed'}")
 
 
 # ---------------------------------------------------------------- one operator
-def _operator(folder: Path, record: dict[str, str]) -> Iterator[Finding]:
+def _operator(folder: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     yield from _listed(folder, None)
     is_python = record.get("Python") == "true"
     there = {each.name for each in folder.iterdir()}
     for name in (*ALWAYS, *(("PythonCook", "FunctionName") if is_python else ())):
         if name not in there:
-            yield Finding(str(folder / name), "is missing")
+            yield AssetFault(str(folder / name), "is missing")
     if is_python and there & set(NETWORK):
-        yield Finding(str(folder), "holds Contents; a Python asset has no network")
+        yield AssetFault(str(folder), "holds Contents; a Python asset has no network")
     function = folder / "FunctionName"
     if is_python and function.is_file() and _text(function) != record["Operator"]:
-        yield Finding(str(function), f"must hold {record['Operator']} and no line feed")
+        yield AssetFault(str(function), f"must hold {record['Operator']} and no line feed")
     yield from _dialog(folder / "DialogScript", record)
     yield from _properties(folder / "TypePropertiesOptions")
     yield from _options(folder / "ExtraFileOptions", there)
@@ -222,7 +222,7 @@ def _operator(folder: Path, record: dict[str, str]) -> Iterator[Finding]:
     yield from _create_script(folder / "CreateScript")
     icon = record.get("Icon", "")
     if icon.startswith("opdef:") and encoded(icon.partition("?")[2]) not in there:
-        yield Finding(str(folder), f"has no section {icon.partition('?')[2]}, which the index names as its icon", is_error=False)
+        yield AssetFault(str(folder), f"has no section {icon.partition('?')[2]}, which the index names as its icon", is_error=False)
     for path in [folder / "IconSVG", *sorted(folder.glob("*.svg"))]:
         yield from _xml(path)
     for name in PYTHON_FILES:
@@ -230,31 +230,31 @@ def _operator(folder: Path, record: dict[str, str]) -> Iterator[Finding]:
             yield from _python(folder / name)
 
 
-def _dialog(path: Path, record: dict[str, str]) -> Iterator[Finding]:
+def _dialog(path: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     if not path.is_file():
         return
     try:
         dialog = dialog_script.parse(_text(path))
     except dialog_script.DialogScriptError as error:
-        yield Finding(str(path), str(error))
+        yield AssetFault(str(path), str(error))
         return
     if dialog.name != record["Operator"]:
-        yield Finding(str(path), f"is named {dialog.name}, the operator {record['Operator']}", is_error=False)
+        yield AssetFault(str(path), f"is named {dialog.name}, the operator {record['Operator']}", is_error=False)
     most = re.fullmatch(r"\d+ to (\d+)", record.get("Inputs", ""))
     for number in dialog.input_labels:
         if most and not 1 <= number <= int(most[1]):
-            yield Finding(str(path), f"labels input {number}; the index allows {most[1]}", is_error=False)
+            yield AssetFault(str(path), f"labels input {number}; the index allows {most[1]}", is_error=False)
     names = [name for parm in dialog.parms for name in component_names(parm)]
     known = {*names, *(parm.name for parm in dialog.parms), *(group.name for group in dialog.groups)}
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield Finding(str(path), f"has two parameters {name}")
+        yield AssetFault(str(path), f"has two parameters {name}")
     for parm in dialog.parms:
         for message in _parm_problems(parm):
-            yield Finding(str(path), f"{parm.name}: {message}")
+            yield AssetFault(str(path), f"{parm.name}: {message}")
     for owner in (*dialog.parms, *dialog.groups):
         for keyword, condition in owner.conditions.items():
             for name in sorted(dialog_script.names_of(condition) - known):
-                yield Finding(str(path), f"{owner.name}: {keyword} names {name}, which is no parameter")
+                yield AssetFault(str(path), f"{owner.name}: {keyword} names {name}, which is no parameter")
 
 
 def component_names(parm: dialog_script.ParsedParm) -> list[str]:
@@ -292,62 +292,64 @@ def _parm_problems(parm: dialog_script.ParsedParm) -> Iterator[str]:
         yield from (f"script_callback: {message}" for message in _syntax(callback))
 
 
-def _properties(path: Path) -> Iterator[Finding]:
+def _properties(path: Path) -> Iterator[AssetFault]:
     if not path.is_file():
         return
     lines = [line for line in _text(path).split("\n") if line]
     keys = [match[1] for line in lines if (match := re.fullmatch(r"(\w+) := [01];", line))]
     if len(keys) != len(lines) or sorted(keys) != sorted(TYPE_PROPERTIES):
-        yield Finding(str(path), f"must hold KEY := 0; or 1; for these {len(TYPE_PROPERTIES)} keys: {', '.join(TYPE_PROPERTIES)}")
+        yield AssetFault(
+            str(path), f"must hold KEY := 0; or 1; for these {len(TYPE_PROPERTIES)} keys: {', '.join(TYPE_PROPERTIES)}"
+        )
 
 
-def _options(path: Path, there: set[str]) -> Iterator[Finding]:
+def _options(path: Path, there: set[str]) -> Iterator[AssetFault]:
     if not path.is_file():
         return
     kinds = {"bool": bool, "string": str, "intarray": list}
     try:
         options = json.loads(_text(path))
     except ValueError as error:
-        yield Finding(str(path), f"is no JSON: {error}")
+        yield AssetFault(str(path), f"is no JSON: {error}")
         return
     for key, option in options.items() if isinstance(options, dict) else [("", None)]:
         right = isinstance(option, dict) and option.keys() == {"type", "value"} and option["type"] in kinds
         if "/" not in key or not right or not isinstance(option["value"], kinds[option["type"]]):
-            yield Finding(str(path), f'{key}: write "SECTION/OPTION": {{"type": "bool" | "string" | "intarray", "value": ...}}')
+            yield AssetFault(str(path), f'{key}: write "SECTION/OPTION": {{"type": "bool" | "string" | "intarray", "value": ...}}')
     python = (
         {key.partition("/")[0] for key, option in options.items() if key.endswith("/IsPython") and option.get("value") is True}
         if isinstance(options, dict)
         else set()
     )
     for name in sorted(set(PYTHON_FILES) & there - {"PythonCook"} - python):
-        yield Finding(str(path), f"does not say that {name} is Python")
+        yield AssetFault(str(path), f"does not say that {name} is Python")
 
 
-def _shelf(path: Path) -> Iterator[Finding]:
+def _shelf(path: Path) -> Iterator[AssetFault]:
     problems = list(_xml(path))
     yield from problems
     if path.is_file() and not problems and xml.etree.ElementTree.fromstring(_text(path)).find("tool/toolSubmenu") is None:
-        yield Finding(str(path), "has no tool with a toolSubmenu: the TAB menu would not show it", is_error=False)
+        yield AssetFault(str(path), "has no tool with a toolSubmenu: the TAB menu would not show it", is_error=False)
 
 
-def _xml(path: Path) -> Iterator[Finding]:
+def _xml(path: Path) -> Iterator[AssetFault]:
     try:
         if path.is_file():
             xml.etree.ElementTree.fromstring(_text(path))
     except xml.etree.ElementTree.ParseError as error:
-        yield Finding(str(path), f"is no XML: {error}")
+        yield AssetFault(str(path), f"is no XML: {error}")
 
 
-def _create_script(path: Path) -> Iterator[Finding]:
+def _create_script(path: Path) -> Iterator[AssetFault]:
     text = _text(path)
     for wanted in ('"$arg1" == ""', "opexprlanguage -s hscript $arg1", "___Version___"):
         if path.is_file() and wanted not in text:
-            yield Finding(str(path), f"has no {wanted}")
+            yield AssetFault(str(path), f"has no {wanted}")
 
 
-def _python(path: Path) -> Iterator[Finding]:
+def _python(path: Path) -> Iterator[AssetFault]:
     for message in _syntax(_text(path)):
-        yield Finding(str(path), message)
+        yield AssetFault(str(path), message)
 
 
 def _syntax(code: str) -> Iterator[str]:

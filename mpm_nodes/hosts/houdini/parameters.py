@@ -56,19 +56,19 @@ class Parm:
 
 
 @dataclass(frozen=True)
-class Folder:
+class ParmFolder:
     """A tab, or with `repeated` a list of blocks whose parameter names end in "#"."""
 
     label: str
-    parms: tuple[Parm | Folder, ...]
+    parms: tuple[Parm | ParmFolder, ...]
     name: str = ""
     repeated: bool = False
 
 
 # ---------------------------------------------------------------- knobs
-def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> list[Parm | Folder]:
+def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> list[Parm | ParmFolder]:
     """Return the parameters that stand for one knob, in order; `taken_over` is the condition under which an input replaces it."""
-    parms: list[Parm | Folder] = []
+    parms: list[Parm | ParmFolder] = []
     if knob["optional"]:
         parms.append(
             Parm(
@@ -114,7 +114,7 @@ def _value_parm(knob: Spec) -> Parm:
     return Parm(type="string", defaults=(str(default or ""),), **text)
 
 
-def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> list[Parm | Folder]:
+def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> list[Parm | ParmFolder]:
     name = knob["name"]
     menu = tuple((preset["name"], preset["label"] or preset["name"]) for preset in presets)
     note = " Stages wired into the last input take its place."
@@ -131,7 +131,7 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> lis
     ]
     return [
         Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note, disable=taken_over),
-        Folder("Substep Settings", tuple(values), name="mpm_set", repeated=True),
+        ParmFolder("Substep Settings", tuple(values), name="mpm_set", repeated=True),
     ]
 
 
@@ -197,7 +197,7 @@ def _number(value: Any, whole: bool = False) -> str:
 
 
 # ---------------------------------------------------------------- text
-def dialog_script(operator: str, name: str, label: str, inputs: Sequence[str], output: str, folders: Sequence[Folder]) -> str:
+def dialog_script(operator: str, name: str, label: str, inputs: Sequence[str], output: str, folders: Sequence[ParmFolder]) -> str:
     """Return a DialogScript.
 
     Args:
@@ -230,13 +230,13 @@ def dialog_script(operator: str, name: str, label: str, inputs: Sequence[str], o
     return "\n".join([*lines, "}", ""])
 
 
-def _group(keyword: str, name: str, label: str, items: Iterable[Parm | Folder], depth: int) -> list[str]:
+def _group(keyword: str, name: str, label: str, items: Iterable[Parm | ParmFolder], depth: int) -> list[str]:
     pad = "    " * depth
     lines = [f"{pad}{keyword} {{", f'{pad}    name    "{name}"', f"{pad}    label   {quoted(label)}"]
     lines += [f"{pad}    default 0"] if keyword == "multiparm" else []
     lines.append("")
     for item in items:
-        if isinstance(item, Folder):
+        if isinstance(item, ParmFolder):
             lines += _group("multiparm" if item.repeated else "groupsimple", item.name, item.label, item.parms, depth + 1)
         else:
             lines += _parm(item, depth + 1)

@@ -35,7 +35,7 @@ from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["MOMENTS", "MOST_POINTS", "Cloud", "GridNodes", "Pairs", "find_contact", "measure_bodies", "meet_bodies"]
+__all__ = ["MOMENTS", "MOST_POINTS", "GridNodes", "NearbyParticles", "Pairs", "find_contact", "measure_bodies", "meet_bodies"]
 
 MOMENTS = 7
 """Sums of a body at a node: V, M and G."""
@@ -57,7 +57,7 @@ HELD = 0.05
 not let go of them."""
 
 
-class Cloud(NamedTuple):
+class NearbyParticles(NamedTuple):
     """The particles around the grid blocks where bodies meet.
 
     Attributes:
@@ -117,7 +117,7 @@ def measure_bodies(cloud, cubic, moments):
     """Write the sums of every body at the nodes of the grid blocks where bodies meet.
 
     Args:
-        cloud: `Cloud` of the particles.
+        cloud: `NearbyParticles` of the particles.
         cubic: Whether the spline is cubic.
         moments: V, M and G, shape (n, 64, MOMENTS), float64, written.
     """
@@ -308,7 +308,7 @@ def meet_bodies(pairs, moments, table, nodes, dt, cloud):
         table: `half_spaces.distances` of the spline.
         nodes: `GridNodes` of the grid.
         dt: Substep [s].
-        cloud: `Cloud` of the particles.
+        cloud: `NearbyParticles` of the particles.
     """
     parallel_for(_meet_group, pairs.groups.shape[0], (pairs, moments, table, nodes, dt, cloud))
 

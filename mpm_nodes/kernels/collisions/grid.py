@@ -181,9 +181,12 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
     mass = grid.momentum[(block * 64 + node) * 4 + 3]
     found, nearest, out = np.int64(-1), np.inf, 1.0
     d0 = d1 = d2 = np.int64(0)
-    # from the nearest corner on: most others are then too far away to be looked up
+    # from the nearest corner on: where no other is as near and it will do, it is the one
     nearer = (4 if t0 - f0 > 0.5 else 0) + (2 if t1 - f1 > 0.5 else 0) + (1 if t2 - f2 > 0.5 else 0)
+    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > 1e-9
     for other_way in range(8):
+        if alone and other_way == 1 and found >= 0:
+            break
         corner = nearer ^ other_way
         s0, s1, s2 = f0 + (corner >> 2), f1 + ((corner >> 1) & 1), f2 + (corner & 1)
         there = phi + n0 * s0 + n1 * s1 + n2 * s2

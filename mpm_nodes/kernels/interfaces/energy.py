@@ -25,7 +25,16 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const, select, sqrt
 
-__all__ = ["CHUNK", "Sheet", "positive_second", "stretched", "surface_gradient", "surface_hessians", "surface_stress", "tangents"]
+__all__ = [
+    "CHUNK",
+    "MovingSurface",
+    "positive_second",
+    "stretched",
+    "surface_gradient",
+    "surface_hessians",
+    "surface_stress",
+    "tangents",
+]
 
 CHUNK = 1024
 """Samples whose energies are summed by one thread, in order."""
@@ -133,7 +142,7 @@ def _moved_by(Q, t):
 
 
 # ---------------------------------------------------------------- loops over samples
-class Sheet(NamedTuple):
+class MovingSurface(NamedTuple):
     """Samples of a surface and how it moves.
 
     Attributes:
@@ -201,7 +210,7 @@ def surface_stress(sheet, stress, sums):
     """Write P / dA of samples, and for each chunk its energy [J] and how many samples have vanished.
 
     Args:
-        sheet: `Sheet`.
+        sheet: `MovingSurface`.
         stress: Written, nine rows [N/m].
         sums: Written, shape (chunks, 2).
     """
@@ -235,7 +244,7 @@ def surface_hessians(sheet, hessians):
     """Write the positive part of the second derivative of e / dA [N/m], rows as `algebra.local_hessians` has them.
 
     Args:
-        sheet: `Sheet`.
+        sheet: `MovingSurface`.
         hessians: Written, 45 rows.
     """
     parallel_for(_hessians_at, -(-sheet.count // CHUNK), (sheet, hessians))

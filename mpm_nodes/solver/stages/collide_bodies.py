@@ -62,11 +62,11 @@ def meeting_of(grid: GridStore) -> Meeting:
     )
 
 
-def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> kernels.Cloud:
+def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> kernels.NearbyParticles:
     """Return the particles around the blocks where bodies meet."""
     place = particles.geometry()
     own = (place.offset, place.stride, place.inverse_unit, particles.block_coord, particles.block_start, particles.array("volume"))
-    return kernels.Cloud(meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
+    return kernels.NearbyParticles(meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
 
 
 def read_pairs(pairs: str) -> list[tuple[int, int, CollisionRule, float | None]]:

@@ -63,8 +63,8 @@ class SurfaceEnergy:
         scatter_arrays(self.stencil, self._place, (given,), self._scatters)
         return float(self._sums[:, 0].sum()), int(self._sums[:, 1].sum())
 
-    def _sheet(self, dt: float) -> kernels.Sheet:
-        return kernels.Sheet(self._normal, self._area, self._tension, self._gradient, self.stride, dt, self.count)
+    def _sheet(self, dt: float) -> kernels.MovingSurface:
+        return kernels.MovingSurface(self._normal, self._area, self._tension, self._gradient, self.stride, dt, self.count)
 
     def linearise(self, dt: float) -> None:
         """See `EnergyTerm`; negative eigenvalues of every sample's own Hessian are dropped."""
