@@ -130,7 +130,19 @@ def frame_layer(
         if collider.mesh is not None:
             add_mesh(layer, f"{root}/{_unique('collider_' + collider.name, taken)}", collider.mesh, number)
     _store_bounds(layer, bounds)
+    _outlive(layer)
     return layer
+
+
+def _outlive(layer: Sdf.Layer) -> None:
+    """Let the handles of a layer's specs live as long as the layer, and die after it.
+
+    OpenUSD (26.11) leaks what a layer notes of each spec whose last handle is gone when the layer dies: a cook of thousands of
+    frames would grow. What a Python object refers to goes after what it wraps.
+    """
+    handles: list[Any] = []
+    layer.Traverse(Sdf.Path.absoluteRootPath, lambda path: handles.append(layer.GetObjectAtPath(path)))
+    layer.handles = handles
 
 
 def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]) -> Any:
@@ -208,6 +220,8 @@ def root_layers(
     top.SetInfo("clips", {"default": _clips(names, first, last)})
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
+    for layer in (frame, root, manifest):
+        _outlive(layer)
     return root, manifest
 
 

@@ -134,6 +134,11 @@ def _without(number: int, work: Callable[[], list[str]], api: Any) -> tuple[str,
         ending = "MemoryError"
     except MpmNodesError:
         ending = "refused"
+    except TypeError as error:
+        # CPython takes a request that is refused while it looks up __fspath__ for a path that has none
+        if "os.PathLike, not PosixPath" not in str(error):
+            raise
+        ending = "TypeError of the interpreter"
     finally:
         api.remove_mem_hooks()
     return ending, work()

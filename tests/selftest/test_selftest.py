@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,7 +21,7 @@ from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.commands.selftest import _write
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph import registry
-from mpm_nodes.selftest import graphs, kills, mutants, outcomes, shot, syscalls
+from mpm_nodes.selftest import graphs, kills, memory, mutants, outcomes, shot, syscalls
 from mpm_nodes.selftest.forks import HangingFork, in_fork
 from mpm_nodes.selftest.outcomes import Job, Outcome, Tally
 from mpm_nodes.selftest.parts import PARTS, Part
@@ -101,6 +102,33 @@ def test_a_mutant_that_takes_too_long_is_a_fault(known, tmp_path, monkeypatch):
 
         monkeypatch.setattr(graphs, "_validated", busy)
         assert words in graphs.judged(b"{}", tmp_path, known).fault
+
+
+# ---------------------------------------------------------------- memory
+@pytest.mark.parametrize(
+    ("error", "ending"),
+    [
+        (MemoryError(), "MemoryError"),
+        (InputError("no"), "refused"),
+        (TypeError("open: path should be string, bytes or os.PathLike, not PosixPath"), "TypeError of the interpreter"),
+        (TypeError("unsupported operand"), None),
+    ],
+)
+def test_what_a_refused_request_may_raise(error, ending):
+    """The interpreter itself names one wrongly; any other error is a fault."""
+    errors = [error]
+
+    def work():
+        if errors:
+            raise errors.pop()
+        return ["a node"]
+
+    api = SimpleNamespace(set_nomemory=lambda first, last: None, remove_mem_hooks=lambda: None)
+    if ending is None:
+        with pytest.raises(TypeError):
+            memory._without(1, work, api)
+    else:
+        assert memory._without(1, work, api) == (ending, ["a node"])
 
 
 # ---------------------------------------------------------------- cooks

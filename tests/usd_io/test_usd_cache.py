@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -17,7 +19,7 @@ from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
-from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, open_stage
+from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, open_stage, root_layers
 from usd_io.stage import read_points as read_from_stage
 
 
@@ -237,6 +239,36 @@ def test_disk_estimate_bounds_what_is_written(tmp_path):
 
 
 # ---------------------------------------------------------------- reading
+class Heap(ctypes.Structure):
+    """What glibc says of the memory that it has given out."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "a", "b", "c", "d", "e", "f", "in_use", "free", "keep")]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33")
+def test_frames_leave_next_to_nothing_in_memory(tmp_path):
+    """OpenUSD keeps a little of every stage that was open (some 100 bytes), and nothing of each attribute of each frame."""
+    heap = ctypes.CDLL(None).mallinfo2
+    heap.restype = Heap
+
+    def in_use_after(frames: int) -> int:
+        names, mesh, root = CacheNames("shot"), tetrahedron(), None
+        for number in range(1, frames + 1):
+            content = FrameContent(particles(50), mesh, attributes=ALL)
+            frame = frame_layer(names, number, 24.0, content)
+            root, told = root_layers(names, frame, number, number, 24.0, {}, root)
+            for layer, name in ((frame, "frame.usdc"), (root, "root.usda"), (told, "manifest.usda")):
+                layer.Export(str(tmp_path / name))
+        del frame, root, told
+        gc.collect()
+        return heap().in_use
+
+    in_use_after(30)
+    before = in_use_after(30)
+    growth = (in_use_after(100) - before) / 100
+    assert growth < 800.0, f"{growth:.0f} bytes a frame"
+
+
 def foreign_points(path: Path, times: tuple[float, ...] = (1.0,), scale: float = 0.01, up: str = "Z") -> None:
     """Write points as another program would: centimetres, Z up, a moved parent, Houdini's names, matrices whole."""
     stage = Usd.Stage.CreateNew(str(path))
