@@ -20,10 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import overload
-
 from mpm_nodes.kernels.algebra import mat3
-from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, maximum
 from mpm_nodes.materials import newtonian_viscosity
@@ -38,7 +36,7 @@ def isochoric_of(law: Any, state: Any) -> Any:
     return _split(law)(law, state)
 
 
-@overload(isochoric_of)
+@overloaded(isochoric_of)
 def _compiled_split(law: Any, state: Any) -> Any:
     return _split(law.pymod)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
-from numba.extending import overload
 
 from mpm_nodes.data import Particles
+from mpm_nodes.kernels.compile.jit import overloaded
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.materials.contract import law
 from mpm_nodes.materials.material_point import call_law
@@ -22,7 +22,7 @@ def volume_ratio_of(law: Any, state: Any) -> Any:
     return _ratio(law, isinstance(state[0], tuple))(law, state)
 
 
-@overload(volume_ratio_of)
+@overloaded(volume_ratio_of)
 def _compiled_ratio(law: Any, state: Any) -> Any:
     return _ratio(law.pymod, isinstance(state[0], types.BaseTuple))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.rules import sample, to_body
-from mpm_nodes.kernels.compile.jit import compiled, inline
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.lanes.arithmetic import (
     absolute,
     all_lanes,
@@ -116,7 +116,7 @@ def write_frame(frames, k, b, start, x, radius, motion, bodies):
     return True
 
 
-@compiled(fastmath=False)
+@part
 def _write_lattice(frames, k, b, p, a, h, bodies):
     """Write what frame k knows of the level set of body b, whose pose is at column p and sees the block's centre at a."""
     (reals, integers), (a0, a1, a2) = frames, a

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import compiled, inline
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.level_sets.level_set import (
     BOX,
     CAPSULE,
@@ -59,7 +59,7 @@ class ShapeKeys(NamedTuple):
     centres: np.ndarray
 
 
-@compiled(fastmath=False)
+@part
 def _bracket(times, first, last, time):
     """Return the keys around `time` among times[first:last] and the place between them, 0..1; held outside."""
     k = first
@@ -70,7 +70,7 @@ def _bracket(times, first, last, time):
     return k, k + 1, min(max((time - times[k]) / (times[k + 1] - times[k]), 0.0), 1.0)
 
 
-@compiled(fastmath=False)
+@part
 def _slerp(a, b, mix):
     """Return the unit quaternion at `mix` on the arc from a to b."""
     cosine = min(a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3], 1.0)
@@ -180,7 +180,7 @@ def _same_pair(b, integer):
     return integer[b, KEY_LATTICES] == integer[b, KEY_LATTICES + 2] and integer[b, KEY_LATTICES + 1] == integer[b, KEY_LATTICES + 3]
 
 
-@compiled(fastmath=False)
+@part
 def _carried_keys(b, end, mix, y0, y1, y2, bodies):
     """Return a level-set body between its two keys: phi and gradient, its velocity [m/s], and d phi/dt left over.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import sample_body
-from mpm_nodes.kernels.compile.jit import compiled, inline
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE, sample_lattice
 
 STICKY, SLIP, SEPARATE, OPEN, DELETE = range(5)
@@ -68,7 +68,7 @@ def to_body(b, end, x0, x1, x2, real):
     )
 
 
-@compiled(fastmath=False)
+@part
 def world_normal(b, s, g0, g1, g2, real):
     """Return the unit world normal of a gradient in the body's frame; zeros where there is none."""
     p = POSE if s < 0.5 else POSE + 12

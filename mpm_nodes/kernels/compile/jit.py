@@ -17,9 +17,10 @@ os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 import llvmlite
 import numba
 from numba.core import event
-from numba.extending import register_jitable
+from numba.extending import overload, register_jitable
 
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
+from mpm_nodes.kernels.compile.machine_code import translate_on_demand
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +69,7 @@ class _CollectorAtRest(event.Listener):
 
 
 event.register("numba:compile", _CollectorAtRest())
+translate_on_demand()
 
 
 def compiled(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
@@ -104,3 +106,8 @@ inline: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True)
 
 spliced: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, inline="always")
 """As `inline`, for bodies so large that LLVM would leave them as calls: they are put into their caller before LLVM sees it."""
+
+
+def overloaded(function: Callable) -> Callable[[F], F]:
+    """Say what kernels compile where they call `function`: as `numba.extending.overload`, without wrappers for C."""
+    return overload(function, jit_options={"no_cfunc_wrapper": True})

@@ -30,8 +30,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global
-from numba.extending import intrinsic, lower_builtin, overload, register_jitable
+from numba.extending import intrinsic, lower_builtin
 
+from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.lanes.types import ELEMENT, FLAGS, NUMBA_TYPE, LaneType, call_intrinsic, splat, suffix, vector
 
 
@@ -136,7 +137,7 @@ def const(x, value):
     return np.asarray(x).dtype.type(value) if isinstance(x, np.ndarray | np.generic) else type(x)(value)
 
 
-@overload(broadcast)
+@overloaded(broadcast)
 def _overload_broadcast(x, scalar):
     if isinstance(x, types.Float):
         convert = np.float32 if x == types.float32 else np.float64
@@ -144,7 +145,7 @@ def _overload_broadcast(x, scalar):
     return None
 
 
-@overload(const)
+@overloaded(const)
 def _overload_const(x, value):
     if isinstance(x, types.Float):
         convert = np.float32 if x == types.float32 else np.float64
@@ -253,27 +254,27 @@ for _function, _definition in (
     _on_lanes(_function, _definition)
 
 
-@overload(fma)
+@overloaded(fma)
 def _overload_fma(a, b, c):
     return None if isinstance(a, LaneType) else lambda a, b, c: a * b + c
 
 
-@overload(select)
+@overloaded(select)
 def _overload_select(mask, a, b):
     return None if isinstance(mask, LaneType) else lambda mask, a, b: a if mask else b
 
 
-@overload(minimum)
+@overloaded(minimum)
 def _overload_minimum(a, b):
     return None if isinstance(a, LaneType) else lambda a, b: select(a < b, a, b)
 
 
-@overload(maximum)
+@overloaded(maximum)
 def _overload_maximum(a, b):
     return None if isinstance(a, LaneType) else lambda a, b: select(a > b, a, b)
 
 
-@overload(copysign)
+@overloaded(copysign)
 def _overload_copysign(a, b):
     def scalar(a, b):
         size = a if a >= 0 else -a
@@ -354,12 +355,12 @@ def hsum(x):
     return np.sum(x)
 
 
-@overload(both)
+@overloaded(both)
 def _overload_both(a, b):
     return None if isinstance(a, LaneType) else lambda a, b: a and b
 
 
-@overload(either)
+@overloaded(either)
 def _overload_either(a, b):
     return None if isinstance(a, LaneType) else lambda a, b: a or b
 
@@ -377,19 +378,19 @@ for _function, _definition in (
 
 
 def _overload_unary(function: Callable, scalar_version: Callable) -> None:
-    @overload(function)
+    @overloaded(function)
     def implement(x):
         return None if isinstance(x, LaneType) else lambda x: scalar_version(x)
 
 
 for _function, _scalar_version in (
-    (negate, register_jitable(lambda a: not a)),
-    (any_lane, register_jitable(lambda a: a)),
-    (all_lanes, register_jitable(lambda a: a)),
-    (hmax, register_jitable(lambda a: a)),
-    (hsum, register_jitable(lambda a: a)),
-    (sqrt, register_jitable(lambda a: np.sqrt(a))),
-    (absolute, register_jitable(lambda a: a if a >= 0 else -a)),
-    (rint, register_jitable(lambda a: np.rint(a))),
+    (negate, inline(lambda a: not a)),
+    (any_lane, inline(lambda a: a)),
+    (all_lanes, inline(lambda a: a)),
+    (hmax, inline(lambda a: a)),
+    (hsum, inline(lambda a: a)),
+    (sqrt, inline(lambda a: np.sqrt(a))),
+    (absolute, inline(lambda a: a if a >= 0 else -a)),
+    (rint, inline(lambda a: np.rint(a))),
 ):
     _overload_unary(_function, _scalar_version)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba.extending import overload, register_jitable
 
+from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.lanes.arithmetic import broadcast_lanes, const, fma, maximum, minimum, rint, select
 from mpm_nodes.kernels.lanes.memory import bits_to_float, bits_to_int, shift_left, shift_right, to_float, to_int
 from mpm_nodes.kernels.lanes.types import INT_OF, LaneType
@@ -49,7 +49,7 @@ def _make_exp(kind: str) -> Callable:
         i = to_int(n)
         return p * bits_to_float(shift_left(i + broadcast_lanes(i, bias), mantissa))
 
-    return register_jitable(exp_lanes)
+    return inline(exp_lanes)
 
 
 def _make_log(kind: str) -> Callable:
@@ -71,7 +71,7 @@ def _make_log(kind: str) -> Callable:
         # the bits of a NaN are those of a large number here
         return select(x == x, fma(to_float(e), const(x, _LN2), p * s), x)
 
-    return register_jitable(log_lanes)
+    return inline(log_lanes)
 
 
 _EXP = {kind: _make_exp(kind) for kind in INT_OF}
@@ -88,7 +88,7 @@ def log(x):
     return np.log(x)
 
 
-@overload(exp)
+@overloaded(exp)
 def _overload_exp(x):
     if isinstance(x, LaneType):
         lanes_version = _EXP[x.kind]
@@ -96,7 +96,7 @@ def _overload_exp(x):
     return lambda x: np.exp(x)
 
 
-@overload(log)
+@overloaded(log)
 def _overload_log(x):
     if isinstance(x, LaneType):
         lanes_version = _LOG[x.kind]

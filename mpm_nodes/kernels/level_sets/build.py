@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.level_sets.level_set import LEAF, PADDED, LeafLevelSet
 
 LARGEST_TABLE = 1 << 26
@@ -135,7 +135,7 @@ def _spread_signs(table, values, signs):
                 tail += 1
 
 
-@compiled(fastmath=False)
+@part
 def _face_vote(values, leaf, axis, side):
     """Return positive minus negative voxels on the face of `leaf` that looks at the empty neighbour."""
     vote = 0
@@ -202,7 +202,7 @@ def _coarse_distances(table, signs, values, velocities, voxel, band):
     return signed, speed
 
 
-@compiled(fastmath=False)
+@part
 def _take_nearer(leaf, way, best, source, speed):
     """Adopt the nearest surface voxel of the seven neighbours that a sweep comes from when it is nearer than the leaf's own."""
     (i, j, k), (s0, s1, s2) = leaf, way

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import compiled, inline
+from mpm_nodes.kernels.compile.jit import inline, part
 
 LEVEL_SET, SPHERE, BOX, CAPSULE, PLANE = range(5)
 
@@ -227,7 +227,7 @@ def _trilinear_cell(values, base, stride_x, stride_y, fx, fy, fz):
     return low * gx + high * fx, high - low, gx * (cd - ab) + fx * (gh - ef), dz
 
 
-@compiled(fastmath=False)
+@part
 def sample_lattice(k, y0, y1, y2, bodies):
     """Return phi [m] and its gradient in the body's frame at y for lattice k; a lower bound far outside."""
     ints, reals = bodies.lattice_integer, bodies.lattice_real
@@ -288,7 +288,7 @@ def _deep(k, u, phi, g, bodies):
     return phi, g0, g1, g2
 
 
-@compiled(fastmath=False)
+@part
 def sample_velocity(k, y0, y1, y2, bodies):
     """Return the velocity of lattice k at y, in the body's frame [m/s]: trilinear in a leaf, else the nearest surface's."""
     ints, reals = bodies.lattice_integer, bodies.lattice_real

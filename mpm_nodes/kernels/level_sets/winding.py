@@ -102,7 +102,7 @@ def _cluster(corners, groups, centre, radius, dipole):
                 node = (node - 1) // 2 if node > 0 else -1
 
 
-@compiled(fastmath=False)
+@part
 def _area_vector(corners, t):
     """Return the area vector of a triangle [m^2]."""
     a0, a1, a2 = corners[t, 0, 0], corners[t, 0, 1], corners[t, 0, 2]
@@ -121,7 +121,7 @@ def _evaluate(corners, centre, radius, dipole, points, result):
     parallel_for(_evaluate_at, points.shape[0], (corners, centre, radius, dipole, points, result))
 
 
-@compiled(fastmath=False)
+@part
 def _winding(corners, centre, radius, dipole, x, y, z):
     """Return w at one point."""
     count, groups = corners.shape[0], (centre.shape[0] + 1) // 2
@@ -147,7 +147,7 @@ def _winding(corners, centre, radius, dipole, x, y, z):
     return total / (4.0 * np.pi)
 
 
-@compiled(fastmath=False)
+@part
 def _solid_angle(corners, t, x, y, z):
     """Return the signed solid angle of a triangle seen from a point (Van Oosterom and Strackee 1983)."""
     a0, a1, a2 = corners[t, 0, 0] - x, corners[t, 0, 1] - y, corners[t, 0, 2] - z

@@ -262,7 +262,7 @@ def _gather_around(bins, slot, start, around):
             start[row + WIDE] = at
 
 
-@compiled(fastmath=False)
+@part
 def _measure_lattice(start, around, radius, squares):
     """Write the least squared distance of the lattice's points to a particle; beyond `radius`, more than its square."""
     squares[:] = 4.0
@@ -284,7 +284,7 @@ def _measure_lattice(start, around, radius, squares):
                 store(squares, row, minimum(load(squares, row), high + broadcast(high, np.float32(0.0625) * (dx * dx + dy * dy))))
 
 
-@compiled(fastmath=False)
+@part
 def _find_summits(squares, highest, low):
     """Mark with 1 the points of the lattice that are as far from all particles as their 26 neighbours, and `low` at least."""
     like = load(squares, 0)
@@ -303,7 +303,7 @@ def _find_summits(squares, highest, low):
                 store(highest, at, select(value >= around, one, zero))
 
 
-@compiled(fastmath=False)
+@part
 def _any_marked(highest, at):
     """Tell whether one of sixteen points is marked."""
     marks = load(highest, at)
@@ -311,7 +311,7 @@ def _any_marked(highest, at):
 
 
 # ---------------------------------------------------------------- climbing
-@compiled(fastmath=False)
+@part
 def _climb(some, count, x, y, z, value, radius):
     """Follow the distance to the nearest particle uphill; return where it ends, and the squared distance there.
 

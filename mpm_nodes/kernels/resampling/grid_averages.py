@@ -153,7 +153,7 @@ def add_to_nodes(stencil, points, mass, stack, ranges, chosen, places):
     parallel_for(_add_to_nodes_at, chosen.size, (stencil, points, mass, stack, ranges, chosen, places))
 
 
-@compiled(fastmath=False)
+@part
 def _add_run(stencil, points, mass, given_fields, run, near, wanted, sums):
     (fields, width), (begin, end) = given_fields, run
     shares, places = np.empty(64, sums.dtype), np.empty(64, np.int64)

@@ -117,7 +117,7 @@ def _spline(d):
     return (u * u * u - const(d, 4.0) * v * v * v) * const(d, 1.0 / 6.0)
 
 
-@compiled(fastmath=False)
+@part
 def _add_block(points, first, end, chunk, boxes, place, inverse_mass, sums):
     """Add what the particles first .. end-1 of one block contribute to the sums over the neighbours of a particle.
 

@@ -13,9 +13,8 @@ import inspect
 from typing import Any, NamedTuple
 
 from numba.core import types
-from numba.extending import overload
 
-from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.lanes.memory import bare, load, prefetch, store_first
 
 __all__ = [
@@ -132,7 +131,7 @@ def by_row(nothing, some):
         return nothing if isinstance(row, types.NoneType | types.Omitted) else some
 
     choose.__signature__ = typed.__signature__ = inspect.signature(some)
-    overload(choose)(typed)
+    overloaded(choose)(typed)
     return choose
 
 
@@ -233,7 +232,7 @@ def _bared_rows(rows):
     raise NotImplementedError("for compiled functions only")
 
 
-@overload(_bared_rows)
+@overloaded(_bared_rows)
 def _bare_rows(rows):
     if isinstance(rows, types.NoneType):
         return lambda rows: None
@@ -300,7 +299,7 @@ def for_each(body, records, arguments):
         body(record, arguments)
 
 
-@overload(for_each)
+@overloaded(for_each)
 def _for_each(body, records, arguments):
     if records.count == 1:
         return lambda body, records, arguments: body(records[0], arguments)
@@ -317,7 +316,7 @@ def each_of(body, records):
     return tuple(body(record) for record in records)
 
 
-@overload(each_of)
+@overloaded(each_of)
 def _each_of(body, records):
     if records.count == 1:
         return lambda body, records: (body(records[0]),)

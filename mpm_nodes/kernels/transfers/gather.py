@@ -134,7 +134,7 @@ def _change_values(rows, stride, p, keep, t, first, count):
     _change_row(rows[3], stride, p, keep, t[first + 3], count)
 
 
-@compiled(fastmath=False)
+@part
 def _store_gathered(values, affine, gradient, flip, paired, group):
     """Turn sixteen pairs of records [v | C] and [L | v or its change] into rows."""
     scratch, records, stride, p, count, inverse_cell = group
@@ -184,7 +184,7 @@ def _prefetch_slopes(row, place):
     prefetch_row(row, 3, place[0], place[1])
 
 
-@compiled(fastmath=False)
+@part
 def gather_fields(stencil, place, values, affine, gradient, flip, paired, work):
     """Gather for the particles of a `BlockWork` whose tile is loaded: the fields of a `Taken`, but its origin and its grid arrays.
 

@@ -60,7 +60,7 @@ def divide_by_mass(momentum, velocity, blocks, dt, gravity, least_mass):
     parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gravity, least_mass))
 
 
-@compiled(fastmath=False)
+@part
 def move_run(place, velocity, cells_per_velocity, begin, end, largest, k):
     """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
     offset, stride, unit = bare(place.offset), place.stride, 1.0 / place.inverse_unit
@@ -113,7 +113,7 @@ def largest_speeds(velocity, stride, ranges, largest):
     parallel_for(_largest_speeds_at, ranges.shape[0], (velocity, stride, ranges, largest))
 
 
-@compiled(fastmath=False)
+@part
 def speed_run(velocity, stride, begin, end, largest, k):
     """Write max |v|^2 of particles begin .. end-1 to entry k of `largest`."""
     like = load(velocity, 0)

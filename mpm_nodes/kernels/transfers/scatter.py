@@ -206,7 +206,7 @@ def _prefetch_all(weight, values, slopes, flux, offset, stride, p):
 
 
 # ---------------------------------------------------------------- one block
-@compiled(fastmath=False)
+@part
 def scatter_fields(stencil, place, weight, values, slopes, flux, work):
     """Scatter the particles of a `BlockWork` into a cleared tile: the fields of a `Given`, but its origin and its grid array."""
     scratch, at, base, base_at, end = work.scratch, work.at, work.base, work.base_at, work.end

@@ -23,14 +23,14 @@ SLICE, ROW = 256, 32
 """Tile strides of x and y, in values."""
 
 
-@compiled(fastmath=False)
+@part
 def clear_tile(scratch, at, zero):
     """Zero a tile and its pad."""
     for i in range(0, TILE, WIDTH):
         store(scratch, at + i, zero)
 
 
-@compiled(fastmath=False)
+@part
 def prefetch_tile(grid, tile_slot, q):
     """Ask for the cache lines of the grid blocks of particle block q."""
     for corner in range(8):
@@ -39,7 +39,7 @@ def prefetch_tile(grid, tile_slot, q):
             prefetch(grid, block + i)
 
 
-@compiled(fastmath=False)
+@part
 def add_tile(scratch, at, grid, tile_slot, q):
     """Add a tile to the grid blocks of particle block q.
 
@@ -57,7 +57,7 @@ def add_tile(scratch, at, grid, tile_slot, q):
                     store(grid, g, load(grid, g) + row)
 
 
-@compiled(fastmath=False)
+@part
 def load_tile(scratch, at, grid, tile_slot, q):
     """Fill a tile from the grid blocks of particle block q."""
     for corner in range(8):
@@ -78,7 +78,7 @@ def _change(grid, momentum, fraction, g):
     return load(grid, g) - share * p
 
 
-@compiled(fastmath=False)
+@part
 def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
     """Fill a tile with grid - fraction momentum / mass: what a blend of FLIP and PIC adds to a particle's own velocity."""
     for corner in range(8):
@@ -90,7 +90,7 @@ def load_change_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
                 store(scratch, tile + i * SLICE + j * ROW, _change(grid, momentum, fraction, g))
 
 
-@compiled(fastmath=False)
+@part
 def load_paired_tile(scratch, at, grid, momentum, fraction, tile_slot, q):
     """Fill a tile with the first value of the grid's nodes and, second, with its change as in `load_change_tile`."""
     for corner in range(8):

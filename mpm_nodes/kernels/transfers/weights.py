@@ -35,9 +35,7 @@ from __future__ import annotations
 
 import inspect
 
-from numba.extending import overload
-
-from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
 from mpm_nodes.kernels.lanes.memory import bit_and, lane_constant, load, load_splat, shift_left, shift_right, store, to_float
 from mpm_nodes.kernels.lanes.types import WIDTH
@@ -89,7 +87,7 @@ def by_width(three, four):
         return three if arguments[0].count == 3 else four
 
     choose.__signature__ = typed.__signature__ = inspect.signature(three)
-    overload(choose)(typed)
+    overloaded(choose)(typed)
     return choose
 
 
