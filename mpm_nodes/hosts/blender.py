@@ -8,6 +8,7 @@ import os
 import re
 import zipfile
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,24 @@ def extension_files(spec: Mapping[str, Any] | None = None) -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in FOLDER.glob("*.py")}
     files["blender_manifest.toml"] = manifest().encode()
     files["spec.json"] = (json.dumps(spec, indent=1, ensure_ascii=False) + "\n").encode()
-    licence = Path(mpm_nodes.__file__).parent.parent / "LICENSE"
-    if licence.is_file():
-        files["LICENSE"] = licence.read_bytes()
+    files["LICENSE"] = _licence()
     return dict(sorted(files.items()))
+
+
+def _licence() -> bytes:
+    """Return the licence's text: of the checkout, or of the installed package.
+
+    Raises:
+        OutputError: Neither has one.
+    """
+    here = Path(mpm_nodes.__file__).parent.parent / "LICENSE"
+    if here.is_file():
+        return here.read_bytes()
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for file in metadata.files("mpm-nodes") or ():
+            if file.name == "LICENSE" and Path(str(file.locate())).is_file():
+                return Path(str(file.locate())).read_bytes()
+    raise OutputError("LICENSE: the installed mpm-nodes has none, and no extension is built without; install it again")
 
 
 def manifest() -> str:

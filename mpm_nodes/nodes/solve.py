@@ -173,6 +173,9 @@ def solve(
     if ctx.frame == settings.start and clock.origin > settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {settings.end}: nothing moves"
         ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise settings.end")
+    if ctx.frame == settings.start and settings.start < 1 == start_frame <= settings.end:
+        message = f"the initial state is that of frame 1, and the shot begins at {settings.start}: nothing moves before frame 1"
+        ctx.report("warning", where="start_frame", message=f"{message}; set start_frame to {settings.start} to begin with the shot")
     if ctx.frame > clock.origin:
         knobs = {"gravity": gravity, "dt_min": dt_min, "dt_max": dt_max}
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}

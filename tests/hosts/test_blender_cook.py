@@ -352,4 +352,6 @@ answer["status"] = bpy.data.node_groups["MPM Graph"].status
         blend=str(tmp_path / "shot.blend"),
     )
     assert seen["status"].startswith("3 frames cooked") and {"Ball", "mesh", "particles"} <= set(seen["names"])
-    assert (tmp_path / "shot_0003.png").is_file() and (tmp_path / "mpm" / "MPM_Graph_cache" / "r001" / "cache.usda").is_file()
+    assert (tmp_path / "shot_0003.png").is_file() and (
+        tmp_path / "mpm" / "shot" / "MPM_Graph_cache" / "r001" / "cache.usda"
+    ).is_file()

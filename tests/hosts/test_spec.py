@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from emitted_events import kinds_emitted
 
 from mpm_nodes.graph import registry as registries
@@ -131,3 +132,29 @@ def test_the_room_knows_only_the_graph_and_data():
                 if name.startswith("mpm_nodes."):
                     inside = "mpm_nodes_houdini" in path.parts
                     assert name.startswith(allowed) and not inside, f"{path.name}:{item.lineno} imports {name}"
+
+
+def test_the_extension_carries_its_licence_from_wherever_it_is(tmp_path, monkeypatch):
+    """Of a checkout, else of the installed distribution; none is built without."""
+    from importlib import metadata
+
+    from mpm_nodes.data import OutputError
+    from mpm_nodes.hosts import blender
+
+    here = blender.extension_files({})["LICENSE"]
+    assert b"MIT License" in here
+    monkeypatch.setattr(blender.mpm_nodes, "__file__", str(tmp_path / "mpm_nodes" / "__init__.py"))
+    kept = tmp_path / "mpm_nodes-0.1.0.dist-info" / "licenses" / "LICENSE"
+
+    class Entry:
+        name = "LICENSE"
+
+        def locate(self):
+            return kept
+
+    monkeypatch.setattr(metadata, "files", lambda name: [Entry()])
+    with pytest.raises(OutputError, match="install it again"):
+        blender.extension_files({})
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(here)
+    assert blender.extension_files({})["LICENSE"] == here

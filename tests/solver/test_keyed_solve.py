@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -254,6 +255,10 @@ def test_drops_of_a_keyed_template_are_as_it_is_then():
         (lambda g: g.add("emit_stream", "past", template=g["block"], start_frame=-9, duration=3), "it never comes"),
         (lambda g: g.add("emit_drops", "late", template=g["block"], start_frame=9), "no copy ever comes"),
         (lambda g: g.set("sim.start_frame", 9), "nothing moves; lower start_frame"),
+        (
+            lambda g: setattr(g, "settings", dataclasses.replace(g.settings, start=-2)),
+            "nothing moves before frame 1; set start_frame to -2",
+        ),
     ],
 )
 def test_what_comes_after_the_last_frame_is_said(change, says):

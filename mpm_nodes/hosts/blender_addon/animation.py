@@ -18,31 +18,51 @@ def _path(owner, name):
         return name
 
 
-def _all_curves(tree):
-    """Return every F-curve of a tree; Blender 5 keeps them in channel bags."""
+def _holder(tree):
+    """Return what holds the F-curves of a tree: of an action with slots (4.4 and later), those of the tree's own; or None."""
     data = tree.animation_data
     if data is None or data.action is None:
-        return []
-    if hasattr(data.action, "fcurves"):
-        return list(data.action.fcurves)
-    bag = _bag(data)
-    return list(bag.fcurves) if bag is not None else []
+        return None
+    if not hasattr(data.action, "layers"):
+        return data.action.fcurves
+    strips = [strip for layer in data.action.layers for strip in layer.strips]
+    bags = [strip.channelbag(data.action_slot) for strip in strips if data.action_slot is not None]
+    return next((bag.fcurves for bag in bags if bag is not None), None)
 
 
-def _bag(data):
-    from bpy_extras import anim_utils
-
-    return anim_utils.action_get_channelbag_for_slot(data.action, data.action_slot)
+def _all_curves(tree):
+    holder = _holder(tree)
+    return [] if holder is None else list(holder)
 
 
 def clear(owner, name):
     """Remove the keys of a property."""
-    curves = curves_of(owner, name)
-    if curves:
-        data = owner.id_data.animation_data
-        holder = data.action.fcurves if hasattr(data.action, "fcurves") else _bag(data).fcurves
-        for curve in curves:
-            holder.remove(curve)
+    for curve in curves_of(owner, name):
+        _holder(owner.id_data).remove(curve)
+
+
+def is_driven(owner, name):
+    """Return whether drivers or NLA strips have a say in a property, beside its own keys."""
+    data = owner.id_data.animation_data
+    if data is None:
+        return False
+    path = _path(owner, name)
+    if any(curve.data_path == path and not curve.mute for curve in data.drivers):
+        return True
+    strips = [strip for track in data.nla_tracks if not track.mute for strip in track.strips if not strip.mute]
+    return data.use_nla and any(path in _paths(strip) for strip in strips)
+
+
+def _paths(strip):
+    """Return the data paths that an NLA strip, or those inside a meta strip, may move."""
+    found = {path for inner in strip.strips for path in _paths(inner)} if strip.type == "META" else set()
+    action = strip.action
+    if action is None:
+        return found
+    if not hasattr(action, "layers"):
+        return found | {curve.data_path for curve in action.fcurves}
+    bags = [bag for layer in action.layers for part in layer.strips for bag in part.channelbags]
+    return found | {curve.data_path for bag in bags for curve in bag.fcurves}
 
 
 def fingerprint(curves):

@@ -41,11 +41,13 @@ def frames_of(revision):
 def show(tree, revision, scene, frames):
     """Show the frames of a revision folder: bring it in, point what is there to it, or read what is new in it.
 
+    Returns whether objects have come in or follow other files.
+
     Raises:
         CacheFault: Blender cannot read it.
     """
     stages = sorted(path for path in Path(revision).glob("*.usda") if not path.name.startswith("."))
-    holder = collection_of(tree, scene)
+    holder, changed = collection_of(tree, scene), False
     for stage in stages:
         ours = objects_of(holder, stage.stem)
         files = {Path(bpy.path.abspath(cache.filepath)) for cache in _cache_files(ours)}
@@ -55,12 +57,13 @@ def show(tree, revision, scene, frames):
                 _reload(cache)
         else:
             bring_in(tree, stage, holder, scene, ours)
+            changed = True
         for thing in objects_of(holder, stage.stem).values():
             if thing.type == "VOLUME":
                 _span(thing.data, frames, _frame_offset(stage.parent))
     tree.revision = str(revision)
-    set_frame_rate(scene, tree.k_fps)
     scene.frame_end = max(scene.frame_end, frames[-1])
+    return changed
 
 
 def collection_of(tree, scene):
@@ -157,6 +160,9 @@ def _imported(stage, scene):
     options = {name: value for name, value in IMPORT.items() if name in known}
     if not bpy.data.filepath:
         options.pop("relative_path", None)
+    units = scene.unit_settings
+    if units.system != "NONE" and units.scale_length != 1.0:
+        options["scale"] = 1.0 / units.scale_length
     current, layer = scene.frame_current, scene.view_layers[0]
     selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
@@ -300,9 +306,3 @@ def _choose_what_renders(new, things):
             thing.hide_render = "MESH" in kinds
         elif thing.type == "VOLUME":
             thing.hide_render = bool(kinds & {"MESH", "POINTCLOUD"})
-
-
-def set_frame_rate(scene, fps):
-    """Give a scene the frame rate of the graph: velocities are per second, so motion blur depends on it."""
-    whole = max(1, round(fps))
-    scene.render.fps, scene.render.fps_base = whole, whole / fps if abs(whole - fps) > 1e-6 else 1.0

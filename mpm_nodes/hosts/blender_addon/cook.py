@@ -6,22 +6,23 @@ import queue
 import signal
 import threading
 import time
-import uuid
-from pathlib import Path
 
 import bpy
 
-from . import cache_import, environment, graph_file, problems, scene_input
+from . import cache_import, environment, graph_file, places, problems, scene_input, timeline
 from .trees import GRAPH_TREE
 
 INTERVAL = 0.25
 """Seconds between two looks at the running cooks."""
 
+PATIENCE = 60.0
+"""Seconds that a cook goes on without its graph."""
+
 SHOW_EVERY = 1.0
 """Seconds at least between two times that new frames are shown while a cook goes on."""
 
 JOBS = {}
-"""Running cooks by the `job` of their tree."""
+"""Running cooks by the `key_of` their tree."""
 
 
 class RunningCook:
@@ -40,6 +41,7 @@ class RunningCook:
         self.scene, self.revision, self.state = scene, "", "running"
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
+        self.alone_since = None
         self._events = queue.SimpleQueue()
         self.process = environment.start(arguments, folder)
         self._threads = [
@@ -105,38 +107,24 @@ class RunningCook:
         return False
 
 
-# ---------------------------------------------------------------- where things go
-def folder_of(tree):
-    """Return the folder of a tree's graph file, inputs and caches."""
-    if tree.folder:
-        return Path(bpy.path.abspath(tree.folder))
-    if bpy.data.filepath:
-        return Path(bpy.path.abspath("//")) / "mpm"
-    return Path(bpy.app.tempdir) / "mpm"
-
-
-def graph_path(tree):
-    """Return the file that a tree is written to before it is cooked."""
-    return folder_of(tree) / f"{scene_input.file_name(tree.name)}.json"
-
-
-def out_path(tree):
-    """Return the output root of a tree; every cook gets a folder rNNN in it."""
-    return folder_of(tree) / f"{scene_input.file_name(tree.name)}_cache"
-
-
+# ---------------------------------------------------------------- what is cooked
 def write_graph(tree, scene):
     """Export the objects of the scene and write the graph that is to be cooked; return its path, None when that failed.
 
     What is wrong is shown on the nodes and in the panel.
     """
-    path = graph_path(tree)
+    path = places.graph_path(tree)
+    owner = places.other_owner(path)
+    if owner:
+        problems.report(tree, f"{path} belongs to {owner}; choose another Folder for this graph, or give it another name", True)
+        return None
     if busy() and any(getattr(node, "scene_object", None) for node in tree.nodes):
         problems.report(tree, "Leave edit mode first: objects of the scene are to be written out", True)
         return None
     try:
-        values = scene_input.gather(tree, path.parent, scene)
-        graph_file.write(graph_file.save(tree, path.parent, values), path)
+        document = graph_file.save(tree, path.parent, scene_input.gather(tree, path, scene))
+        places.mark_owner(document)
+        graph_file.write(document, path)
     except scene_input.SceneFault as error:
         problems.add(error.node, str(error))
         problems.report(tree, f"{error.node.name}: {error}", True)
@@ -164,7 +152,7 @@ def start(tree, scene, resume=False, frames=None):
     path = write_graph(tree, scene)
     if path is None:
         return None
-    words = environment.command("cook", graph=str(path), out=str(out_path(tree)))
+    words = environment.command("cook", graph=str(path), out=str(places.out_path(tree)))
     if frames is not None:
         words += [word.format(first=frames[0], last=frames[1]) for word in environment.SPEC["cook"]["frames"]]
     if resume:
@@ -174,9 +162,10 @@ def start(tree, scene, resume=False, frames=None):
     except (environment.EnvironmentFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None
-    tree.job, tree.progress = uuid.uuid4().hex, 0.0
+    tree.progress = 0.0
+    timeline.follow(tree, scene)
     problems.report(tree, "Starting", False)
-    JOBS[tree.job] = job
+    JOBS[key_of(tree)] = job
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
     return job
@@ -190,9 +179,14 @@ def fail_to_start(tree, text):
     problems.report(tree, text, True)
 
 
+def key_of(tree):
+    """Return what tells a tree from all others as long as Blender runs, undo and renaming included."""
+    return getattr(tree, "session_uid", None) or tree.name
+
+
 def job_of(tree):
     """Return the running job of a tree, or None."""
-    return JOBS.get(tree.job) if tree.job else None
+    return JOBS.get(key_of(tree))
 
 
 def cancel(tree):
@@ -205,20 +199,28 @@ def cancel(tree):
 
 def look():
     """Take in what running cooks have said; return the seconds until the next look, None when none runs."""
-    trees = {tree.job: tree for tree in problems.graph_trees(bpy.data) if tree.job}
-    for name, job in list(JOBS.items()):
-        tree = trees.get(name)
-        if tree is None:  # its tree was deleted, or another file was opened
-            job.stop()
-            if job.is_over():
-                del JOBS[name]
+    trees = {key_of(tree): tree for tree in problems.graph_trees(bpy.data)}
+    for key, job in list(JOBS.items()):
+        tree = trees.get(key)
+        if tree is None:
+            _without_tree(key, job)
             continue
+        job.alone_since = None
         _take_in(tree, job)
         if job.state != "running":
-            del JOBS[name]
-            tree.job = ""
+            del JOBS[key]
     _redraw()
     return INTERVAL if JOBS else None
+
+
+def _without_tree(key, job):
+    """Stop a cook whose graph was deleted; an undo may have taken the graph away for a moment only, and a redo brings it back."""
+    if job.alone_since is None:
+        job.alone_since = time.monotonic()
+    elif time.monotonic() - job.alone_since > PATIENCE:
+        job.stop()
+    if job.is_over():
+        del JOBS[key]
 
 
 def wait(tree, limit):
@@ -289,7 +291,8 @@ def _show_frames(tree, job):
     if scene is None or not job.frames:
         return
     try:
-        cache_import.show(tree, job.revision, scene, job.frames)
+        if cache_import.show(tree, job.revision, scene, job.frames):
+            timeline.remember("Cooked frames")
     except cache_import.CacheFault as error:
         problems.report(tree, str(error), True)
 
@@ -305,7 +308,7 @@ def _finish(tree, job):
     for line in job.warnings:
         problems.show_text(tree, line)
     if job.state == "done":
-        problems.report(tree, f"{kept} cooked, in {job.revision}", False)
+        problems.report(tree, f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}", False)
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"
         text = f"Cancelled; {kept} kept. Resume goes on after them"
@@ -315,6 +318,18 @@ def _finish(tree, job):
         problems.report(tree, text, False)
     else:
         _finish_failed(tree, job, code, kept)
+
+
+def _rate_differs(tree, job):
+    """Return what to do where graph and scene have different frame rates; "" where they agree."""
+    scene = bpy.data.scenes.get(job.scene)
+    rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
+    if abs(rate - tree.k_fps) < 1e-3 * rate:
+        return ""
+    return (
+        f". The scene has {rate:g} frames a second and the graph {tree.k_fps:g}: points, meshes and volumes are shown at "
+        "times of their own until both have the same (Output properties, or Fps here)"
+    )
 
 
 def _finish_failed(tree, job, code, kept):

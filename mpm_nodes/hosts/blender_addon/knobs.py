@@ -127,10 +127,11 @@ def shown(owner, knob):
         curves = animation.curves_of(owner, prop(knob["name"]))
         if curves:
             return animation.fingerprint(curves)
-    return _constant(owner, knob)
+    return constant_of(owner, knob)
 
 
-def _constant(owner, knob):
+def constant_of(owner, knob):
+    """Return what Blender shows for a knob at this moment, keys or not."""
     value = getattr(owner, prop(knob["name"]))
     if knob["kind"] == "vector":
         return list(value)
@@ -156,7 +157,7 @@ def value(owner, knob, document_of=None):
     if knob["keyable"]:
         curves = animation.curves_of(owner, prop(knob["name"]))
         if curves:
-            return animation.key_list(curves, _constant(owner, knob), _plain(knob))
+            return animation.key_list(curves, constant_of(owner, knob), plain(knob))
     return _spelled(knob, seen)
 
 
@@ -165,7 +166,7 @@ def _spelled(knob, seen):
     kind = knob["kind"]
     if kind in ("float", "vector"):
         default = knob["default"]
-        return default if default is not None and _single(default) == seen else _plain(knob)(seen)
+        return default if default is not None and _single(default) == seen else plain(knob)(seen)
     if kind == "enum":
         return next(item["value"] for item in knob["menu"] if str(item["value"]) == seen)
     if kind == "strings":
@@ -192,7 +193,7 @@ def _preset(name, settings):
     return {"preset": name, "edits": edits, **({"set": value} if value else {})}
 
 
-def _plain(knob):
+def plain(knob):
     """Return the function that turns what Blender holds for a number into JSON."""
     if knob["kind"] == "int":
         return round

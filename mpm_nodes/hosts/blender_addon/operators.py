@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, graph_file, knobs, problems, scene_input
+from . import cache_import, cook, environment, graph_file, knobs, places, problems, scene_input, timeline
 from .nodes import MpmNode
 from .specification import PRESETS
 from .trees import GRAPH_TREE, new_tree
@@ -50,6 +50,10 @@ class MPM_OT_new_graph(bpy.types.Operator):
         tree.k_fps = scene.render.fps / scene.render.fps_base
         tree.k_start, tree.k_end = scene.frame_start, min(scene.frame_end, scene.frame_start + 47)
         start_graph(tree)
+        for node in tree.nodes:
+            if hasattr(node, "k_start_frame"):
+                node.k_start_frame = tree.k_start
+        timeline.follow(tree, scene)
         space = context.space_data
         if space is not None and space.type == "NODE_EDITOR":
             space.tree_type = GRAPH_TREE
@@ -106,6 +110,7 @@ class MPM_OT_load_graph(bpy.types.Operator):
             tree = graph_file.load_substeps(document, path.stem)
         else:
             tree = graph_file.load(document, path.stem, path.parent)
+            timeline.follow(tree, context.scene)
         space = context.space_data
         if space is not None and space.type == "NODE_EDITOR":
             space.tree_type = tree.bl_idname
@@ -139,7 +144,7 @@ class MPM_OT_save_graph(_OnGraph, bpy.types.Operator):
         tree = self.graph(context)
         if tree is None:
             return {"CANCELLED"}
-        self.filepath = str(cook.graph_path(tree))
+        self.filepath = str(places.graph_path(tree))
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
@@ -150,7 +155,7 @@ class MPM_OT_save_graph(_OnGraph, bpy.types.Operator):
             return {"CANCELLED"}
         path = Path(bpy.path.abspath(self.filepath))
         try:
-            values = scene_input.gather(tree, path.parent, context.scene)
+            values = scene_input.gather(tree, path, context.scene)
             graph_file.write(graph_file.save(tree, path.parent, values), path)
         except (graph_file.FileFault, scene_input.SceneFault) as error:
             self.report({"ERROR"}, str(error))
@@ -171,7 +176,7 @@ class MPM_OT_upgrade(_OnGraph, bpy.types.Operator):
         tree = self.graph(context)
         if tree is None:
             return {"CANCELLED"}
-        path = cook.graph_path(tree).with_suffix(".old.json")
+        path = places.graph_path(tree).with_suffix(".old.json")
         try:
             graph_file.write(graph_file.save(tree, path.parent), path)
             graph_file.load(upgraded(path), tree.name, path.parent, tree)
@@ -245,10 +250,10 @@ class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
         tree = self.graph(context)
         if tree is None:
             return {"CANCELLED"}
-        found = sorted(cook.out_path(tree).glob("r[0-9]*"), key=lambda path: (len(path.name), path.name))
+        found = sorted(places.out_path(tree).glob("r[0-9]*"), key=lambda path: (len(path.name), path.name))
         frames = cache_import.frames_of(found[-1]) if found else []
         if not frames:
-            self.report({"ERROR"}, f"{cook.out_path(tree)} holds no whole frame; cook the graph first")
+            self.report({"ERROR"}, f"{places.out_path(tree)} holds no whole frame; cook the graph first")
             return {"CANCELLED"}
         try:
             cache_import.show(tree, found[-1], context.scene, frames)
@@ -355,12 +360,17 @@ class MPM_OT_add_objects(_OnGraph, bpy.types.Operator):
         if not things:
             self.report({"ERROR"}, "Select objects in the 3D viewport first")
             return {"CANCELLED"}
+        refused = []
         for thing in things:
-            if self.role == "COLLIDER":
-                scene_input.add_collider(tree, thing, solve)
-            else:
-                scene_input.add_source(tree, thing, solve, self.role == "STREAM")
-        self.report({"INFO"}, f"{len(things)} added" + ("" if solve else "; there is no solve node to wire them to"))
+            try:
+                if self.role == "COLLIDER":
+                    scene_input.add_collider(tree, thing, solve)
+                else:
+                    scene_input.add_source(tree, thing, solve, self.role == "STREAM")
+            except scene_input.ObjectFault as fault:
+                refused.append(str(fault))
+        said = f"{len(things) - len(refused)} added" + ("" if solve else "; there is no solve node to wire them to")
+        self.report({"WARNING" if refused else "INFO"}, ". ".join([said, *refused]))
         return {"FINISHED"}
 
 

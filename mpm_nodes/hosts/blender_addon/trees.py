@@ -43,7 +43,6 @@ class MpmGraphTree(_Checked, bpy.types.NodeTree):
         "base": bpy.props.StringProperty(
             name="Base", description="Folder of the graph file that was loaded; relative paths start there", options={"HIDDEN"}
         ),
-        "job": bpy.props.StringProperty(name="Job", options={"HIDDEN", "SKIP_SAVE"}),
         "revision": bpy.props.StringProperty(name="Revision", description="Folder of the newest cook", options={"HIDDEN"}),
         "progress": bpy.props.FloatProperty(name="Progress", min=0.0, max=1.0, subtype="FACTOR", options={"SKIP_SAVE"}),
         "status": bpy.props.StringProperty(name="Status", options={"SKIP_SAVE"}),

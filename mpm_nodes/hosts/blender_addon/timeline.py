@@ -1,0 +1,87 @@
+"""The scene's timeline and a graph: what is shown at a frame, and values sampled frame by frame."""
+
+import contextlib
+
+import bpy
+
+from . import animation, cache_import, knobs
+
+POSE = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
+"""What an artist moves without a key."""
+
+
+def follow(tree, scene):
+    """Let the knobs of a graph follow the timeline: Blender evaluates what a collection of the scene refers to."""
+    cache_import.collection_of(tree, scene)
+
+
+def remember(what):
+    """Make an undo step, so that the artist's next undo takes back what the artist did, and not this."""
+    with contextlib.suppress(RuntimeError):  # there is no undo without a window
+        bpy.ops.ed.undo_push(message=f"MPM: {what}")
+
+
+def at_frames(scene, frames):
+    """Go to each frame of a scene and yield it; afterwards the scene is where it was, with what was moved there without a key."""
+    before = scene.frame_current, scene.frame_subframe
+    moves = [frame for frame in frames if (frame, 0.0) != before]
+    poses = [(owner, name, _copy(getattr(owner, name))) for owner in _posed(scene) for name in POSE] if moves else []
+    try:
+        for frame in frames:
+            if moves:
+                scene.frame_set(frame)
+            yield frame
+    finally:
+        if moves:
+            scene.frame_set(before[0], subframe=before[1])
+            for owner, name, value in poses:
+                if _copy(getattr(owner, name)) != value:
+                    setattr(owner, name, value)
+
+
+def _posed(scene):
+    """Yield the objects, and bones of armatures, that a frame may move."""
+    for thing in scene.objects:
+        if thing.animation_data is not None:
+            yield thing
+            yield from thing.pose.bones if thing.pose else ()
+
+
+def _copy(value):
+    return value.copy() if hasattr(value, "copy") else tuple(value)
+
+
+def driven_values(tree, owners, scene, frames):
+    """Return the values, at every frame, of knobs that drivers or NLA strips move: by node name and knob.
+
+    Args:
+        tree: The graph.
+        owners: Its nodes.
+        scene: Scene whose timeline moves them.
+        frames: Frames of the graph.
+    """
+    driven = [
+        (owner, knob)
+        for owner in owners
+        for knob in (owner.record["knobs"] if owner.record else ())
+        if knob["keyable"] and animation.is_driven(owner, knobs.prop(knob["name"]))
+    ]
+    if not driven:
+        return {}
+    follow(tree, scene)
+    bpy.context.view_layer.update()
+    seen = [[] for _ in driven]
+    for _ in at_frames(scene, frames):
+        for values, (owner, knob) in zip(seen, driven, strict=True):
+            values.append(knobs.plain(knob)(knobs.constant_of(owner, knob)))
+    found = {}
+    for values, (owner, knob) in zip(seen, driven, strict=True):
+        found.setdefault(owner.name, {})[knob["name"]] = keyed(frames, values)
+    return found
+
+
+def keyed(frames, values):
+    """Return one value when nothing changes, else a key a frame."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
