@@ -70,7 +70,7 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
     """Set phase and latent heat of new particles by their temperature, and the material that goes with it.
 
     Raises:
-        MpmNodesError: A temperature is below 0 K or not finite.
+        MpmNodesError: A temperature is below 0 K or not finite, or a freezing temperature is not above 0 K.
     """
     if not len(columns["position"]) or all(material.thermal is None for material in materials):
         return
@@ -79,12 +79,19 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
     if not (np.isfinite(temperature).all() and temperature.min() >= 0.0):
         bad = int(np.flatnonzero(~(np.isfinite(temperature) & (temperature >= 0.0)))[0])
         raise MpmNodesError(f"solve: temperature of particle {bad} is {temperature[bad]:g} K; temperatures are finite and >= 0 K")
-    if "phase" in columns:
-        return
     points = [
         np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials
     ]
     freezing = np.array(points)[columns["material"]] + columns.get("freezing_shift", 0.0)
+    if not (freezing > 0.0).all():
+        bad = int(np.flatnonzero(~(freezing > 0.0))[0])
+        label = materials[columns["material"][bad]].label or materials[columns["material"][bad]].law
+        raise MpmNodesError(
+            f"solve: particle {bad} of material {label} freezes at {freezing[bad]:g} K, which is not above 0 K; lower "
+            "set_temperature.freezing_variation, or raise material_thermal.freezing_temperature"
+        )
+    if "phase" in columns:
+        return
     liquid = temperature > freezing
     partners = partners_of(materials)
     columns["phase"] = liquid.astype(np.int32)
