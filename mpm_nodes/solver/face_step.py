@@ -26,6 +26,7 @@ from mpm_nodes.materials.implicit_fragments import INNER
 from mpm_nodes.materials.isochoric import RESPONSE
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.face_contacts import let_go
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.loop_sections import lasting_arguments
 from mpm_nodes.solver.projection import solid_faces_of
@@ -60,14 +61,16 @@ class FaceStep:
         self.vectors = BlockVectors.of_size(3 * self.size)
         self.mass, self.velocity, self.right = (self.vectors.new() for _ in range(3))
         least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
-        held = zip(*solid_faces_of(staggered, colliders, dt), strict=True)
-        for n, (axis, of_axis) in enumerate(zip(AXES, held, strict=True)):
+        solid = solid_faces_of(staggered, colliders, dt)
+        for n, axis in enumerate(AXES):
+            # what leaves a separating body by itself is not held by it
+            let_go(solid, n, staggered.array(f"velocity_{axis}")[::4][: self.size].astype(float))
             face_vectors.begin_faces(
                 staggered.count,
                 n * self.size,
                 staggered.array(f"face_{axis}"),
                 staggered.array(f"velocity_{axis}"),
-                of_axis,
+                (solid.states[n], solid.speeds[n]),
                 least,
                 (self.mass, self.velocity, self.right),
             )

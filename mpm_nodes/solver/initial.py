@@ -51,7 +51,7 @@ def _refuse_unread_moduli(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]
             told = f"{law.material.bulk_modulus:g} Pa" if law.material.bulk_modulus > 0.0 else "infinity"
             raise MpmNodesError(
                 f"material {law.label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
-                "preset incompressible, or leave material_bulk_modulus out"
+                "preset incompressible or melting, or leave material_bulk_modulus out"
             )
 
 

@@ -12,7 +12,7 @@ from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Thermal
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["change_phase", "checked_thermal", "first_phase", "partners_of", "with_melts"]
+__all__ = ["change_phase", "checked_thermal", "densities_of", "first_phase", "partners_of", "swell", "with_melts"]
 
 
 def with_melts(materials: Sequence[Material]) -> tuple[Material, ...]:
@@ -40,6 +40,11 @@ def partners_of(materials: Sequence[Material]) -> np.ndarray:
     return found
 
 
+def densities_of(materials: Sequence[Material], partners: np.ndarray) -> np.ndarray:
+    """Return the densities of each material of `with_melts` as solid and as liquid [kg/m^3], shape (materials, 2)."""
+    return np.array([material.density for material in materials], float)[partners]
+
+
 def checked_thermal(material: Material) -> Thermal:
     """Return a material's thermal parameters.
 
@@ -65,7 +70,7 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
     """Set phase and latent heat of new particles by their temperature, and the material that goes with it.
 
     Raises:
-        MpmNodesError: A temperature is below 0 K or not finite.
+        MpmNodesError: A temperature is below 0 K or not finite, or a freezing temperature is not above 0 K.
     """
     if not len(columns["position"]) or all(material.thermal is None for material in materials):
         return
@@ -74,12 +79,19 @@ def first_phase(columns: dict[str, np.ndarray], materials: Sequence[Material]) -
     if not (np.isfinite(temperature).all() and temperature.min() >= 0.0):
         bad = int(np.flatnonzero(~(np.isfinite(temperature) & (temperature >= 0.0)))[0])
         raise MpmNodesError(f"solve: temperature of particle {bad} is {temperature[bad]:g} K; temperatures are finite and >= 0 K")
-    if "phase" in columns:
-        return
     points = [
         np.inf if m.thermal is None or m.thermal.freezing_temperature is None else m.thermal.freezing_temperature for m in materials
     ]
     freezing = np.array(points)[columns["material"]] + columns.get("freezing_shift", 0.0)
+    if not (freezing > 0.0).all():
+        bad = int(np.flatnonzero(~(freezing > 0.0))[0])
+        label = materials[columns["material"][bad]].label or materials[columns["material"][bad]].law
+        raise MpmNodesError(
+            f"solve: particle {bad} of material {label} freezes at {freezing[bad]:g} K, which is not above 0 K; lower "
+            "set_temperature.freezing_variation, or raise material_thermal.freezing_temperature"
+        )
+    if "phase" in columns:
+        return
     liquid = temperature > freezing
     partners = partners_of(materials)
     columns["phase"] = liquid.astype(np.int32)
@@ -109,6 +121,38 @@ def change_phase(particles: ParticleStore, rows: np.ndarray, partners: np.ndarra
             _begin(particles, particles.laws[other], rows[chosen][mine], ratio[mine])
     material[rows] = after
     particles.retable()
+
+
+def swell(particles: ParticleStore, rows: np.ndarray, before: np.ndarray, densities: np.ndarray) -> None:
+    """Let the undeformed volume of particles follow the share of them that has melted: V0 = m ((1 - u) / rho_s + u / rho_l).
+
+    The mass stays and so does the volume J V0 that a particle takes now. J therefore differs from 1 until pressure, or the
+    projection, has moved the matter: ice that melts draws in. A law that knows no volume keeps V0.
+
+    Args:
+        particles: The particles, with the material of their phase.
+        rows: Those whose share changed.
+        before: u of these before.
+        densities: See `densities_of`.
+    """
+    material = particles.array("material")[rows]
+    solid, liquid = 1.0 / densities[material].T
+    share, volume = particles.array("latent_heat_fraction")[rows].astype(float), particles.array("volume")
+    growth = (solid + share * (liquid - solid)) / (solid + before * (liquid - solid))
+    for law, _ in particles.runs():
+        first = law.names[0] if law.names else ""
+        mine = material == law.index
+        if first not in ("deformation", "volume_change") or not mine.any():
+            continue
+        chosen, by = rows[mine], growth[mine]
+        state = particles.rows(first)
+        if first == "deformation":
+            state[:, chosen] *= np.cbrt(1.0 / by)
+        else:
+            # (1 + e) / by - 1, without losing the digits of a small e
+            state[0, chosen] = (state[0, chosen].astype(float) + (1.0 - by)) / by
+        volume[chosen] *= by
+    particles.limits = None
 
 
 def _volume_ratio(particles: ParticleStore, bound: BoundLaw, rows: np.ndarray) -> np.ndarray:

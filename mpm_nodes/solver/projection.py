@@ -1,4 +1,4 @@
-"""The projection of face velocities: bodies in, a pressure solve, velocities without (or with the allowed) divergence out."""
+"""The projection of face velocities: bodies in, pressure solves, velocities without (or with the allowed) divergence out."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import Multigrid
-from mpm_nodes.kernels.projection import pressure, solid_faces
+from mpm_nodes.kernels.projection import face_vectors, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["EXTENSIONS", "Projected", "ProjectionSettings", "project_faces", "solid_faces_of"]
-
-EXTENSIONS = 2
-"""Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
+__all__ = ["Projected", "ProjectionSettings", "free_velocity", "project_faces", "solid_faces_of"]
 
 
 @dataclass(frozen=True)
@@ -30,13 +28,17 @@ class ProjectionSettings:
         correction: Share of the volume error that incompressible matter takes back in a substep.
         control_volumes: Whether faces have the volume of matter around them; off only to show what that does.
         tolerance: Residual at which the solve stops, over that of the right side.
-        most: Most iterations.
+        most: Most iterations of one solve.
+        gravity: Acceleration in the velocities [m/s^2].
+        turns: Most solves in which separating contacts and their friction are found; 1 leaves all of them held and smooth.
     """
 
     correction: float = 1.0
     control_volumes: bool = True
     tolerance: float = 1e-8
     most: int = 2000
+    gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    turns: int = 1
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,11 @@ class Projected:
     """What a projection did.
 
     Attributes:
-        solution: How the linear solve went.
+        solution: How the last linear solve went.
         pressure: Pressure of the cells [Pa], shape (64 count,).
         kind: Kinds of the cells (`kernels.projection.pressure`), shape (64 count,).
+        solves: How many solves contacts took.
+        settled: Whether the contacts were found in them.
         divergence: Largest |div v| of interior cells afterwards [1/s].
         pockets: Parts of the interior without a free surface.
     """
@@ -56,6 +60,8 @@ class Projected:
     kind: np.ndarray
     divergence: float
     pockets: int
+    solves: int = 1
+    settled: bool = True
 
 
 def project_faces(
@@ -75,36 +81,99 @@ def project_faces(
         check: Called now and then; raises to end the solve.
     """
     count = staggered.count
-    fields = _fields(staggered, colliders, dt, settings)
+    solid = solid_faces_of(staggered, colliders, dt)
+    fields = _fields(staggered, solid, dt, settings)
     pressure.classify(count, fields)
     pressure.spread_volumes(count, fields)
-    vectors = BlockVectors.of_size(64 * count)
-    system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
-    pressure.assemble_pressure(count, fields, system)
-    pockets = _pockets(count, fields)
-    _take_means(system.right, pockets)
-    matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
-    own = system.own if system.own.any() else None
-    p = vectors.new()
-    precondition = Multigrid(staggered.blocks, staggered.grid.body, matrix, own).precondition
-    equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
-    solution = krylov(equations, system.right, p, Until(settings.tolerance, settings.most), check=check)
-    _take_means(p, pockets)
-    done = np.zeros(192 * count, np.uint8)
-    pressure.correct(count, fields, p, done)
+    solver = _Solver(staggered, fields, settings, check)
+    solves, settled = 1, True
+    if settings.turns > 1 and any(contact[:, 0].any() for contact in solid.contacts):
+        free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
+        solves, settled = _meet(FaceContacts(fields, solid, free), solver, settings)
+    else:
+        solver.solve()
     found = np.empty(64 * count)
     pressure.divergences(count, fields, found)
-    old, following = np.empty(192 * count), np.empty_like(done)
+    done, old, following = solver.done, np.empty(192 * count), np.empty_like(solver.done)
     for _ in range(EXTENSIONS):
         pressure.extend(count, fields, done, following, old)
         done, following = following, done
-    return Projected(solution, p[: 64 * count], fields.kind, float(np.abs(found).max(initial=0.0)), len(pockets))
+    worst = float(np.abs(found).max(initial=0.0))
+    return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
 
 
-def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settings: ProjectionSettings) -> pressure.Fields:
+class _Solver:
+    """The pressure of one projection, solved once or more often.
+
+    Args:
+        staggered: The grid.
+        fields: What the projection works on, classified.
+        settings: How.
+        check: Called now and then; raises to end the solve.
+    """
+
+    solution: Solution
+
+    def __init__(
+        self, staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, check: Callable[[], None]
+    ) -> None:
+        self.staggered, self.fields, self.settings, self.check = staggered, fields, settings, check
+        self.count = staggered.count
+        self.vectors = BlockVectors.of_size(64 * self.count)
+        self.p = self.vectors.new()
+        self.done = np.zeros(192 * self.count, np.uint8)
+        self.pockets: list[np.ndarray] = []
+
+    @property
+    def pressure(self) -> np.ndarray:
+        """Pressure of the cells [Pa], shape (64 count,)."""
+        return self.p[: 64 * self.count]
+
+    def solve(self, again: bool = False) -> None:
+        """Find the pressure, and take its push from the faces.
+
+        Args:
+            again: Begin with the pressure of the solve before.
+        """
+        count, fields, vectors, settings = self.count, self.fields, self.vectors, self.settings
+        system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
+        pressure.assemble_pressure(count, fields, system)
+        self.pockets = _pockets(count, fields)
+        _take_means(system.right, self.pockets)
+        matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
+        own = system.own if system.own.any() else None
+        precondition = Multigrid(self.staggered.blocks, self.staggered.grid.body, matrix, own).precondition
+        equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
+        until = Until(settings.tolerance, settings.most)
+        self.solution = krylov(equations, system.right, self.p, until, guess=again, check=self.check)
+        _take_means(self.p, self.pockets)
+        pressure.correct(count, fields, self.p, self.done)
+
+
+def _meet(contacts: FaceContacts, solver: _Solver, settings: ProjectionSettings) -> tuple[int, bool]:
+    """Solve until contacts and friction fit the pressure; return how many solves there were, and whether they do."""
+    for turn in range(1, settings.turns + 1):
+        contacts.begin()
+        solver.solve(again=turn > 1)
+        changed = contacts.changed(solver.pressure, settings.tolerance)
+        if contacts.rubs:
+            changed |= contacts.rub(solver.pressure, solver.done)
+        if not changed:
+            return turn, True
+    return settings.turns, False
+
+
+def free_velocity(staggered: StaggeredStore, axis: str, dt: float, gravity: float) -> np.ndarray:
+    """Return v + dt (f / m + g) of the faces of an axis, as if nothing held them [m/s], shape (64 count,)."""
+    velocity = np.empty(256 * staggered.count)
+    arrays = (staggered.array(f"face_{axis}"), staggered.array(f"force_{axis}"), velocity)
+    face_vectors.advance_faces(staggered.count, *arrays, dt, gravity, staggered.grid.least_mass)
+    return velocity[::4].copy()
+
+
+def _fields(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
     """Return what the projection works on, with the faces that bodies hold."""
     count = staggered.count
-    states, speeds = solid_faces_of(staggered, colliders, dt)
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction
     return pressure.Fields._make(
@@ -113,8 +182,8 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
             *(staggered.array(f"face_{axis}") for axis in AXES),
             *(staggered.array(f"velocity_{axis}") for axis in AXES),
             neighbour_blocks(staggered.grid),
-            *states,
-            *speeds,
+            *solid.states,
+            *solid.speeds,
             *(np.zeros(64 * count) for _ in AXES),
             *(staggered.array(f"force_{axis}") for axis in AXES),
             np.zeros(64 * count, np.int32),
@@ -123,21 +192,23 @@ def _fields(staggered: StaggeredStore, colliders: ColliderSet, dt: float, settin
     )
 
 
-def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the state of the faces of each axis, and the velocity that bodies and walls give to held ones [m/s].
+def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> SolidFaces:
+    """Return what bodies and walls do to the faces.
 
     Args:
         staggered: The grid.
         colliders: Bodies posed at the end of the substep.
         dt: Substep [s].
     """
-    states = [np.zeros(64 * staggered.count, np.int32) for _ in AXES]
-    speeds = [np.zeros(64 * staggered.count) for _ in AXES]
+    count = 64 * staggered.count
+    solid = SolidFaces(
+        [np.zeros(count, np.int32) for _ in AXES], [np.zeros(count) for _ in AXES], [np.zeros((count, 4)) for _ in AXES]
+    )
     if not colliders.idle:
         place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
-        for axis, (state, speed) in enumerate(zip(states, speeds, strict=True)):
-            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed))
-    return states, speeds
+        for axis, (state, speed, contact) in enumerate(zip(*solid, strict=True)):
+            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed, contact.reshape(-1)))
+    return solid
 
 
 def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:

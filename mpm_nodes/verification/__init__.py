@@ -44,6 +44,7 @@ _MODULES = (
     "heat",
     "projection",
     "stretched_block",
+    "face_contact",
     "surface_tension",
     "pressure_solves",
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction import figures, viscoelastic
+from mpm_nodes_samples.reproduction import figures, melting, viscoelastic
 from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 PAPER_FRAMES = 4
@@ -66,6 +66,7 @@ class Sample:
         show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
         sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
         camera: The camera of the pictures; the cache's own when None.
+        colour_by: Attribute that colours the points, with a legend; none when empty.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Sample:
     show: str = "surface"
     sheet: tuple[int, ...] = ()
     camera: Camera | None = None
+    colour_by: str = ""
 
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
@@ -222,6 +224,34 @@ SAMPLES: dict[str, Sample] = {
             "points",
             (1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
+        ),
+        Sample(
+            "pool_at_rest",
+            "Two pools at rest: with control volumes one stays so, without them water rises along the walls of the other.",
+            "S14 figure 7",
+            None,
+            melting.pool_at_rest,
+            "points",
+            (1, 4, 12),
+        ),
+        Sample(
+            "candied_apple",
+            "An apple is pulled out of hot candy into cold air: its coat runs, drips, and hardens.",
+            "S14 figure 3",
+            None,
+            melting.candied_apple,
+            "points",
+            camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "ice_in_water",
+            "Two cubes of ice fall into warm water, float, and melt.",
+            "S14, the whole method; densities by phase",
+            None,
+            melting.ice_in_water,
+            "points",
+            colour_by="temperature",
         ),
     )
 }

@@ -73,10 +73,11 @@ def graph_cell(graph: Any) -> str:
 
 def picture_of(sample: Any) -> dict[str, Any]:
     """Return size and camera of a sample's pictures, where it has its own."""
-    camera = sample.camera
-    return (
-        {} if camera is None else {"picture": Picture(camera.size), "view": look(np.array(camera.eye), camera.target, camera.focal)}
-    )
+    camera, found = sample.camera, Picture(colour_by=sample.colour_by)
+    if camera is not None:
+        found = found._replace(size=camera.size)
+        return {"picture": found, "view": look(np.array(camera.eye), camera.target, camera.focal)}
+    return {"picture": found} if sample.colour_by else {}
 
 
 def shot_of(result: Any, graph: Any, progress: Any) -> Any:

@@ -34,14 +34,16 @@ from mpm_nodes.verification.scenes import walled
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
-LONG = ("continuum_foam", "explicit_heat", "incompressible", "surface_tension", "implicit_surface_tension")
+LONG = ("continuum_foam", "explicit_heat", "incompressible", "melting", "surface_tension", "implicit_surface_tension")
 """Presets of which only the slow tests try every wire with fused loops."""
+JOINED = ("melting",)
+"""Presets of stages that others have too: only the slow tests try their wires at all."""
 each_preset = pytest.mark.parametrize("preset", PRESETS)
 on_any_wire = pytest.mark.parametrize(
     "preset, fuse",
     [
         # on each wire of these the stage parts other fragments: a minute of compiling, for what the other presets show
-        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if fuse and preset in LONG else ())
+        pytest.param(preset, fuse, id=f"{how}-{preset}", marks=pytest.mark.slow if preset in (LONG if fuse else JOINED) else ())
         for preset in PRESETS
         for fuse, how in ((True, "fused"), (False, "single"))
     ],

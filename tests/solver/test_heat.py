@@ -165,6 +165,8 @@ def test_temperatures_below_zero_are_refused():
         solver(wax(), colliders=[plate(-1.0)]).step()
     with pytest.raises(MpmNodesError, match="freezing_temperature"):
         material_thermal(SOLID, LIQUID)
+    with pytest.raises(MpmNodesError, match=r"particle 0 of material wax freezes at -30 K.*freezing_variation"):
+        SubstepSolver(wax(freezing_shift=-FREEZING - 30.0), "explicit_heat")
 
 
 def test_nodes_set_temperatures():

@@ -12,6 +12,7 @@ from solver_scenes import LIQUID, cube
 from mpm_nodes.data import Material, MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.face_contact import LiquidAtACeiling
 from mpm_nodes.verification.projection import PoolFromRest, PressureOfPool, Projection
 
 BOX = (0.0, 0.0, 0.0), (0.6, 1.2, 0.6)
@@ -24,13 +25,13 @@ def liquid(cells: int = 4, **columns: object) -> Particles:
 
 def solver(start: Particles, *, sides: WallRule = WallRule.SLIP, high: object = BOX[1], **options: object) -> SubstepSolver:
     """Return a solver of incompressible matter in a box."""
-    walls = Walls(BOX[0], high, (sides,) * 6)
+    walls = Walls(BOX[0], high, (sides,) * 6, 0.3)
     return SubstepSolver(start, "incompressible", cell_size=0.1, walls=walls, **{"dtype": np.float64, "dt_max": 5e-3, **options})
 
 
-@pytest.mark.parametrize("problem", [PoolFromRest, PressureOfPool, Projection])
+@pytest.mark.parametrize("problem", [PoolFromRest, PressureOfPool, Projection, LiquidAtACeiling])
 def test_the_problems_hold(problem):
-    """A pool stays at rest under its own weight, and a projection does what it says."""
+    """A pool stays at rest under its own weight, a projection does what it says, and matter leaves what separates."""
     records = list(problem().records())
     assert records and all(record.passed for record in records), records
 
@@ -78,13 +79,40 @@ def test_a_full_box_has_no_free_surface_and_a_solution():
     assert np.abs(run.particles.unpack("velocity")).max() < 0.05 * 9.81e-3
 
 
-def test_bits_do_not_hang_on_threads_or_checked_mode():
-    """One thread, two, and checked mode give the same bits."""
+def test_a_layer_loses_what_coulomb_says_and_stops():
+    """Between slipping side walls a layer slows by mu g, and at rest friction does not push it back."""
+    walls = Walls(BOX[0], BOX[1], (*(WallRule.SLIP,) * 2, WallRule.SEPARATE, *(WallRule.SLIP,) * 3), 0.3)
+    walls = dataclasses.replace(walls, low=(-9.0, 0.0, 0.0), high=(9.0, 1.2, 0.4))
+    start = liquid(4, velocity=np.array([1.0, 0.0, 0.0]))
+    flat = start["position"][:, 1] < 0.2
+    start = Particles({name: values[flat] for name, values in start.attributes.items()}, start.materials, start.spacing)
+    found = {}
+    for friction in (0.0, 0.3):
+        run = SubstepSolver(
+            start,
+            "incompressible",
+            cell_size=0.1,
+            walls=dataclasses.replace(walls, friction=friction),
+            dtype=np.float64,
+            dt_max=1e-3,
+        )
+        mass = run.particles.unpack("mass")
+        for _ in range(5):
+            run.step(1e-3)
+        found[friction] = float(mass @ run.particles.unpack("velocity")[:, 0] / mass.sum())
+    slowed = (found[0.0] - found[0.3]) / (0.3 * 9.81 * 5e-3)
+    assert found[0.0] == pytest.approx(1.0, abs=1e-3) and 0.2 < slowed < 1.05
+    assert run.step_context.report["projection"]["solves"] > 1
+
+
+@pytest.mark.parametrize("sides", [WallRule.SLIP, WallRule.SEPARATE])
+def test_bits_do_not_hang_on_threads_or_checked_mode(sides):
+    """One thread, two, and checked mode give the same bits, contact and friction included."""
     most, ends = numba.config.NUMBA_NUM_THREADS, []
     for threads, checked in ((most, False), (1, False), (most, True)):
         numba.set_num_threads(threads)
         try:
-            run = solver(liquid(3), dtype=np.float32, checked=checked)
+            run = solver(liquid(3, velocity=np.array([1.0, 0.0, 0.5])), sides=sides, dtype=np.float32, checked=checked)
             for _ in range(4):
                 run.step()
         finally:

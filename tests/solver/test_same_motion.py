@@ -47,7 +47,7 @@ def moved(preset: str, fps: float, start: int, **solve) -> np.ndarray:
         **solve,
     )
     matter = "matter"
-    if "heat" in preset:
+    if "heat" in preset or preset == "melting":
         graph.add("material_thermal", "warm", material=graph["matter"])
         graph.nodes["block"].connect("material", graph["warm"])
         matter = "warm"

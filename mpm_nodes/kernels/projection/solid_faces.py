@@ -1,6 +1,7 @@
 """Which faces of the staggered grid lie inside a body or wall, and how fast it moves there.
 
-A face collides where phi <= 1e-6 h at its centre (method 9.1, DEC-S11): a wall on a node plane holds the faces in it.
+A face collides where phi <= 1e-6 h at its centre (method 9.1, DEC-S11): a wall on a node plane holds the faces in it. A face that
+a separating body holds along its normal tells what matter needs to leave it and to rub on it.
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import body_velocity
-from mpm_nodes.kernels.collisions.rules import OPEN, STICKY, sample, to_body, world_normal
+from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, STICKY, sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import RULE
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, RULE
 
 __all__ = ["FREE", "HELD", "SLIDING", "find_solid_faces"]
 
@@ -26,14 +27,20 @@ TIE = 1e-4
 
 
 @part
-def _take(c, axis, rule, normal, v, faces):
+def _take(c, axis, rule, friction, normal, velocity, faces):
     """Note that a face lies in a body: held where its rule is sticky, or its own axis the (first) one nearest to the normal."""
-    (n0, n1, n2), (state, speed) = normal, faces
+    (n0, n1, n2), (v0, v1, v2), (state, speed, contact) = normal, velocity, faces
+    v = v0 if axis == 0 else (v1 if axis == 1 else v2)
+    contact[4 * c] = 0.0
     a0, a1, a2 = abs(n0), abs(n1), abs(n2)
     least = (1.0 - TIE) * max(a0, a1, a2)
     main = 0 if a0 >= least else (1 if a1 >= least else 2)
     if rule == STICKY or main == axis:
         state[c], speed[c] = HELD, v
+        if rule == SEPARATE:
+            along = n0 if axis == 0 else (n1 if axis == 1 else n2)
+            contact[4 * c], contact[4 * c + 1] = 1.0 if along > 0.0 else -1.0, friction
+            contact[4 * c + 2], contact[4 * c + 3] = (v1, v2) if axis == 0 else ((v2, v0) if axis == 1 else (v0, v1))
         return
     out = n0 if main == 0 else (n1 if main == 1 else n2)
     state[c] = SLIDING + 2 * main + (1 if out > 0.0 else 0)
@@ -41,11 +48,11 @@ def _take(c, axis, rule, normal, v, faces):
 
 @part
 def _faces_at(g, axis, place, dt, walls, bodies, faces):
-    (coord, h, shift), (box, wall_rules), (state, speed) = place, walls, faces
+    (coord, h, shift), (box, wall_rules), (state, speed, contact) = place, walls, faces
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
     for c in range(64 * g, 64 * g + 64):
-        state[c], speed[c] = FREE, 0.0
+        state[c], speed[c], contact[4 * c] = FREE, 0.0, 0.0
     for b in range(bodies.real.shape[0]):
         y0, y1, y2 = to_body(b, 1, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, bodies.real)
         if sample(b, 1.0, y0, y1, y2, bodies)[0] > HALF_DIAGONAL * h:
@@ -57,20 +64,22 @@ def _faces_at(g, axis, place, dt, walls, bodies, faces):
             if phi > TOUCHING * h:
                 continue
             normal = world_normal(b, 1.0, g0, g1, g2, bodies.real)
-            v0, v1, v2 = body_velocity(b, dt, y0, y1, y2, bodies)
-            _take(64 * g + n, axis, bodies.integer[b, RULE], normal, v0 if axis == 0 else (v1 if axis == 1 else v2), faces)
+            velocity = body_velocity(b, dt, y0, y1, y2, bodies)
+            _take(64 * g + n, axis, bodies.integer[b, RULE], bodies.real[b, FRICTION], normal, velocity, faces)
     for side in range(6):
         rule = int(wall_rules[side])
         if rule >= OPEN:
             continue
         along, sign = side >> 1, 1.0 - 2.0 * (side & 1)
         normal = (sign if along == 0 else 0.0, sign if along == 1 else 0.0, sign if along == 2 else 0.0)
+        speed_of = wall_rules[7 + side]
+        velocity = (speed_of if along == 0 else 0.0, speed_of if along == 1 else 0.0, speed_of if along == 2 else 0.0)
         low = b0 if along == 0 else (b1 if along == 1 else b2)
         offset = 0.0 if along == axis else 0.5
         for n in range(64):
             row = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
             if sign * (low + h * (row + offset) - box[side & 1, along]) <= TOUCHING * h:
-                _take(64 * g + n, axis, rule, normal, wall_rules[7 + side] if along == axis else 0.0, faces)
+                _take(64 * g + n, axis, rule, wall_rules[6], normal, velocity, faces)
 
 
 @compiled(fastmath=False)
@@ -83,6 +92,8 @@ def find_solid_faces(axis, place, dt, walls, bodies, faces):
         dt: Substep [s].
         walls: `WallPlanes`.
         bodies: `Bodies`.
-        faces: Written: state, shape (64 n,), int32, and speed, shape (64 n,), float64 [m/s].
+        faces: Written: state, shape (64 n,), int32; speed, shape (64 n,), float64 [m/s]; contact, shape (256 n,), float64: where a
+            separating body holds the face along its normal, the normal's sign, friction, and the body's velocities along the next
+            axis and the one after [m/s]; a sign of 0 elsewhere.
     """
     parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), faces))

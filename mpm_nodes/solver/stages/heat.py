@@ -36,7 +36,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Surroundings
 from mpm_nodes.solver.conduction import conduct as solve_conduction
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.phases import change_phase, checked_thermal, partners_of
+from mpm_nodes.solver.phases import change_phase, checked_thermal, densities_of, partners_of, swell
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
@@ -257,15 +257,17 @@ def _diffusivity(material: Any) -> float:
 def update_phase(
     particles: A[
         ParticleStore,
-        Reads("temperature", "latent_heat_fraction", "phase", "material", "mass", "freezing_shift", LAW_STATE),
-        Writes("temperature", "latent_heat_fraction", "phase", "material", LAW_STATE),
+        Reads("temperature", "latent_heat_fraction", "phase", "material", "mass", "volume", "freezing_shift", LAW_STATE),
+        Writes("temperature", "latent_heat_fraction", "phase", "material", "volume", LAW_STATE),
     ],
     step: StepContext,
 ) -> Stage["particles"]:
     """Melt and freeze: heat beyond the freezing temperature fills the latent heat, and a phase ends when it is full or empty.
 
     With hysteresis (S14 section 5.9): what has melted by half and freezes again was solid all the time. What changes phase takes on
-    the law of its new one at its volume, free of shear (S14 section 4.2). Wire it last: matter that changes is sorted anew.
+    the law of its new one at its volume, free of shear (S14 section 4.2). Where the melt has a density of its own, the undeformed
+    volume follows the share that has melted: masses stay, and the matter draws in or swells as heat enters. Wire it last: matter
+    that changes is sorted anew.
 
     Args:
         particles: Particles with their new temperature.
@@ -273,6 +275,9 @@ def update_phase(
     if not particles.count:
         return
     materials = [law.material for law in particles.laws]
+    partners = partners_of(materials)
+    densities = densities_of(materials, partners)
+    before = particles.rows("latent_heat_fraction")[0].astype(float) if np.ptp(densities, axis=1).any() else None
     rows = np.zeros((-(-particles.count // phase_kernels.CHUNK), 3))
     changed = np.zeros(particles.count, np.uint8)
     matter = phase_kernels.PhaseColumns(
@@ -285,7 +290,12 @@ def update_phase(
     )
     phase_kernels.update_phases(matter, np.array([_numbers(material) for material in materials]), changed, rows)
     if changed.any():
-        change_phase(particles, np.flatnonzero(changed), partners_of(materials))
+        change_phase(particles, np.flatnonzero(changed), partners)
+    if before is not None:
+        now = particles.rows("latent_heat_fraction")[0]
+        moved = np.flatnonzero((now != before) & (densities[:, 0] != densities[:, 1])[particles.rows("material")[0]])
+        if len(moved):
+            swell(particles, moved, before[moved], densities)
     melted, frozen, latent = (math.fsum(column) for column in rows.T)
     step.tell(PHASES, melted=melted, frozen=frozen, latent_heat=latent)
 

@@ -55,6 +55,8 @@ PROJECTED = Facts(
         Fact("divergence", "1/s", Reduction.MAX, "Largest divergence of an interior cell after a projection."),
         Fact("pressure", "Pa", Reduction.MAX, "Largest pressure."),
         Fact("pockets", "", Reduction.MAX, "Parts of the matter without a free surface."),
+        Fact("solves", "", Reduction.MAX, "Most solves in which the contacts of a substep were found."),
+        Fact("unsettled", "", Reduction.SUM, "Substeps whose contacts were not found in contact_solves."),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
     ),
     warning="{unsolved} pressure solves did not reach their tolerance; raise project_velocity.iterations",
@@ -249,7 +251,7 @@ def _advance(staggered: StaggeredStore, step: StepContext) -> None:
 def project_velocity(
     staggered: A[
         StaggeredStore,
-        Reads(*_faces("mass", "rest_volume", "velocity"), "mass", *DILATION),
+        Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
         Writes(*_faces("velocity"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -257,19 +259,21 @@ def project_velocity(
     *,
     volume_correction: A[float, Unitless, Range(min=0.0, max=1.0)] = 1.0,
     control_volumes: bool = True,
+    contact_solves: A[int, Unitless, Range(min=1, soft_max=20)] = 8,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
     iterations: A[int, Unitless, Range(min=1, max=100000)] = 2000,
 ) -> Stage["staggered"]:
     """Make face velocities free of divergence, or give compressible matter its pressure: generalised Chorin projection (S14 5.7).
 
-    The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides, without
-    friction, and does not leave them on the grid.
+    The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides. It may leave
+    those that separate, which push and do not pull (policy iteration as Lai 2020), and rubs on them by Coulomb's law.
 
     Args:
         staggered: Grid with masses, velocities, changes of volume and compressibility.
         colliders: Bodies and walls.
         volume_correction: Share of the volume error that incompressible matter takes back in a substep.
         control_volumes: Give faces the volume of the matter around them; off, faces at walls are light and rise (S14 Figure 7).
+        contact_solves: Pressure solves in which contacts that separate and their friction are found; 1 holds all of them, smooth.
         tolerance: Residual at which the pressure solve stops, over that of the right side.
         iterations: Iterations of the pressure solve at most.
     """
@@ -280,7 +284,7 @@ def project_velocity(
         staggered,
         colliders,
         step.dt,
-        ProjectionSettings(volume_correction, control_volumes, tolerance, iterations),
+        ProjectionSettings(volume_correction, control_volumes, tolerance, iterations, step.gravity, contact_solves),
         step.check_cancel,
     )
     staggered.pack("pressure", done.pressure)
@@ -290,6 +294,8 @@ def project_velocity(
         divergence=done.divergence,
         pressure=float(abs(done.pressure).max(initial=0.0)),
         pockets=done.pockets,
+        solves=done.solves,
+        unsettled=int(not done.settled),
         unsolved=int(not done.solution.converged),
     )
 

@@ -1,0 +1,102 @@
+"""Contact in the projection: a block slides by Coulomb's law, liquid leaves a ceiling, a pool at rest stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, CollisionRule, WallRule
+from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contract import Finding, VerificationProblem
+from mpm_nodes.verification.quantities import column
+from mpm_nodes.verification.scenes import OPEN, SLIP, block, changed, material, walled
+
+CELL, GRAVITY, STEP = 0.1, 9.81, 2e-3
+
+
+def on_slope(friction: float, degrees: float, speed: float = 0.0, **options: Any) -> SubstepSolver:
+    """Return an incompressible block of rubber on a floor, its gravity turned as on a slope that falls along x."""
+    angle = math.radians(degrees)
+    rubber = material("neo_hookean", youngs_modulus=2e5, poisson_ratio=0.3)
+    start = block(rubber, (0.0, 0.0, 0.0), (8 * CELL, 2 * CELL, 2 * CELL), CELL)
+    velocity = np.zeros((len(start), 3))
+    velocity[:, 0] = speed
+    floor = Collider("floor", CollisionRule.SEPARATE, friction, PosedLevelSets(PLANE))
+    sides = walled((-5.0, -5.0, 0.0), (5.0, 5.0, 2 * CELL), OPEN, OPEN, OPEN, OPEN, SLIP, SLIP)
+    return SubstepSolver(
+        changed(start, velocity=velocity),
+        "incompressible",
+        cell_size=CELL,
+        colliders=[floor],
+        walls=sides,
+        gravity=(GRAVITY * math.sin(angle), -GRAVITY * math.cos(angle), 0.0),
+        dtype=np.float64,
+        dt_max=STEP,
+        origin=(0.0, 0.0, 0.0),
+        **options,
+    )
+
+
+class SlidingBlock(VerificationProblem):
+    """A block slides down a slope under the pressure that the projection finds, and rubs there by Coulomb's law.
+
+    Scene: an incompressible neo-Hookean block of 8 x 2 x 2 cells between side walls that slip, on a floor that gravity pulls it
+        along as a slope of 30 degrees does; friction 0, 0.2 and 0.4, 0.4 s. The floor lies on faces of the grid.
+    Exact: the acceleration g (sin a - mu cos a).
+    Tolerance: 5 % of g sin a.
+    """
+
+    name = "sliding_block"
+    source = "textbook (Coulomb friction)"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it slide."""
+        angle, time = math.radians(30.0), 0.4
+        pull = GRAVITY * math.sin(angle)
+        for friction in (0.0, 0.2, 0.4):
+            run = on_slope(friction, 30.0)
+            run.advance(time)
+            found = float(column(run, "velocity")[:, 0].mean()) / time
+            exact = pull - friction * GRAVITY * math.cos(angle)
+            yield Finding(exact, found, 0.05 * pull, f"acceleration at mu = {friction:g} [m/s^2]")
+
+
+class LiquidAtACeiling(VerificationProblem):
+    """A wall that separates pushes and does not pull: liquid falls off a ceiling, and lies on a floor as on one that holds it.
+
+    Scene: a pool of 6^3 cells, incompressible, that fills a box whose walls slip up to its lid; the lid separates. A pool of the
+        same cells that fills its box up to 6 of 9 cells, with walls that separate.
+    Exact: g t below a ceiling; rest.
+    Tolerance: 2 % of g t; 1e-2 g dt, as for walls that slip (pool_from_rest).
+    """
+
+    name = "liquid_at_a_ceiling"
+    source = "Lai 2020 (separating walls); textbook (free fall)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it fall from the lid, and let it lie."""
+        water, side = material("liquid"), 6 * CELL
+        start = block(water, (0.0, 2 * CELL, 0.0), (side, 2 * CELL + side, side), CELL)
+        rules = (SLIP, SLIP, SLIP, WallRule.SEPARATE, SLIP, SLIP)
+        run = self._pool(start, walled((0, 0, 0), (side, 2 * CELL + side, side), *rules))
+        run.advance(0.05)
+        fallen = -float(column(run, "velocity")[:, 1].mean()) / (GRAVITY * 0.05)
+        yield Finding.relative(1.0, fallen, 0.02, "speed below the ceiling, over g t")
+
+        resting = block(water, (0.0, 0.0, 0.0), (side, side, side), CELL)
+        run = self._pool(resting, walled((0, 0, 0), (side, 1.5 * side, side), *(WallRule.SEPARATE,) * 6))
+        run.step(STEP)
+        deep = column(run, "position")[:, 1] < side - 1.5 * CELL
+        worst = float(np.abs(column(run, "velocity")[deep]).max()) / (GRAVITY * STEP)
+        yield Finding(0.0, worst, 1e-2, "pool at rest below its surface: fastest particle, over g dt")
+
+    @staticmethod
+    def _pool(start: Any, walls: Any) -> SubstepSolver:
+        return SubstepSolver(
+            start, "incompressible", cell_size=CELL, walls=walls, gravity=(0.0, -GRAVITY, 0.0), dtype=np.float64, dt_max=STEP
+        )

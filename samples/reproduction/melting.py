@@ -1,0 +1,99 @@
+"""What the samples of heat and projection show: their books of mass, momentum and enthalpy, and what must be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.data import Particles
+from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+
+
+def enthalpy(particles: Particles) -> float:
+    """Return heat and latent heat of particles, over solids at their freezing temperature [J]."""
+    total, kind, mass = 0.0, particles["material"], np.asarray(particles["mass"], float)
+    temperature, share = (np.asarray(particles[name], float) for name in ("temperature", "latent_heat_fraction"))
+    thermal = next(each.thermal for each in particles.materials if each.thermal is not None)
+    for index in range(len(particles.materials)):
+        mine = (kind == index) & np.isfinite(temperature)
+        above = temperature[mine] - (thermal.freezing_temperature or 0.0)
+        capacity = np.where(particles["phase"][mine] == 1, thermal.liquid_heat_capacity, thermal.heat_capacity)
+        total += float(mass[mine] @ (capacity * above + thermal.latent_heat * share[mine]))
+    return total
+
+
+def momentum(particles: Particles) -> np.ndarray:
+    """Return sum m v [kg m/s], shape (3,)."""
+    return np.asarray(particles["mass"], float) @ np.asarray(particles["velocity"], float)
+
+
+def books(shot: Shot, insulated: bool = False) -> list[Figure]:
+    """Return mass, momentum and, where there is heat, enthalpy at the start and at the end.
+
+    Args:
+        shot: The cooked sample.
+        insulated: Whether no heat crosses the surface of the matter.
+    """
+    first, last = shot.at(shot.first), shot.at(shot.last)
+    before, after = shot.mass(shot.first), shot.mass(shot.last)
+    found = [
+        Figure("mass at the start [kg]", before),
+        Figure("mass at the end [kg]", after),
+        Figure("change of the mass", abs(after / before - 1.0), Bar(most=1e-6), "conserved"),
+        Figure("momentum at the end [kg m/s]", float(np.linalg.norm(momentum(last)))),
+    ]
+    if "temperature" not in first:
+        return found
+    begin, end = enthalpy(first), enthalpy(last)
+    found += [Figure("enthalpy at the start [J]", begin), Figure("enthalpy at the end [J]", end)]
+    if insulated:
+        latent = max(each.thermal.latent_heat for each in first.materials if each.thermal is not None)
+        share = abs(end - begin) / (before * latent)
+        found.append(Figure("change of the enthalpy, over the latent heat of all", share, Bar(most=1e-4), "insulated: conserved"))
+    return found
+
+
+def ice_in_water(shot: Shot) -> list[Figure]:
+    """Return the books, how deep the ice floats, how much is left of it, and the level of the water."""
+    start, middle = shot.at(shot.first), shot.frames[2 * len(shot.frames) // 3]
+    ice = start["phase"] == 0
+    now = shot.at(middle)
+    solid = now["phase"] == 0
+    left = 100.0 * float(np.asarray(now["mass"], float)[solid].sum() / np.asarray(start["mass"], float)[ice].sum())
+    y, level = now["position"][:, 1], float(np.percentile(now["position"][~solid, 1], 98.0))
+    under = 100.0 * float((y[solid] < level).mean())
+    depth = level - float(y[solid].min()) if solid.any() else 0.0
+    return [
+        *books(shot, insulated=True),
+        Figure(f"ice left in frame {middle} [%]", left, Bar(1.0, 90.0), "melts"),
+        Figure("share of it below the level of the water [%]", under, Bar(60.0, 100.0), "floats: 92 in water at rest"),
+        Figure("depth of its lowest point, over that of the pool", depth / level, Bar(most=0.9), "does not sink"),
+    ]
+
+
+def pool_at_rest(shot: Shot) -> list[Figure]:
+    """Return the fastest particles below the surface of the two pools, over the speed of free fall since the start."""
+    particles, found = shot.at(shot.last), []
+    x, y = particles["position"][:, 0], particles["position"][:, 1]
+    first = shot.at(shot.first)["position"]
+    for name, mine, bar in (
+        ("with control volumes", x < 0.0, Bar(most=0.05)),
+        ("without", x > 0.0, Bar(least=0.2)),
+    ):
+        deep = mine & (y < 0.8 * first[:, 1].max())
+        speed = float(np.linalg.norm(np.asarray(particles["velocity"], float)[deep], axis=1).max())
+        found.append(Figure(f"fastest particle below the surface, {name} [m/s]", speed, bar))
+    return [*books(shot), *found]
+
+
+def candied_apple(shot: Shot) -> list[Figure]:
+    """Return the books, the candy that the apple keeps, and how much of that is set."""
+    last, radius, centre = shot.at(shot.last), 0.03, np.array([0.0, 0.115, 0.0])
+    away = np.linalg.norm(last["position"] - centre, axis=1)
+    coat = away < radius + 0.012
+    set_ = 100.0 * float((last["phase"][coat] == 0).mean()) if coat.any() else 0.0
+    return [
+        *books(shot),
+        Figure("particles of candy on the apple", int(coat.sum()), Bar(100)),
+        Figure("share of its coat that is solid [%]", set_, Bar(5.0), "hardens in the air"),
+        Figure("share of the bath that is solid [%]", 100.0 * float((last["phase"][~coat] == 0).mean())),
+    ]
