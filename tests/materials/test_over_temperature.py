@@ -15,7 +15,7 @@ from law_samples import flat, random_matrices, random_states
 
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, TemperatureTable, Thermal
 from mpm_nodes.data.temperature_tables import value_at
-from mpm_nodes.kernels.composition.backends import CUDA, EIGHT
+from mpm_nodes.kernels.composition.backends import EIGHT
 from mpm_nodes.kernels.composition.generated import composed_loop
 from mpm_nodes.kernels.composition.source import source_of
 from mpm_nodes.materials import over_temperature

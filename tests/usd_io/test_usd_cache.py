@@ -340,7 +340,7 @@ def test_own_cache_is_a_source(cache):
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_whole_materials_come_back(tmp_path, name):
-    """Every member of every library material, tear threshold, recovery time, viscosity and tables too, from USD and from stored values."""
+    """Every member of a material, tear threshold, recovery time, viscosity and tables too, from USD and from stored values."""
     material = named_material(name)
     column = {"position": np.zeros((1, 3)), "material": np.zeros(1, np.int32), "volume": np.ones(1), "mass": np.ones(1)}
     table = TemperatureTable(((300.0, 1.0), (350.0, 2.0)), ((360.0, 0.5),))
