@@ -62,6 +62,15 @@ def ropes(cooked: Cooked, frame: int) -> int:
     return int(((top[1:-1] > top[:-2]) & (top[1:-1] > top[2:])).sum())
 
 
+def way_of(cooked: Cooked, count: int, first: int, last: int) -> float:
+    """Return how far the particles that came first have moved from one frame to another, on average [m]."""
+    places = []
+    for frame in (first, last):
+        order = np.argsort(cooked.at(frame)["id"])[:count]
+        places.append(np.asarray(cooked.at(frame)["position"], float)[order])
+    return float(np.linalg.norm(places[1] - places[0], axis=1).mean())
+
+
 def distances(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """Return the distance of each point, shape (n, 3), to the nearest of some triangles, shape (m, 3, 3) [m]."""
     corners = [triangles[:, k] for k in range(3)]
@@ -195,6 +204,13 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "coldest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].min(),
         "front at frame 60, along the slope [m]": lambda c: on_slope(c, 60)[0].max(),
         "ropes on the middle line at frame 60": lambda c: ropes(c, 60),
+    },
+    "caramel": {
+        "mass at frame 64: density, slit, speed, time [kg]": lambda c: c.at(64)["mass"].sum(dtype=float),
+        "hottest particle at frame 64 [K]": lambda c: c.at(64)["temperature"].max(),
+        "coldest particle at frame 64 [K]": lambda c: c.at(64)["temperature"].min(),
+        "highest particle at frame 64, on folds that bear it [m]": lambda c: c.x(64).max(),
+        "way of the first third between frames 48 and 64 [m]": lambda c: way_of(c, 8000, 48, 64),
     },
     "letters": {
         "particles": lambda c: len(c.at(36)),
