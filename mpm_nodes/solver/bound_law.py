@@ -76,6 +76,8 @@ class BoundLaw:
     def viscosity_of(self, particles: StateRows, segments: np.ndarray) -> float:
         """Return the largest viscosity of particles at their temperatures [Pa s]."""
         law = self.loops.law
+        if not law.follows:
+            return self.viscosity
         both = [index for index in (law.viscosity, len(law.names)) if index is not None]
         ends = segments[segments[:, 1] > segments[:, 0], :2].ravel()
         if not set(both) & set(law.follows) or not len(ends):

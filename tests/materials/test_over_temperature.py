@@ -134,6 +134,7 @@ import numpy as np
 from numba import cuda
 sys.path[:0] = sys.argv[1:]
 from test_over_temperature import *
+from mpm_nodes.kernels.composition.backends import CUDA
 assert cuda.simulator, "the simulator is off"
 heated = Heated(TOFFEE, np.float32)
 fragments = tuple(fragment for fragment in STRESS if fragment.fits(heated.law))

@@ -71,6 +71,12 @@ def way_of(cooked: Cooked, count: int, first: int, last: int) -> float:
     return float(np.linalg.norm(places[1] - places[0], axis=1).mean())
 
 
+def molten(cooked: Cooked, block: int) -> float:
+    """Return the share of a block of wax that is liquid: melts stand behind the four solids in the list of materials."""
+    material = cooked.at(36)["material"]
+    return float((material == 4 + block).sum() / ((material == block) | (material == 4 + block)).sum())
+
+
 def distances(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """Return the distance of each point, shape (n, 3), to the nearest of some triangles, shape (m, 3, 3) [m]."""
     corners = [triangles[:, k] for k in range(3)]
@@ -211,6 +217,13 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "coldest particle at frame 64 [K]": lambda c: c.at(64)["temperature"].min(),
         "highest particle at frame 64, on folds that bear it [m]": lambda c: c.x(64).max(),
         "way of the first third between frames 48 and 64 [m]": lambda c: way_of(c, 8000, 48, 64),
+    },
+    "wax": {
+        "particles": lambda c: len(c.at(36)),
+        "share molten at frame 36 without latent heat": lambda c: molten(c, 0),
+        "share molten at frame 36 with 15 kJ/kg": lambda c: molten(c, 1),
+        "share molten at frame 36 with 45 kJ/kg": lambda c: molten(c, 2),
+        "share molten at frame 36 with 135 kJ/kg": lambda c: molten(c, 3),
     },
     "letters": {
         "particles": lambda c: len(c.at(36)),
