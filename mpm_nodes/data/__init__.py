@@ -36,6 +36,7 @@ from mpm_nodes.data.fields import (
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.units import (
     Degrees,
     Frames,
@@ -149,6 +150,7 @@ __all__ = [
     "SubstepGraph",
     "SurfaceSamples",
     "SurfaceTension",
+    "TemperatureTable",
     "Thermal",
     "Transfer",
     "Unit",

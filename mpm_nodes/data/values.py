@@ -12,6 +12,7 @@ import numpy as np
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
+from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.units import Vec3
 
 
@@ -123,6 +124,7 @@ class Material:
         surface_tension: Tension of its surface; None: it has none.
         bulk_modulus: Resistance to compression in projections [Pa]; 0 stands for infinity, incompressible. None: what the stage
             that measures volumes says.
+        tables: Parameters of the law, or "viscosity", that follow the temperature; what `params` says of them is not used.
     """
 
     law: str
@@ -135,13 +137,15 @@ class Material:
     thermal: Thermal | None = None
     surface_tension: SurfaceTension | None = None
     bulk_modulus: float | None = None
+    tables: Mapping[str, TemperatureTable] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
         members = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
         thermal = None if self.thermal is None else self.thermal.to_json()
         tension = None if self.surface_tension is None else self.surface_tension.to_json()
-        return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension}
+        tables = {name: table.to_json() for name, table in self.tables.items()}
+        return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension, "tables": tables}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Material:
@@ -161,6 +165,7 @@ class Material:
                 **facts,
                 "thermal": None if thermal is None else Thermal.from_json(thermal),
                 "surface_tension": None if tension is None else SurfaceTension(**tension),
+                "tables": {name: TemperatureTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
             }
         )
 

@@ -15,18 +15,20 @@ Array = tuple[str, str]
 """A domain's array: ("grid", "momentum")."""
 
 
-def touched(declaration: StageDeclaration, law_states: Sequence[str]) -> tuple[frozenset[Array], frozenset[Array]]:
-    """Return the arrays that a stage reads and writes, with the law state spelled out."""
-
-    reads = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.reads, law_states))
+def touched(
+    declaration: StageDeclaration, law_states: Sequence[str], law_inputs: Sequence[str] = ()
+) -> tuple[frozenset[Array], frozenset[Array]]:
+    """Return the arrays that a stage reads and writes, with the law state spelled out; its readers read the inputs of laws, too."""
+    seen = (*law_states, *law_inputs)
+    reads = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.reads, seen))
     writes = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.writes, law_states))
     return reads, writes
 
 
-def limit_reads(declaration: StageDeclaration, law_states: Sequence[str]) -> frozenset[Array]:
+def limit_reads(declaration: StageDeclaration, law_states: Sequence[str], law_inputs: Sequence[str] = ()) -> frozenset[Array]:
     """Return the arrays that are read when the time step is chosen, for the limits that a stage offers."""
     ports = [port for offered in declaration.limits for port in offered.domains]
-    return frozenset(array for port in ports for array in _spelled(port.name, port.reads, law_states))
+    return frozenset(array for port in ports for array in _spelled(port.name, port.reads, (*law_states, *law_inputs)))
 
 
 def _spelled(place: str, names: Sequence[str], law_states: Sequence[str]) -> Iterator[Array]:
@@ -34,9 +36,9 @@ def _spelled(place: str, names: Sequence[str], law_states: Sequence[str]) -> Ite
         yield from (((place, state) for state in law_states) if name == LAW_STATE and law_states else [(place, name)])
 
 
-def order_problems(substeps: Substeps, law_states: Sequence[str] = ()) -> list[Problem]:
+def order_problems(substeps: Substeps, law_states: Sequence[str] = (), law_inputs: Sequence[str] = ()) -> list[Problem]:
     """Return why the wires do not prove one order: hazards, reads before writes, a late time step, ambiguous ends."""
-    proof = _Proof(substeps, law_states)
+    proof = _Proof(substeps, law_states, law_inputs)
     return [
         *proof.hazards(),
         *proof.unwritten(),
@@ -49,13 +51,13 @@ def order_problems(substeps: Substeps, law_states: Sequence[str] = ()) -> list[P
 class _Proof:
     """Everything that can stand against one order of a resolved substep graph."""
 
-    def __init__(self, substeps: Substeps, law_states: Sequence[str]) -> None:
+    def __init__(self, substeps: Substeps, law_states: Sequence[str], law_inputs: Sequence[str]) -> None:
         self.stages, self.wires = substeps.declarations, substeps.wires
         self.names = substeps.ordered(raw_fact).names
         self._before = order.ancestors(self.wires, self.names)
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
-        self.arrays = {name: touched(self.stages[name], law_states) for name in self.names}
-        offered = frozenset().union(*(limit_reads(stage, law_states) for stage in self.stages.values()))
+        self.arrays = {name: touched(self.stages[name], law_states, law_inputs) for name in self.names}
+        offered = frozenset().union(*(limit_reads(stage, law_states, law_inputs) for stage in self.stages.values()))
         for name in self.names:
             if "dt" in self.stages[name].sets:  # it asks for the limits of all others
                 reads, writes = self.arrays[name]

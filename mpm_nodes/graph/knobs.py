@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Range, SubstepGraph, Unit, WrittenPath
+from mpm_nodes.data.temperature_tables import Rows, table_problem
 from mpm_nodes.graph import keys
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "MISSING", "__doc__": "Default of a knob that must be given."})()
@@ -35,7 +36,7 @@ class Knob:
 
     Attributes:
         name: Parameter name.
-        kind: "bool", "int", "float", "str", "enum", "path", "output_path", "vector", "strings" or "substeps".
+        kind: "bool", "int", "float", "str", "enum", "path", "output_path", "vector", "strings", "table" or "substeps".
         default: Default as a Python value, or `MISSING` when a value must be given.
         unit: Symbol of its unit, "" for none.
         range: Allowed values, or None.
@@ -92,6 +93,8 @@ class Knob:
             return tuple(self.element(component) for component in raw)
         if self.kind == "strings":
             return tuple(raw)
+        if self.kind == "table":
+            return tuple((float(row[0]), float(row[1])) for row in raw)
         if self.kind in ("path", "output_path"):
             return Path(raw)
         return {"bool": bool, "int": int, "float": float}.get(self.kind, lambda value: value)(raw)
@@ -123,6 +126,7 @@ class Knob:
             "path": "a path",
             "output_path": "a relative path below the output folder",
             "strings": "a list of text",
+            "table": "rows [temperature, value] by increasing temperature",
             "vector": f"{self.size} numbers",
             "enum": " | ".join(str(choice) for choice in self.choices),
             "substeps": 'a preset name, {"preset": name, "set": {...}, "edits": [...]} or a substeps document',
@@ -206,6 +210,18 @@ class Knob:
         if not good:
             return self._wrong_type(raw)
         return next((fault for item in raw if (fault := self._text_fault(item))), None)
+
+    def _fault_table(self, raw: Any) -> Fault | None:
+        if not _is_list(raw):
+            return self._wrong_type(raw)
+        for number, row in enumerate(raw, 1):
+            if not _is_list(row) or len(row) != 2:
+                return f"row {number} is not [temperature, value]", self.allowed(), "give two numbers a row"
+            fault = next((fault for each in row if (fault := self._number_fault(each, float))), None)
+            if fault is not None:
+                return f"row {number} holds a number that {fault[0]}", fault[1], fault[2]
+        problem = table_problem(raw)
+        return None if problem is None else (problem[0], self.allowed(), problem[1])
 
     def _fault_enum(self, raw: Any) -> Fault | None:
         value = raw.value if isinstance(raw, enum.Enum) else raw
@@ -293,6 +309,8 @@ def _shape_of(bare: Any, metadata: Sequence[Any]) -> dict[str, Any] | None:
     arguments = typing.get_args(bare)
     if bare == list[str] or bare == tuple[str, ...]:
         return {"kind": "strings"}
+    if bare == Rows:
+        return {"kind": "table"}
     if typing.get_origin(bare) is tuple and arguments and set(arguments) in ({float}, {int}):
         return {"kind": "vector", "size": len(arguments), "element": arguments[0]}
     return None

@@ -151,7 +151,9 @@ class SubstepPlan:
         return Dispatch(self.stages, calls, tuple(limits))
 
 
-def plan_substeps(value: Any, law_states: Sequence[str] = (), registry: Registry | None = None) -> SubstepPlan:
+def plan_substeps(
+    value: Any, law_states: Sequence[str] = (), registry: Registry | None = None, law_inputs: Sequence[str] = ()
+) -> SubstepPlan:
     """Plan a substep graph.
 
     Args:
@@ -159,13 +161,14 @@ def plan_substeps(value: Any, law_states: Sequence[str] = (), registry: Registry
             `SubstepRecipe`, or a resolved graph.
         law_states: State attributes of the laws in the solve; they stand for "law_state" in declarations.
         registry: Stages that may be used; None takes the shared registry.
+        law_inputs: Attributes that the coefficients of laws follow; who reads law states reads them, too.
 
     Raises:
         GraphError: With everything that is wrong.
     """
     substeps = resolve(value, registry)
-    _raise(order_problems(substeps, law_states))
-    return plan_resolved(substeps, law_states)
+    _raise(order_problems(substeps, law_states, law_inputs))
+    return plan_resolved(substeps, law_states, law_inputs)
 
 
 def resolve(value: Any, registry: Registry | None = None) -> Substeps:
@@ -193,11 +196,12 @@ def _raise(problems: Sequence[Problem]) -> None:
         raise GraphError([problem if problem.place else replace(problem, place="substeps") for problem in problems])
 
 
-def plan_resolved(substeps: Substeps, law_states: Sequence[str]) -> SubstepPlan:
+def plan_resolved(substeps: Substeps, law_states: Sequence[str], law_inputs: Sequence[str] = ()) -> SubstepPlan:
     """Plan a resolved substep graph without problems."""
     ordered = substeps.ordered(raw_fact)
-    stages = tuple(_planned(name, substeps, law_states, place) for place, name in enumerate(ordered.names))
-    offered = frozenset().union(*(limit_reads(planned.declaration, law_states) for planned in stages))
+    laws = law_states, law_inputs
+    stages = tuple(_planned(name, substeps, laws, place) for place, name in enumerate(ordered.names))
+    offered = frozenset().union(*(limit_reads(planned.declaration, *laws) for planned in stages))
     stages = tuple(_asking(planned, offered) if planned.sets else planned for planned in stages)
     arrays = {array for planned in stages for array in planned.reads | planned.writes}
     ports = [port for planned in stages for port in planned.declaration.domains]
@@ -214,11 +218,11 @@ def _asking(planned: PlannedStage, offered: frozenset[Array]) -> PlannedStage:
     return replace(planned, reads=planned.reads | offered, for_limits=offered, by_itself=planned.reads)
 
 
-def _planned(name: str, substeps: Substeps, law_states: Sequence[str], place: int) -> PlannedStage:
+def _planned(name: str, substeps: Substeps, laws: tuple[Sequence[str], Sequence[str]], place: int) -> PlannedStage:
     declaration, raw = substeps.declarations[name], substeps.knobs[name]
     keyed = {knob.name: raw[knob.name] for knob in declaration.knobs if keys.is_keyed(raw[knob.name])}
     values = {knob.name: knob.sample(raw[knob.name], float("-inf")) for knob in declaration.knobs}
-    reads, writes = touched(declaration, law_states)
+    reads, writes = touched(declaration, *laws)
     unread = {
         (domain.name, array)
         for domain in declaration.domains

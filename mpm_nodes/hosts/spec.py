@@ -26,8 +26,9 @@ default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min
 element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
-folder), "vector" (`size` components), "strings" (a list of text), "substeps" (a preset's name,
-{"preset": name, "set": {...}, "edits": [...]}, or a whole substeps document).
+folder), "vector" (`size` components), "strings" (a list of text), "table" (rows [temperature, value] by
+increasing temperature: a curve), "substeps" (a preset's name, {"preset": name, "set": {...}, "edits": [...]}, or a whole substeps
+document).
 """
 
 from __future__ import annotations

@@ -122,6 +122,8 @@ class Law:
         stiffness: Indices of the coefficients that `stiffness_scale` multiplies.
         viscosity: Index of the viscosity among the coefficients, or None.
         module: The module that holds the functions.
+        follows: Indices of the coefficients that follow the particles' temperature; len(names) stands for the material's viscosity.
+        by_phase: Whether those of liquid particles have tables of their own.
     """
 
     id: str
@@ -134,6 +136,13 @@ class Law:
     stiffness: tuple[int, ...]
     viscosity: int | None
     module: ModuleType
+    follows: tuple[int, ...] = ()
+    by_phase: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Fields that its coefficients follow."""
+        return ("temperature", "phase")[: 1 + self.by_phase] if self.follows else ()
 
     def function(self, name: str) -> Callable[..., Any] | None:
         """Return a function of the contract, or None where the law has none of that (optional) name."""

@@ -29,7 +29,7 @@ from mpm_nodes.data import Field
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import spliced
 from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, OwnLoops, Rounds, Scatter
-from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, select
+from mpm_nodes.kernels.lanes.arithmetic import absolute, any_lane, both, const, select
 from mpm_nodes.kernels.transfers.local_hessians import store_positive
 from mpm_nodes.kernels.transfers.node_blocks import scatter_blocks
 from mpm_nodes.materials import newtonian_viscosity
@@ -55,13 +55,13 @@ def energy(
     velocity_gradient: Matrix,
     volume: Value,
     dt: Value,
-    material_viscosity: float,
+    material_viscosity: Value,
 ) -> tuple[Value, Value]:
     """Return V0 psi, and 1 where the step leaves the law's domain."""
     A = mat3.scale(velocity_gradient, dt)
     psi = law.energy(state, A, coefficients, dt)
-    if material_viscosity > 0.0:
-        psi = psi + newtonian_viscosity.energy(volume_ratio_of(law, state), A, broadcast(dt, material_viscosity), dt)
+    if any_lane(material_viscosity > const(dt, 0.0)):
+        psi = psi + newtonian_viscosity.energy(volume_ratio_of(law, state), A, material_viscosity, dt)
     good = both(law.feasible(state, A, coefficients, dt), absolute(psi) < const(psi, 1e300))
     zero = const(psi, 0.0)
     return select(good, volume * psi, zero), select(good, zero, const(psi, 1.0))
@@ -69,13 +69,13 @@ def energy(
 
 @spliced
 def trial_stress(
-    law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix, dt: Value, material_viscosity: float
+    law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix, dt: Value, material_viscosity: Value
 ) -> Matrix:
     """Return T at A = dt L."""
     A = mat3.scale(velocity_gradient, dt)
     T = law.stress(state, A, coefficients, dt)
-    if material_viscosity > 0.0:
-        T = mat3.add(T, newtonian_viscosity.stress(volume_ratio_of(law, state), A, broadcast(dt, material_viscosity), dt))
+    if any_lane(material_viscosity > const(dt, 0.0)):
+        T = mat3.add(T, newtonian_viscosity.stress(volume_ratio_of(law, state), A, material_viscosity, dt))
     return T
 
 
@@ -87,14 +87,14 @@ def stress_differential(
     velocity_gradient: Matrix,
     differential: Matrix,
     dt: Value,
-    material_viscosity: float,
+    material_viscosity: Value,
 ) -> Matrix:
     """Return dT(A; Q) for the gradient Q in `differential`."""
     A = mat3.scale(velocity_gradient, dt)
     T = law.stress_differential(state, A, differential, coefficients, dt)
-    if material_viscosity > 0.0:
-        J, viscosity = volume_ratio_of(law, state), broadcast(dt, material_viscosity)
-        T = mat3.add(T, newtonian_viscosity.stress_differential(J, A, differential, viscosity, dt))
+    if any_lane(material_viscosity > const(dt, 0.0)):
+        J = volume_ratio_of(law, state)
+        T = mat3.add(T, newtonian_viscosity.stress_differential(J, A, differential, material_viscosity, dt))
     return T
 
 
@@ -106,7 +106,7 @@ def weighted_response(
     velocity_gradient: Matrix,
     volume: Value,
     dt: Value,
-    material_viscosity: float,
+    material_viscosity: Value,
     units: Matrix,
 ) -> Matrix:
     """Return dt^2 V0 dT for one of the nine unit gradients."""
@@ -121,7 +121,7 @@ def response(
     coefficients: Coefficients,
     velocity_gradient: Matrix,
     dt: Value,
-    material_viscosity: float,
+    material_viscosity: Value,
     units: Matrix,
 ) -> Matrix:
     """Return dT for one of the nine unit gradients."""

@@ -23,7 +23,7 @@ from typing import Any
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline, overloaded
 from mpm_nodes.kernels.composition.fragments import Lanes
-from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, maximum
+from mpm_nodes.kernels.lanes.arithmetic import any_lane, const, maximum
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Symmetric, Value
 from mpm_nodes.materials.volumes import volume_ratio_of
@@ -88,15 +88,15 @@ def stress_of_step(law: LawModule, state: State, coefficients: Coefficients, dt:
 
 @inline
 def response(
-    law: LawModule, state: State, coefficients: Coefficients, stress_change: Matrix, dt: Value, material_viscosity: float
+    law: LawModule, state: State, coefficients: Coefficients, stress_change: Matrix, dt: Value, material_viscosity: Value
 ) -> Matrix:
     """Return dT^ for Q = dt times the velocity gradient that stands in the place of the result."""
     _e, even = isochoric_of(law, state)
     Q, none = mat3.scale(stress_change, dt), mat3.zero(dt)
     T, dT = law.stress(even, none, coefficients, dt), law.stress_differential(even, none, mat3.deviator(Q), coefficients, dt)
-    if material_viscosity > 0.0:
-        viscosity = broadcast(dt, material_viscosity)
-        dT = mat3.add(dT, newtonian_viscosity.stress_differential(volume_ratio_of(law, state), none, Q, viscosity, dt))
+    if any_lane(material_viscosity > const(dt, 0.0)):
+        J = volume_ratio_of(law, state)
+        dT = mat3.add(dT, newtonian_viscosity.stress_differential(J, none, Q, material_viscosity, dt))
     third = const(dt, 1.0 / 3.0)
     found = mat3.add_scaled(mat3.deviator(dT), const(dt, 0.0) - third * mat3.trace(Q), mat3.deviator(T))
     found = mat3.add_scaled(found, third * mat3.trace(T), mat3.transpose(Q))

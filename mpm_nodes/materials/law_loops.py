@@ -23,7 +23,7 @@ __all__ = ["LawLoops", "law_loops"]
 
 @dataclass(frozen=True)
 class LawLoops:
-    """Compiled loops of one law; each takes the state arrays first, in the order of `law.state`.
+    """Compiled loops of one law; each takes the state arrays first, in the order of `law.state`, and then those of `law.inputs`.
 
     Attributes:
         law: The law.
@@ -53,15 +53,16 @@ class LawLoops:
         return self._composed[id(fragments)][1]
 
 
-def law_loops(law_id: str, dtype: FloatType = np.float32) -> LawLoops:
-    """Return the loops of a law for arrays of float32 or float64; compiled at the first call of each.
+def law_loops(chosen: str | Law, dtype: FloatType = np.float32) -> LawLoops:
+    """Return the loops of a law, or of one by its id, for arrays of float32 or float64; compiled at the first call of each.
 
     Raises:
         LawError: When the law is unknown or the float type is another one.
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise LawError(f"law {law_id}: lanes of {np.dtype(dtype)} do not exist; choose float32 or float64")
-    return _loops_of(law(law_id))
+        name = chosen if isinstance(chosen, str) else chosen.id
+        raise LawError(f"law {name}: lanes of {np.dtype(dtype)} do not exist; choose float32 or float64")
+    return _loops_of(law(chosen) if isinstance(chosen, str) else chosen)
 
 
 class Loop:
@@ -69,7 +70,7 @@ class Loop:
 
     def __init__(self, found: Law, fragments: Sequence[Lanes], names: Sequence[str]) -> None:
         self.law, self.fragments = found, tuple(fragment for fragment in fragments if fragment.fits(found))
-        self.names = (*map(column_name, found.state), *names)
+        self.names = (*map(column_name, (*found.state, *found.inputs)), *names)
 
     @functools.cached_property
     def composed(self) -> generated.ComposedLoop:

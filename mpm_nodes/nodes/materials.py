@@ -12,7 +12,19 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mpm_nodes.data import A, KilogramsPerCubicMetre, Material, Pascals, PascalSeconds, Range, Seconds, Unitless
+from mpm_nodes.data import (
+    A,
+    Kelvins,
+    KilogramsPerCubicMetre,
+    Material,
+    Pascals,
+    PascalSeconds,
+    Range,
+    Seconds,
+    TemperatureTable,
+    Unitless,
+)
+from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declarations import Preflight, UpgradeFunction
 from mpm_nodes.graph.declare import PreflightContext, node, parse_docstring
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
@@ -175,6 +187,41 @@ def material_viscosity(
     Source: R15 eq. 10-11.
     """
     return dataclasses.replace(material, viscosity=viscosity)
+
+
+def _told_with_table(told: PreflightContext) -> dict[str, Any]:
+    """Tell the wired material with its table, which is checked before anything is cooked."""
+    return {"materials": tuple(_with_table(material, **told.knobs) for material in told.every("material", "materials"))}
+
+
+@node(category="Material", label="Over Temperature", preflight=_told_with_table)
+def material_over_temperature(
+    material: Material,
+    *,
+    parameter: str = "youngs_modulus",
+    table: A[Rows, Kelvins] = ((293.15, 1e5), (373.15, 1e4)),
+    liquid_table: A[Rows | None, Kelvins] = None,
+) -> Material:
+    """Let a parameter of a material follow its temperature: a curve, straight between its points and level beyond them.
+
+    Args:
+        material: Any material; wire several of these nodes in a row for several parameters.
+        parameter: Name of a knob of the material's own node, or viscosity.
+        table: Value over the temperature [K]; it takes the place of the knob.
+        liquid_table: The same while the matter is liquid, where melting does not change the law; without one, `table` counts.
+
+    Raises:
+        MpmNodesError: The material has no such parameter, or does not allow a value.
+    """
+    return _with_table(material, parameter, table, liquid_table)
+
+
+def _with_table(material: Material, parameter: str, table: Rows, liquid_table: Rows | None) -> Material:
+    from mpm_nodes.materials.over_temperature import tabled_law
+
+    tables = {**material.tables, parameter: TemperatureTable(table, liquid_table or ())}
+    tabled_law(made := dataclasses.replace(material, tables=tables))
+    return made
 
 
 @node(category="Material", label="Bulk Modulus", preflight=_told_again)

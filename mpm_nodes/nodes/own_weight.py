@@ -12,6 +12,7 @@ import numpy as np
 
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.materials.moduli import Moduli, moduli
+from mpm_nodes.materials.over_temperature import every_row
 from mpm_nodes.nodes.bodies import Body, Inflow
 
 __all__ = ["mouth_warnings", "weight_warnings"]
@@ -43,7 +44,7 @@ def weight_warnings(bodies: Iterable[Body], gravity: Iterable[float]) -> Iterato
             highest[name] = (height, body)
     for name, (height, body) in highest.items():
         weight = body.material.density * strength * height
-        said = _effect(weight, moduli(body.material))
+        said = next(filter(None, (_effect(weight, moduli(each)) for each in every_row(body.material))), "")
         if said:
             yield (
                 f"'{name}' is {height:.3g} m high and carries rho g H = {weight:.3g} Pa under gravity of {strength:.3g} m/s^2; "

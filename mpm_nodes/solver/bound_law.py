@@ -13,6 +13,7 @@ import numpy as np
 from mpm_nodes.data import Material
 from mpm_nodes.materials.law_loops import LawLoops
 from mpm_nodes.materials.moduli import Moduli, moduli_of
+from mpm_nodes.materials.over_temperature import TabledNumbers
 
 
 class StateRows(Protocol):
@@ -37,9 +38,9 @@ class BoundLaw:
         index: Its place among the materials.
         label: What messages call the material.
         loops: Compiled loops of its law.
-        coefficients: Coefficients of the law and behind them the material's own viscosity [Pa s], float64.
+        numbers: Coefficients of the law and the material's own viscosity [Pa s], with what follows the temperature.
         density: [kg/m^3].
-        viscosity: The law's and the material's own together [Pa s].
+        viscosity: The law's and the material's own together, the largest at any temperature [Pa s].
         names: State attributes, in the law's order.
         material: The material, for what does not change over time.
         tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
@@ -49,7 +50,7 @@ class BoundLaw:
     index: int
     label: str
     loops: LawLoops
-    coefficients: np.ndarray
+    numbers: TabledNumbers
     density: float
     viscosity: float
     names: tuple[str, ...]
@@ -57,15 +58,34 @@ class BoundLaw:
     tear_threshold: float = math.inf
     recovery_time: float = math.inf
 
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Coefficients and viscosity as kernels take them, float64."""
+        return self.numbers.values
+
     def state(self, particles: StateRows) -> list[np.ndarray]:
-        """Return the law's state arrays."""
-        return [particles.array(name) for name in self.names]
+        """Return the law's state arrays, and what its coefficients follow."""
+        return [particles.array(name) for name in (*self.names, *self.loops.law.inputs)]
 
     @functools.cached_property
     def moduli(self) -> Moduli:
-        """Elastic moduli at rest, of the parameters of now."""
+        """Elastic moduli at rest, of the parameters of now; of those at the stiffest temperature where they follow it."""
         law = self.loops.law
         return moduli_of(law, self.coefficients[: len(law.names)])
+
+    def viscosity_of(self, particles: StateRows, segments: np.ndarray) -> float:
+        """Return the largest viscosity of particles at their temperatures [Pa s]."""
+        law = self.loops.law
+        if not law.follows:
+            return self.viscosity
+        both = [index for index in (law.viscosity, len(law.names)) if index is not None]
+        ends = segments[segments[:, 1] > segments[:, 0], :2].ravel()
+        if not set(both) & set(law.follows) or not len(ends):
+            return self.viscosity
+        temperature = particles.array("temperature")  # has room behind its last particle
+        cold = float(np.minimum.reduceat(temperature, ends)[::2].min())
+        hot = float(np.maximum.reduceat(temperature, ends)[::2].max())
+        return sum(self.numbers.largest(index, cold, hot) if index in law.follows else self.coefficients[index] for index in both)
 
     @functools.cached_property
     def _longest_step(self) -> Callable[..., Any] | None:
@@ -76,10 +96,13 @@ class BoundLaw:
         function = self._longest_step
         if function is None:
             return math.inf
-        rows = np.concatenate([np.arange(begin, end) for begin, end, _ in segments])
+        rows, law = np.concatenate([np.arange(begin, end) for begin, end, _ in segments]), self.loops.law
         values = [particles.rows(name)[:, rows].astype(float) for name in self.names]
         state = tuple(tuple(value) if len(value) > 1 else value[0] for value in values)
         scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
-        stiff = self.loops.law.stiffness
-        coefficients = tuple(float(c) * (scale if n in stiff else 1.0) for n, c in enumerate(self.coefficients[:-1]))
+        numbers: Any = self.coefficients
+        if law.follows:
+            temperature, *phase = (particles.rows(name)[0, rows].astype(float) for name in law.inputs)
+            numbers = self.numbers.at(temperature, phase[0] if phase else None)
+        coefficients = tuple(numbers[n] * (scale if n in law.stiffness else 1.0) for n in range(len(law.names)))
         return float(np.min(function(state, coefficients, particles.h)))

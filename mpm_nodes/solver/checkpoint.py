@@ -100,7 +100,9 @@ def _kind(solver: SubstepSolver) -> dict[str, Any]:
     from mpm_nodes.solver.coefficients import sampled
 
     first = [sampled(material, -math.inf) for material in solver.materials]  # keyed ones by their first values
-    materials = [[m.law, dict(m.params), m.density, m.viscosity] for m in first]
+    materials: list[Any] = [[m.law, dict(m.params), m.density, m.viscosity] for m in first]
+    for material, facts in zip(first, materials, strict=True):  # solves without tables stay as they were stored
+        facts += [{name: table.to_json() for name, table in material.tables.items()}] if material.tables else []
     kinds = {place: store.kind() for place, store in solver.lasting_stores.items()}
     named = {what if place == "particles" else f"{place} {what}": v for place, kind in kinds.items() for what, v in kind.items()}
     return {**named, "materials": materials}

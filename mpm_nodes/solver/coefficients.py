@@ -11,8 +11,9 @@ import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.graph import keys
-from mpm_nodes.materials.contract import law_of
+from mpm_nodes.materials.contract import Law, LawError, law_of
 from mpm_nodes.materials.law_loops import law_loops
+from mpm_nodes.materials.over_temperature import TabledNumbers, tabled_law
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.bound_law import BoundLaw
 
@@ -38,8 +39,9 @@ class KeyedMaterials:
         self._laws = [_bound(index, sampled(material, -math.inf), np.dtype(dtype)) for index, material in enumerate(materials)]
         self._frames = {index: _key_frames(material) for index, material in enumerate(materials) if _key_frames(material)}
         for index, frames in self._frames.items():
+            _refuse_both(materials[index])
             for frame in frames:
-                law_of(sampled(materials[index], frame))
+                TabledNumbers(sampled(materials[index], frame), self._laws[index].loops.law)
 
     @property
     def keyed(self) -> bool:
@@ -49,7 +51,7 @@ class KeyedMaterials:
     def at(self, frame: float) -> tuple[BoundLaw, ...]:
         """Return the laws with their coefficients at a (fractional) frame."""
         for index in self._frames:
-            coefficients = _coefficients(sampled(self._materials[index], frame))
+            coefficients = _coefficients(sampled(self._materials[index], frame), self._laws[index].loops.law)
             self._laws[index] = dataclasses.replace(self._laws[index], **coefficients)
         return tuple(self._laws)
 
@@ -67,27 +69,36 @@ def _key_frames(material: Material) -> tuple[float, ...]:
     return tuple(sorted({key[0] for value in values if keys.carries_keys(value) for key in value.keys}))
 
 
-def _coefficients(material: Material) -> dict[str, Any]:
+def _refuse_both(material: Material) -> None:
+    """Refuse a number with keys and a table."""
+    for name in material.tables:
+        if any(keys.carries_keys(value) for value in (material.params.get(name), name == "viscosity" and material.viscosity)):
+            where = f"material {material.label or material.law}"
+            raise LawError(f"{where}: {name} has keys and a table over the temperature; remove one of the two")
+
+
+def _coefficients(material: Material, law: Law) -> dict[str, Any]:
     """Return what of a bound law depends on the numbers of its material."""
-    law, numbers = law_of(material)
+    found = TabledNumbers(material, law)
     tear, recovery = (math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time))
-    own = 0.0 if law.viscosity is None else float(numbers[law.viscosity])
+    own = 0.0 if law.viscosity is None else float(found.values[law.viscosity])
     return {
-        "coefficients": np.append(numbers, material.viscosity),
-        "viscosity": material.viscosity + own,
+        "numbers": found,
+        "viscosity": float(found.values[len(law.names)]) + own,
         "tear_threshold": tear,
         "recovery_time": recovery,
     }
 
 
 def _bound(index: int, material: Material, dtype: np.dtype) -> BoundLaw:
-    law = law_of(material)[0]
+    law_of(material)
+    law = tabled_law(material)
     return BoundLaw(
         index=index,
         label=material.label or law.label,
-        loops=law_loops(material.law, dtype),
+        loops=law_loops(law, dtype),
         density=material.density,
         names=law.state,
         material=material,
-        **_coefficients(material),
+        **_coefficients(material, law),
     )

@@ -35,10 +35,11 @@ def diverged(particles: ParticleStore, step: StepContext) -> SimulationDiverged:
     else:
         cause = f"material '{law.label}' or a collider accelerated it within one substep"
         cure = _cures(step, "speed")
+    warmth = f", of {particles.unpack('temperature')[worst]:.4g} K," if law.loops.law.follows else ""
     position = ", ".join(f"{x:.4g}" for x in particles.unpack("position")[worst])
     return SimulationDiverged(
         f"frame {step.frame}, substep {step.substep}, dt {step.dt:.3g} s: particle {int(particles.unpack('id')[worst])} at "
-        f"({position}) m has speed {speed[worst]:.4g} m/s, allowed is one cell of {particles.h:.3g} m a substep; "
+        f"({position}) m{warmth} has speed {speed[worst]:.4g} m/s, allowed is one cell of {particles.h:.3g} m a substep; "
         f"likely cause: {cause}; cure: {cure}"
     )
 

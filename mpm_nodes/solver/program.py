@@ -42,27 +42,30 @@ class Program:
     grid_is_empty: tuple[bool, ...]
 
 
-def programs_of(recipe: Any, state_names: tuple[str, ...], fuse: bool, registry: Registry | None = None) -> tuple[Program, ...]:
+def programs_of(
+    recipe: Any, state_names: tuple[str, ...], fuse: bool, registry: Registry | None = None, law_inputs: tuple[str, ...] = ()
+) -> tuple[Program, ...]:
     """Plan a substep graph, or each of the candidates that it leaves to the solve to choose from; see `program_of`.
 
     Raises:
         GraphError: With everything that is wrong.
     """
     if isinstance(recipe, SubstepPlan):
-        return (program_of(recipe, state_names, fuse),)
+        return (program_of(recipe, state_names, fuse, law_inputs),)
     substeps = resolve(recipe, registry)
-    return tuple(program_of(each, state_names, fuse) for each in (substeps, *substeps.others))
+    return tuple(program_of(each, state_names, fuse, law_inputs) for each in (substeps, *substeps.others))
 
 
-def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program:
+def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool, law_inputs: tuple[str, ...] = ()) -> Program:
     """Plan a resolved substep graph.
 
     Args:
         recipe: A plan, or what `plan_substeps` takes.
         state_names: State attributes of the laws in the solve.
         fuse: Let neighbouring stages run as one kernel.
+        law_inputs: Attributes that the laws' coefficients follow.
     """
-    unfused = recipe if isinstance(recipe, SubstepPlan) else plan_substeps(recipe, state_names)
+    unfused = recipe if isinstance(recipe, SubstepPlan) else plan_substeps(recipe, state_names, law_inputs=law_inputs)
     plan = fused(unfused, shared_loop) if fuse else unfused
     fills_grid = [any(_on_blocks(domain) for domain, _ in planned.writes) for planned in plan.stages]
     return Program(
@@ -71,7 +74,7 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool) -> Program
         plan,
         _transient(plan),
         min(map(_drift_limit, unfused.stages), default=DRIFT_LIMIT["quadratic"]),
-        _lasting(plan, state_names),
+        _lasting(plan, (*state_names, *law_inputs)),
         tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))),
     )
 

@@ -110,7 +110,8 @@ class SubstepSolver:
         self._coefficients = KeyedMaterials(self.materials, self.dtype)
         laws = self._coefficients.at(self.clock.origin)
         state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
-        self.programs = programs_of(substeps, state_names, fuse, registry)
+        inputs = tuple(dict.fromkeys(name for law in laws for name in law.loops.law.inputs))
+        self.programs = programs_of(substeps, state_names, fuse, registry, inputs)
         self.choice: Choice | None = None
         self.kept_choices: KeptChoices | None = None
         self.own_dt = 0.0
@@ -118,7 +119,7 @@ class SubstepSolver:
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
-        names = [*ALWAYS, *state_names, *(n for n in needed if n not in OPTIONAL or n in columns)]
+        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or n in columns)]
         names += [*(n for n in columns if n in ATTRIBUTES), *own]
         self.particles = ParticleStore(
             names,
@@ -162,7 +163,7 @@ class SubstepSolver:
         initial = dict(particles.attributes)
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(completed(initial, particles, self.materials, self.dtype))
-        self._limiting = limiting(state_names)
+        self._limiting = limiting((*state_names, *inputs))
         # the velocity gradient must be there when the limits of dt are measured anew
         deletes = walls is not None and WallRule.DELETE in walls.sides
         self._lasting = bool(emitters) or deletes or self._coefficients.keyed

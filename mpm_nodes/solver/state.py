@@ -267,7 +267,7 @@ class ParticleStore(Store):
         """
         shape = (self.count, *((3,) if name == "position" else self.table[name].shape))
         values = np.asarray(values)
-        if name in LIMITING or any(name in law.names for law in self.laws):
+        if name in LIMITING or any(name in (*law.names, *law.loops.law.inputs) for law in self.laws):
             self.limits = None
         self.stale.discard(name)
         if values.shape != shape:

@@ -42,6 +42,7 @@ _MODULES = (
     "resampling",
     "voids",
     "heat",
+    "over_temperature",
     "projection",
     "stretched_block",
     "face_contact",

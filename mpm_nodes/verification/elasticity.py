@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError, Particles, WallRule, Walls
+from mpm_nodes.data import Material, MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
@@ -40,21 +40,30 @@ class ElasticBarPeriod(VerificationProblem):
             ("neo_hookean", 64, 0.0),
         ):
             label = f"{law} {cells} cells, walls {offset:g} h off the nodes, of 2 L / c"
-            yield Finding.relative(1.0, _bar_period(law, cells, offset), 0.01, label)
+            matter = material(law, 1000.0, youngs_modulus=1e5, poisson_ratio=0.3)
+            yield Finding.relative(1.0, bar_period(matter, 1e5, cells, offset), 0.01, label)
 
 
-def _bar_period(law: str, cells: int, offset: float) -> float:
-    """Return the measured period of the first mode, in units of 2 L / c; the walls lie `offset` cells off the nodes."""
-    length, young, poisson, density = 1.0, 1e5, 0.3, 1000.0
+def bar_period(matter: Material, young: float, cells: int, offset: float = 0.0, **columns: float) -> float:
+    """Return the measured period of a bar's first mode, in units of 2 L / c.
+
+    Args:
+        matter: Solid with a Poisson's ratio of 0.3.
+        young: Its Young's modulus [Pa], from which c comes.
+        cells: Cells along the bar.
+        offset: How far the walls lie off the nodes [cells].
+        columns: Values that all particles have.
+    """
+    length = 1.0
     h = length / cells
-    c = np.sqrt(_modulus(young, poisson) / density)
-    start = block(material(law, density, youngs_modulus=young, poisson_ratio=poisson), (0, 0, 0), (length, 2 * h, 2 * h), h)
+    c = np.sqrt(_modulus(young, 0.3) / matter.density)
+    start = block(matter, (0, 0, 0), (length, 2 * h, 2 * h), h)
     x = start["position"][:, 0]
     velocity = np.zeros((len(start), 3))
     velocity[:, 0] = 1e-3 * c * np.sin(np.pi * x / length)
     walls = walled((0, 0, 0), (length, 2 * h, 2 * h), STICKY, STICKY, SLIP, SLIP, SLIP, SLIP)
     solver = SubstepSolver(
-        changed(start, velocity=velocity),
+        changed(start, velocity=velocity, **{name: np.full(len(start), value) for name, value in columns.items()}),
         cell_size=h,
         walls=walls,
         gravity=(0, 0, 0),

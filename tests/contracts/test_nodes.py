@@ -36,6 +36,7 @@ def alone(declaration: NodeDeclaration) -> Graph:
         "strings": ["text"],
         "int": 1,
         "float": 1.0,
+        "table": [[300.0, 1.0]],
     }
     graph = Graph()
     graph.add(declaration.id, "it", **{k.name: stand_in[k.kind] for k in declaration.knobs if k.required})

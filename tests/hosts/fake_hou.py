@@ -25,10 +25,12 @@ from fake_hou_parms import (
     Parm,
     ParmTuple,
     PermissionError,
+    Ramp,
     Vector2,
     attribType,
     expand,
     exprLanguage,
+    rampBasis,
     severityType,
 )
 
@@ -316,9 +318,11 @@ class Houdini:
             OperationFailed,
             OperationInterrupted,
             PermissionError,
+            Ramp,
             Vector2,
             attribType,
             exprLanguage,
+            rampBasis,
             severityType,
         ):
             setattr(hou, each.__name__, each)

@@ -69,6 +69,37 @@ class Vector2:
         return 2
 
 
+class rampBasis:
+    Constant, Linear, CatmullRom, MonotoneCubic, Bezier = "Constant", "Linear", "CatmullRom", "MonotoneCubic", "Bezier"
+
+
+class Ramp:
+    """Points of a float ramp; positions lie between 0 and 1."""
+
+    def __init__(self, basis: Any, keys: Any, values: Any) -> None:
+        assert len(basis) == len(keys) == len(values) and all(0.0 <= key <= 1.0 for key in keys)
+        order = sorted(range(len(keys)), key=lambda k: keys[k])
+        self._basis, self._keys, self._values = (tuple(each[k] for k in order) for each in (basis, keys, values))
+
+    def basis(self) -> tuple[str, ...]:
+        return self._basis
+
+    def keys(self) -> tuple[float, ...]:
+        return self._keys
+
+    def values(self) -> tuple[float, ...]:
+        return self._values
+
+    def lookup(self, position: float) -> float:
+        after = next((k for k, key in enumerate(self._keys) if key > position), len(self._keys))
+        if after in (0, len(self._keys)):
+            return self._values[min(after, len(self._keys) - 1)]
+        (a, b), (u, v) = self._keys[after - 1 : after + 1], self._values[after - 1 : after + 1]
+        s = (position - a) / (b - a)
+        s = {"Constant": 0.0, "Linear": s}.get(self._basis[after - 1], s * s * (3 - 2 * s))
+        return u + (v - u) * s
+
+
 class Color:
     def __init__(self, rgb: tuple[float, float, float]) -> None:
         assert isinstance(rgb, tuple) and len(rgb) == 3, "hou.Color takes one tuple"
@@ -144,6 +175,12 @@ class Parm:
 
     def _typed(self, value: Any) -> Any:
         kind = self._declared.type
+        if kind == "ramp_flt":
+            if isinstance(value, Ramp):
+                return value
+            words = re.findall(r"\( (\S+) \)", self._declared.tags["rampfloatdefault"])
+            assert len(words) == 3 * int(value) and {*words[2::3]} == {"linear"}
+            return Ramp([rampBasis.Linear] * int(value), [*map(float, words[::3])], [*map(float, words[1::3])])
         if kind == "ordinal":
             tokens = [token for token, _ in self._declared.menu or ()]
             if isinstance(value, str) and not value.isdigit() and value not in tokens:

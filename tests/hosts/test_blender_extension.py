@@ -131,7 +131,15 @@ def test_every_node_and_knob_of_the_registry_is_offered():
     seen = in_blender(CLASSES)
     declared = {**registry.nodes(), **registry.stages()}
     assert set(seen["offered"]) == set(declared)
-    kinds = {"bool": "BOOLEAN", "int": "INT", "float": "FLOAT", "vector": "FLOAT", "enum": "ENUM", "substeps": "ENUM"}
+    kinds = {
+        "bool": "BOOLEAN",
+        "int": "INT",
+        "float": "FLOAT",
+        "vector": "FLOAT",
+        "enum": "ENUM",
+        "substeps": "ENUM",
+        "table": "POINTER",
+    }
     for name, declaration in declared.items():
         for knob in declaration.knobs:
             one = seen["offered"][name][knob.name]

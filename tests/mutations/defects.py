@@ -109,9 +109,16 @@ DEFECTS = (
     Defect(
         "a material loses its viscosity on the way",
         "mpm_nodes/data/values.py",
-        'return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension}',
-        'return {**members, "params": dict(self.params), "thermal": thermal, "surface_tension": tension, "viscosity": 0.0}',
+        '"surface_tension": tension, "tables": tables}',
+        '"surface_tension": tension, "tables": tables, "viscosity": 0.0}',
         "tests/usd_io/test_usd_cache.py::test_whole_materials_come_back",
+    ),
+    Defect(
+        "tables of liquids are read at the solid's rows",
+        "mpm_nodes/kernels/composition/lane_loop.py",
+        'body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]',
+        'body += [f"{name} = select(melted, {name}, {name})" for name in own]',
+        "tests/materials/test_over_temperature.py::test_each_lane_has_the_stress_of_its_temperature_and_phase",
     ),
     Defect(
         "own weight hardly counts",

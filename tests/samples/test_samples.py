@@ -24,6 +24,9 @@ CACHES = {
     "keyed_gravity": "room.usda",
     "butter_on_pan": "butter.usda",
     "letters": "letters.usda",
+    "lava": "lava.usda",
+    "caramel": "caramel.usda",
+    "wax": "wax.usda",
 }
 COARSE = {
     "cheese_on_monkey": 0.08,
@@ -32,6 +35,9 @@ COARSE = {
     "keyed_gravity": 0.08,
     "butter_on_pan": 0.008,
     "letters": 0.06,
+    "lava": 0.04,
+    "caramel": 0.006,
+    "wax": 0.012,
 }
 FILES = sorted(SAMPLES / f"{name}.json" for name in CACHES)
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -63,8 +69,8 @@ def test_it_is_valid_and_written_out(file: Path, capsys):
 
 @pytest.mark.parametrize(
     "file",
-    # two laws under the projection: a minute of compiling, for what tests of stages show
-    [pytest.param(file, marks=[pytest.mark.slow] if file.stem == "letters" else []) for file in FILES],
+    # a minute of compiling, for what tests of stages and of tables show
+    [pytest.param(file, marks=[pytest.mark.slow] if file.stem in ("letters", "lava", "caramel", "wax") else []) for file in FILES],
     ids=lambda file: file.stem,
 )
 def test_it_cooks_coarsely(file: Path, tmp_path: Path):
@@ -76,11 +82,13 @@ def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     result = execute(graph, frames=(1, 3), out=tmp_path)
     cooked = Cooked(result.revision_folder, CACHES[file.stem], result.warnings)
     first, last = cooked.at(1), cooked.at(3)
-    assert len(first) == len(last) > 50 and np.isfinite(last["position"]).all()
+    assert len(first) <= len(last) if file.stem in ("lava", "caramel") else len(first) == len(last)  # out of slits
+    assert len(last) > 50 and np.isfinite(last["position"]).all()
     # written per second of the shot, which may be in slow motion
     pace = next(entry.knobs.get("time_scale", 1.0) for entry in graph.nodes.values() if entry.type == "solve")
-    if file.stem == "butter_on_pan":  # lies on its pan by then
-        assert 280.0 == first["temperature"].max() < last["temperature"].max()
+    cold = {"butter_on_pan": 280.0, "wax": 300.0}
+    if file.stem in cold:  # lies on what is hot by then
+        assert cold[file.stem] == first["temperature"].max() < last["temperature"].max()
     else:
         assert last["velocity"][:, 1].mean() < -0.1 * pace
     if file.stem == "cheese_on_monkey":

@@ -15,7 +15,17 @@ import pytest
 from cache_samples import ALL, MATERIAL, manifest, particles, sphere, tetrahedron, write_frame, write_frames
 from pxr import Gf, Sdf, Usd, UsdGeom
 
-from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, Mesh, MpmNodesError, OutputError, Particles
+from mpm_nodes.data import (
+    FrameContext,
+    GraphSettings,
+    InputError,
+    Material,
+    Mesh,
+    MpmNodesError,
+    OutputError,
+    Particles,
+    TemperatureTable,
+)
 from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
@@ -330,10 +340,11 @@ def test_own_cache_is_a_source(cache):
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_whole_materials_come_back(tmp_path, name):
-    """Every member of every library material, tear threshold, recovery time and viscosity too, from USD and from stored values."""
+    """Every member of a material, tear threshold, recovery time, viscosity and tables too, from USD and from stored values."""
     material = named_material(name)
     column = {"position": np.zeros((1, 3)), "material": np.zeros(1, np.int32), "volume": np.ones(1), "mass": np.ones(1)}
-    written = Particles(column, (material, MATERIAL), 0.01)
+    table = TemperatureTable(((300.0, 1.0), (350.0, 2.0)), ((360.0, 0.5),))
+    written = Particles(column, (material, MATERIAL, dataclasses.replace(MATERIAL, tables={"viscosity": table})), 0.01)
     revision = Revision.create(tmp_path, manifest())
     context = FrameContext(1, GraphSettings(), files=revision.begin(1))
     frame = write_cache(context, written, attributes=ALL)

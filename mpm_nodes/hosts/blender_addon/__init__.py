@@ -5,7 +5,7 @@ Imports nothing but bpy and Python's own library; the simulation runs in a Pytho
 
 import bpy
 
-from . import cook, interface, nodes, operators, places, point_materials, sockets, trees
+from . import cook, curves, interface, nodes, operators, places, point_materials, sockets, trees
 
 bl_info = {  # for Blender before 4.2, which has no extensions
     "name": "MPM Nodes",
@@ -17,7 +17,7 @@ bl_info = {  # for Blender before 4.2, which has no extensions
     "category": "Node",
 }
 
-CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES, *operators.CLASSES, *interface.CLASSES]
+CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES, *curves.CLASSES, *operators.CLASSES, *interface.CLASSES]
 
 
 def register():

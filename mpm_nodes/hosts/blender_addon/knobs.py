@@ -5,7 +5,7 @@ import struct
 
 import bpy
 
-from . import animation, memory
+from . import animation, curves, memory
 from .specification import PRESETS
 
 LARGEST_FLOAT = 3.0e38
@@ -43,6 +43,8 @@ def annotations(record):
 def knob_properties(knob):
     """Return the properties of one knob."""
     name, common = knob["name"], {"name": title(knob), "description": help_of(knob)}
+    if knob["kind"] == "table":
+        return {curves.curve_prop(name): bpy.props.PointerProperty(type=bpy.types.NodeTree, **common)}
     if knob["kind"] != "substeps":
         return {prop(name): _PROPERTIES[knob["kind"]](knob, common)}
     items = [(preset["name"], preset["label"] or preset["name"], preset["doc"]) for preset in PRESETS.values()]
@@ -132,6 +134,8 @@ def shown(owner, knob):
 
 def constant_of(owner, knob):
     """Return what Blender shows for a knob at this moment, keys or not."""
+    if knob["kind"] == "table":
+        return curves.rows_of(owner, knob["name"])
     value = getattr(owner, prop(knob["name"]))
     if knob["kind"] == "vector":
         return list(value)
@@ -231,6 +235,8 @@ def set_value(owner, knob, raw, tree_of=None):
         animation.set_keys(owner, prop(name), raw["keys"], knob)
     elif knob["kind"] == "substeps":
         _show_substeps(owner, knob, raw, tree_of)
+    elif knob["kind"] == "table":
+        _show_table(owner, knob, raw)
     else:
         _show(owner, knob, raw)
     memory.remember(owner, name, raw, shown(owner, knob))
@@ -250,6 +256,15 @@ def _show(owner, knob, raw):
         setattr(owner, prop(knob["name"]), raw)
     except (TypeError, ValueError, OverflowError):
         pass
+
+
+def _show_table(owner, knob, raw):
+    """Show rows as a curve; what is no table is kept and reported by validation."""
+    try:
+        rows = [[float(temperature), float(value)] for temperature, value in raw or ()]
+    except (TypeError, ValueError):
+        rows = []
+    curves.show(owner, knob["name"], rows)
 
 
 def _clamped(number):

@@ -4,7 +4,7 @@ import json
 
 import bpy
 
-from . import knobs, memory, sockets
+from . import curves, knobs, memory, sockets
 from .specification import DOMAINS, NODES, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
@@ -46,10 +46,16 @@ class MpmNode:
             _add_input(self, port)
         for port in outputs(self.record):
             _add_output(self, port)
+        for knob in self.record["knobs"]:
+            if knob["kind"] == "table":
+                curves.show(self, knob["name"], knob["default"])
 
     def copy(self, node):
-        """Forget the problems of the node that this one is a copy of."""
+        """Forget the problems of the node that this one is a copy of, and take curves of its own."""
         self.problem = ""
+        for knob in self.record["knobs"] if self.record else ():
+            if knob["kind"] == "table":
+                curves.part(self, knob["name"])
 
     def takes_object(self):
         """Return "mesh" when an object can stand for the node's USD file, "place" when for its placement, else ""."""
@@ -92,7 +98,7 @@ def _add_output(node, port):
 
 def rows(knob):
     """Return how many rows a knob takes on a node."""
-    return knob["size"] + 1 if knob["kind"] == "vector" else 3 if knob["kind"] == "substeps" else 1
+    return knob["size"] + 1 if knob["kind"] == "vector" else {"substeps": 3, "table": 5}.get(knob["kind"], 1)
 
 
 def first_knobs(record):
@@ -140,6 +146,9 @@ def draw_knob(node, layout, knob):
         else:
             layout.prop(node, knobs.set_prop(knob["name"]))
         layout.operator("mpm_nodes.edit_substeps", icon="NODETREE").knob = knob["name"]
+        return
+    if knob["kind"] == "table":
+        curves.draw(node, layout, knob, knobs.title(knob))
         return
     row = layout.row() if knob["kind"] not in ("vector",) else layout.column(align=True)
     if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation")):

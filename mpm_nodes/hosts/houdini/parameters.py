@@ -82,6 +82,8 @@ def knob_parms(knob: Spec, presets: Sequence[Spec], taken_over: str = "") -> lis
         )
     if knob["kind"] == "substeps":
         return [*parms, *_substeps_parms(knob, presets, taken_over)]
+    if knob["kind"] == "table":
+        return [*parms, *_table_parms(knob)]
     return [*parms, replace(_value_parm(knob), disable=taken_over)]
 
 
@@ -132,6 +134,37 @@ def _substeps_parms(knob: Spec, presets: Sequence[Spec], taken_over: str) -> lis
     return [
         Parm(name, knob["label"], "string", (str(knob["default"]),), menu=menu, help=knob["doc"] + note, disable=taken_over),
         ParmFolder("Substep Settings", tuple(values), name="mpm_set", repeated=True),
+    ]
+
+
+def _table_parms(knob: Spec) -> list[Parm | ParmFolder]:
+    """Return a ramp, and what its ends and its top stand for: positions and values of ramps run from 0 to 1."""
+    name, rows = knob["name"], knob["default"] or [[273.15, 0.0], [373.15, 1.0]]
+    low, high = rows[0][0], rows[-1][0] if len(rows) > 1 else rows[0][0] + 1.0
+    top = max(abs(value) for _, value in rows) or 1.0
+    keys = [
+        f"{n}pos ( {_number((T - low) / (high - low))} ) {n}value ( {_number(value / top)} ) {n}interp ( linear )"
+        for n, (T, value) in enumerate(rows, 1)
+    ]
+    return [
+        Parm(
+            name,
+            knob["label"],
+            "ramp_flt",
+            (str(len(rows)),),
+            help=_help(knob) + " The curve between the two temperatures below; 1 stands for the value at the top.",
+            range=("1!", "64"),
+            tags={"rampfloatdefault": "  ".join(keys)},
+        ),
+        Parm(
+            f"mpm_ends_{name}",
+            f"{knob['label']} from, to ({knob['unit']})",
+            "vector2",
+            (_number(low), _number(high)),
+            size=2,
+            help="Temperatures at the left and at the right end of the curve.",
+        ),
+        Parm(f"mpm_top_{name}", f"{knob['label']} Top", "float", (_number(top),), help="What 1 of the curve stands for."),
     ]
 
 

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSITY, Lanes, Rounds
+from mpm_nodes.kernels.composition.tables import HEAD, row_length
 from mpm_nodes.kernels.composition.text import call
 
 SCALE = "stiffness_scale"
@@ -78,6 +79,8 @@ class LaneLoop:
             return self.coefficients(name, body)
         if isinstance(self.fragment, Rounds) and name == self.fragment.table:
             return name
+        if name == VISCOSITY and len(writer.law.names) in writer.law.follows:
+            return self.tabled(body)[len(writer.law.names)]
         own = name if name in ("dt", VISCOSITY, "cell_size") else writer.own(self.place, name)
         self.given(own, own)
         if own in ("dt", "cell_size"):
@@ -125,7 +128,8 @@ class LaneLoop:
             return f"({', '.join(each)},)"
         if rows > 1:
             self.writer.use(backend.rows, _LOADS[rows])
-        return self.widened(f"{load}({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})", rows)
+        whole = f"{load}({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})"
+        return self.widened(whole, rows, self.writer.table[name].kind)
 
     def rows(self, name: str) -> tuple[str, str, str]:
         """Return array, stride and index of an attribute."""
@@ -143,6 +147,9 @@ class LaneLoop:
         self.loaded.add(name)
         x, given = self.reference(body), self.given("coefficients")
         values = [f"broadcast({x}, {given}[{index}])" for index in range(len(writer.law.names))]
+        if writer.law.follows:
+            tabled = self.tabled(body)
+            values = [tabled.get(index, value) for index, value in enumerate(values)]
         if name == SCALED:
             writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
             scale = f"{writer.use(writer.backend.memory, writer.backend.load)}({self.given(SCALE)}, i)"
@@ -150,6 +157,39 @@ class LaneLoop:
             values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
         body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short
+
+    def tabled(self, body: list[str]) -> dict[int, str]:
+        """Interpolate what follows the temperature (see `tables`); return the names of the lanes by the law's indices."""
+        writer, law = self.writer, self.writer.law
+        found = {n: f"c{n}" for n in law.follows}
+        if "tables" in self.loaded:
+            return found
+        self.loaded.add("tables")
+        for name in law.inputs:
+            self.load(name, body)
+        given, begin, own = self.given("coefficients"), len(law.names) + 1, [found[n] for n in law.follows]
+        writer.use("mpm_nodes.kernels.composition.tables", "at_row", "held_between", "row_value")
+        writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "select")
+        step = row_length(len(own))
+        body += [f"solid_rows, liquid_rows = np.int64({given}[{begin}]), np.int64({given}[{begin + 1}])"]
+        phases = [("solid", str(begin + 2), own)]
+        if law.by_phase:
+            phases.append(("liquid", f"{begin + 2} + {step} * solid_rows", [f"liquid_{name}" for name in own]))
+        for phase, first, names in phases:
+            body.append(f"{phase}_at = {first}")
+            held = ["temperature_i", given, f"{phase}_at", f"{phase}_at + {step} * ({phase}_rows - 1)"]
+            body.append(call("T = held_between", held))
+            body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
+            row = [f"at = {phase}_at + {step} * r", f"weights = at_row(T, {given}, at)"]
+            row += [
+                f"{name} = row_value(weights, {given}, at + {HEAD + k}, at + {HEAD + len(names) + k}, {name})"
+                for k, name in enumerate(names)
+            ]
+            body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
+        if law.by_phase:
+            body.append("melted = phase_i != const(phase_i, 0)")
+            body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
+        return found
 
     def fetches(self) -> list[str]:
         """Return the lines that fetch the next block's rows of what no fragment before has touched."""
@@ -166,9 +206,9 @@ class LaneLoop:
                 lines.append(f"prefetch_rows({writer.column(name)}, {writer.rows_of(name)}, {stride}, i, {ahead})")
         return lines
 
-    def widened(self, value: str, rows: int = 1) -> str:
+    def widened(self, value: str, rows: int = 1, kind: str = "real") -> str:
         """Return lanes, or a tuple of as many as an attribute has rows, in the precision of the fragment."""
-        if not self.fragment.precise:
+        if not self.fragment.precise or kind != "real":
             return value
         backend = self.writer.backend
         name = "to_double" if rows == 1 else f"to_double{rows}"

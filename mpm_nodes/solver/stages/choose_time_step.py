@@ -113,9 +113,11 @@ def _own_limits(
             yield STRAIN, law.label, strain_limit / gradient
         if wave > 0 and not implicit:
             yield WAVE, law.label, elastic_cfl * h / (wave + speed)
-        if law.viscosity > 0 and not implicit:
-            yield VISCOSITY, law.label, 0.5 * law.density * h * h / (6.0 * law.viscosity)
-        yield LAW, law.label, law.longest_step(particles, particles.segments[law.index])
+        segments = particles.segments[law.index]
+        viscosity = 0.0 if implicit else law.viscosity_of(particles, segments)
+        if viscosity > 0:
+            yield VISCOSITY, law.label, 0.5 * law.density * h * h / (6.0 * viscosity)
+        yield LAW, law.label, law.longest_step(particles, segments)
 
 
 def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:

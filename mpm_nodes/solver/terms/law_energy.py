@@ -11,6 +11,7 @@ from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.transfers import local_hessians
 from mpm_nodes.kernels.transfers.node_blocks import UNITS
 from mpm_nodes.materials.implicit_fragments import ADD_NODE_BLOCKS, INNER, STORE_HESSIANS, apply_hessian, evaluate_trial
+from mpm_nodes.materials.over_temperature import without
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import lasting_arguments
@@ -79,7 +80,8 @@ class LawEnergy:
         return self.particles.optional("stiffness_scale")
 
     def _coefficients(self, law: BoundLaw) -> np.ndarray:
-        return law.coefficients if self.viscous else law.coefficients[: len(law.loops.law.names)]
+        found = law.loops.law
+        return law.coefficients if self.viscous else without(law.coefficients, found, len(found.names))
 
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
@@ -151,7 +153,5 @@ class ViscousEnergy(LawEnergy):
         return self._no_stiffness
 
     def _coefficients(self, law: BoundLaw) -> np.ndarray:
-        coefficients = law.coefficients.copy()
-        if law.loops.law.viscosity is not None:  # a viscosity that the law has itself belongs to its own energy
-            coefficients[law.loops.law.viscosity] = 0.0
-        return coefficients
+        found = law.loops.law  # a viscosity that the law has itself belongs to its own energy
+        return law.coefficients if found.viscosity is None else without(law.coefficients, found, found.viscosity)

@@ -31,6 +31,8 @@ def read_knob(node, knob, frames):
     if kind in ("int", "float", "vector"):
         parms = list(node.parmTuple(name)) if kind == "vector" else [node.parm(name)]
         return _numbers(parms, kind == "int" or knob.get("element") == "int", kind == "vector", frames)
+    if kind == "table":
+        return _table(node, name)
     parm = node.parm(name)
     if kind == "bool":
         return bool(parm.eval())
@@ -113,6 +115,23 @@ def _substeps(node, parm):
     return {"preset": preset, **beside} if beside else preset
 
 
+def _table(node, name):
+    """Return the rows of a ramp; what is no straight piece of it becomes sixteen."""
+    ramp, top = node.parm(name).eval(), node.parm("mpm_top_" + name).eval()
+    low, high = (parm.eval() for parm in node.parmTuple("mpm_ends_" + name))
+    places = list(ramp.keys())
+    for begin, end, basis in zip(ramp.keys(), ramp.keys()[1:], ramp.basis(), strict=False):
+        if basis != hou.rampBasis.Linear:
+            places += [begin + (end - begin) * k / 16 for k in range(1, 16)]
+    given = dict(zip(ramp.keys(), ramp.values(), strict=True))
+    return [[_tidy(low + (high - low) * place), _tidy(top * given.get(place, ramp.lookup(place)))] for place in sorted({*places})]
+
+
+def _tidy(number):
+    """Return a number without the rounding of its way through 0 to 1."""
+    return float(f"{number:.7g}")
+
+
 def _loose(text):
     try:
         return json.loads(text)
@@ -138,6 +157,8 @@ def write_knob(node, knob, value):
         _write_numbers(list(node.parmTuple(name)) if kind == "vector" else [node.parm(name)], kind == "vector", value)
     elif kind == "bool":
         node.parm(name).set(int(value))
+    elif kind == "table":
+        _write_table(node, name, value)
     elif kind == "strings":
         node.parm(name).set(_literal(name, shlex.join(value)))
     else:
@@ -165,6 +186,16 @@ def _write_numbers(parms, is_vector, value):
             key.setSlope(0.0)
             key.setExpression(SHAPES[shape], hou.exprLanguage.Hscript)
             parm.setKeyframe(key)
+
+
+def _write_table(node, name, rows):
+    low, high = rows[0][0], rows[-1][0] if len(rows) > 1 else rows[0][0] + 1.0
+    top = max(abs(value) for _, value in rows) or 1.0
+    for parm, end in zip(node.parmTuple("mpm_ends_" + name), (low, high), strict=True):
+        parm.set(end)
+    node.parm("mpm_top_" + name).set(top)
+    places = [(temperature - low) / (high - low) for temperature, _ in rows]
+    node.parm(name).set(hou.Ramp([hou.rampBasis.Linear] * len(rows), places, [value / top for _, value in rows]))
 
 
 def _write_substeps(node, name, value):
