@@ -2,7 +2,7 @@
 
 | symbol | meaning |
 |---|---|
-| plate | a box through which splines reach from side to side; it has two bits in every word below |
+| plate | a box, or a sheet of a level set, through which splines reach from side to side; two bits in every word below |
 | sides of matter | per plate 0 (far from it), FRONT or BACK |
 | sides of a node | per plate 0 (beyond its rim, or far from it), FRONT or BACK |
 | copies | nodes at one place, one for each sides of the matter around |
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.rules import to_body
+from mpm_nodes.kernels.collisions.posing import sheet_of_body
+from mpm_nodes.kernels.collisions.rules import sample, to_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import SIZES
+from mpm_nodes.kernels.level_sets.level_set import FAR, KIND, LEVEL_SET, PLATE, PLATES, SIZES
 
 __all__ = [
     "MOST_PLATES",
@@ -51,6 +52,12 @@ ON_RIM = 1e-6
 """Nodes on the rim have sides, whatever the rounding [cells]."""
 HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
+KNOWN = 4.5
+"""Level sets know their sheets as far as this [cells]: DEEP, and the diagonal of a voxel."""
+NOWHERE = 0.1 * FAR
+"""Distances from here on are of points that know no sheet [m]."""
+OTHER = 0.05
+"""What is nearer than the face by more is another part of the body [cells]."""
 
 
 @inline
@@ -60,22 +67,50 @@ def thin_axis(b, real):
     return 0 if s0 <= s1 and s0 <= s2 else (1 if s1 <= s2 else 2)
 
 
-@inline
-def plate_place(b, end, x0, x1, x2, real):
-    """Return the distance from the middle of plate b, positive in front, and how far beyond its rim a point is [m]."""
-    y = to_body(b, end, x0, x1, x2, real)
-    axis = thin_axis(b, real)
-    u, w = (axis + 1) % 3, (axis + 2) % 3
-    return y[axis], max(abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w])
+@compiled(fastmath=False)
+def plate_place(plate, end, x0, x1, x2, bodies):
+    """Return the distance from the middle of a plate, positive in front, and how far beyond its rim a point is [m].
 
-
-@inline
-def side_of_plate(b, side, y0, y1, y2, h, real):
-    """Return phi [m] and its gradient in the frame of plate b for matter on one side of it (1 or -1), which sees no other face.
-
-    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts.
+    `plate` is the body and, of a level set, which of its sheets. There what lies in the middle at the foot of the point decides.
     """
-    y = (y0, y1, y2)
+    b, sheet = plate
+    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, _ = sheet_of_body(b, sheet, end, y0, y1, y2, bodies)
+        if abs(across) >= NOWHERE:
+            return across, FAR
+        return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
+    y, axis = (y0, y1, y2), thin_axis(b, bodies.real)
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    return y[axis], max(abs(y[u]) - bodies.real[b, SIZES + u], abs(y[w]) - bodies.real[b, SIZES + w])
+
+
+@inline
+def far_from_plates(b, end, x0, x1, x2, reach, bodies):
+    """Return whether a point is surely farther than `reach` [m] from a level set; of a box the plates themselves are asked."""
+    if bodies.integer[b, KIND] != LEVEL_SET:
+        return False
+    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
+    return sample(b, 1.0 * end, y0, y1, y2, bodies)[0] > reach
+
+
+@compiled(fastmath=False)
+def side_of_plate(plate, side, end, y, h, bodies):
+    """Return phi [m] and its gradient in the frame of a plate for matter on one side of it (1 or -1), which sees no other face.
+
+    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts. On its side a level set's
+    own distance counts, where other parts of the body are nearer than the face.
+    """
+    b, sheet = plate
+    real = bodies.real
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
+        phi = side * across - half
+        if phi > 0.0:
+            nearest, d0, d1, d2 = sample(b, 1.0 * end, y[0], y[1], y[2], bodies)
+            if nearest < phi - OTHER * h:
+                return nearest, d0, d1, d2
+        return phi, side * g0, side * g1, side * g2
     axis = thin_axis(b, real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     phi, beyond_u, beyond_w = side * y[axis] - real[b, SIZES + axis], abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w]
@@ -92,14 +127,27 @@ def side_of_plate(b, side, y0, y1, y2, h, real):
     )
 
 
-@inline
-def slide_off_edge(b, y, phi, gradient, h, real):
-    """Return phi [m] and its gradient for a path that meets plate b at y: at an edge that cuts those of the nearer face."""
-    axis = thin_axis(b, real)
-    u, w = (axis + 1) % 3, (axis + 2) % 3
-    if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
-        return phi, gradient[0], gradient[1], gradient[2]
-    return side_of_plate(b, 1 if y[axis] >= 0.0 else -1, y[0], y[1], y[2], h, real)
+@compiled(fastmath=False)
+def slide_off_edge(b, s, y, met, h, bodies):
+    """Return phi [m] and its gradient for a path that meets a body with plates at y at time s of the substep (0..1).
+
+    `met` is what the body itself says; at an edge that cuts it is that of the nearer face.
+    """
+    real = bodies.real
+    if bodies.integer[b, KIND] != LEVEL_SET:
+        axis = thin_axis(b, real)
+        u, w = (axis + 1) % 3, (axis + 2) % 3
+        if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
+            return met
+        return side_of_plate((b, np.int64(0)), 1 if y[axis] >= 0.0 else -1, 1, y, h, bodies)
+    end = np.int64(s >= 0.5)
+    for sheet in range(bodies.integer[b, PLATES]):
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
+        if abs(across) > half + BLUNT * h or 2.0 * half >= BLUNT * h:
+            continue
+        if sample(b, 1.0 * end, y[0] - across * g0, y[1] - across * g1, y[2] - across * g2, bodies)[0] >= 0.0:
+            return side_of_plate((b, np.int64(sheet)), 1 if across >= 0.0 else -1, end, y, h, bodies)
+    return met
 
 
 @inline
@@ -128,7 +176,7 @@ def sides_of_particles(particles, block_sides, drift, plates, sides, mixed, bodi
         particles: `ParticleBlocks`.
         block_sides: Sides that the particles of each block have had, shape (n,), int64.
         drift: Largest |offset| in cells.
-        plates: Bodies that are plates, in the order of their bits, int64.
+        plates: Body of each plate, in the order of their bits, int64.
         sides: Sides of each particle, int64; written where a block is mixed.
         mixed: Whether a block's particles have other sides than it, uint8, written.
         bodies: `Bodies`.
@@ -146,14 +194,19 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
     b2 = shift[2] + h * (4.0 * block_coord[q, 2] + 3.5)
     near = False
     for k in range(plates.shape[0]):
-        across, beyond = plate_place(plates[k], 0, b0, b1, b2, bodies.real)
-        near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
+        b = plates[k]
+        if bodies.integer[b, KIND] == LEVEL_SET:
+            near = near or not far_from_plates(b, 0, b0, b1, b2, (KNOWN + radius) * h, bodies)
+        else:
+            across, beyond = plate_place((b, np.int64(0)), 0, b0, b1, b2, bodies)
+            near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
     had, cell = block_sides[q], h / unit
     for p in range(block_start[q], block_start[q + 1] if near or had != 0 else block_start[q]):
         x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
         found = np.int64(0)
         for k in range(plates.shape[0]):
-            across, beyond = plate_place(plates[k], 0, x0, x1, x2, bodies.real)
+            b = plates[k]
+            across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 0, x0, x1, x2, bodies)
             if max(abs(across), beyond) < (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h:
                 found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
         sides[p] = found
@@ -170,7 +223,7 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
         coord: Grid blocks, shape (n, 3), int32.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
-        plates: Bodies that are plates, in the order of their bits, int64.
+        plates: Body of each plate, in the order of their bits, int64.
         node_sides: Sides of each node, shape (64 n,), int64, written.
         bodies: `Bodies`.
     """
@@ -183,11 +236,15 @@ def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
         node_sides[n] = 0
     x0, x1, x2 = shift[0] + h * 4.0 * coord[g, 0], shift[1] + h * 4.0 * coord[g, 1], shift[2] + h * 4.0 * coord[g, 2]
     for k in range(plates.shape[0]):
-        across, beyond = plate_place(plates[k], 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies.real)
-        if max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h:
-            continue
-        for n in range(64):
-            across, beyond = plate_place(plates[k], 1, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), bodies.real)
+        b = plates[k]
+        plate = (b, k - bodies.integer[b, PLATE])
+        if bodies.integer[b, KIND] == LEVEL_SET:
+            far = far_from_plates(b, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, (KNOWN + HALF_DIAGONAL) * h, bodies)
+        else:
+            across, beyond = plate_place(plate, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies)
+            far = max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
+        for n in range(64 * int(not far)):
+            across, beyond = plate_place(plate, 1, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), bodies)
             if abs(across) < DEEP * h and beyond <= ON_RIM * h:
                 node_sides[64 * g + n] |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
 
