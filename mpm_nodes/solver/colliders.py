@@ -279,7 +279,7 @@ class ColliderSet(Store):
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 
 
-_NO_COPIES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+_NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

@@ -121,7 +121,7 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     """Make one of the copies of nodes that no plate keeps apart, with the bodies as they are posed; see `GridStore.copies`."""
     places = grid.derived("places", lambda: _places_of(grid))
     block_sides = particles.block_sides[grid.body]
-    node_sides = np.empty(64 * grid.count, np.int64)
+    node_sides = np.empty((64 * grid.count, 4), np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
     kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
     kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)

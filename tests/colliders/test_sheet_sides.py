@@ -158,6 +158,23 @@ def test_a_card_that_moves_takes_only_what_is_before_it(bends):
     assert end["velocity"][:before, 1].mean() > 2.0
 
 
+def test_walls_that_meet_make_rooms():
+    """Where a wall stands on another each is a sheet: matter in each of three rooms moves as if it were alone."""
+    level_set = walls(((-10, -0.5, -4), (10, 0.5, 8)), ((-0.5, 0, -4), (0.5, 10, 8)))
+    rooms = [
+        moving(box((-3, -4.5, 0), (3, -0.5, 4)), 1.0, 0.0, 0.0),
+        moving(box((-4.5, 2.5, 0), (-0.5, 6.5, 4)), 0.0, 0.0, 1.0),
+        box((0.5, 2.5, 0), (4.5, 6.5, 4)),
+        box((4.5, 0.5, 0), (8.5, 2.5, 4)),
+    ]
+    solver = solve(merge_particles(rooms), body(level_set))
+    assert len(solver.colliders.plates) == 2
+    solver.advance(0.02, 2e-3)
+    velocity = np.split(solver.snapshot(["velocity"])["velocity"], np.cumsum([len(room) for room in rooms])[:-1])
+    assert np.abs(velocity[2]).max() < 1e-12 and np.abs(velocity[3]).max() < 1e-12
+    assert np.abs(velocity[0] - [1.0, 0.0, 0.0]).max() < 1e-3 and np.abs(velocity[1] - [0.0, 0.0, 1.0]).max() < 1e-3
+
+
 def test_a_knife_of_a_mesh_cuts_a_falling_block():
     """A block falls on the edge of an upright card of 0.2 cells: in two parts, as fast as it would fall, none through the blade."""
     blade = body(card((12, 0.2, 12), (-6, 0, 2), 90.0, open_sheet=True), rule=CollisionRule.SEPARATE)

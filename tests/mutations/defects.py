@@ -282,4 +282,11 @@ DEFECTS = (
         "return across, -1.0",
         "tests/colliders/test_sheet_sides.py::test_a_block_beside_the_rim_of_a_mesh_moves_as_without_it",
     ),
+    Defect(
+        "walls are felt behind the wall that they stand on",
+        "mpm_nodes/kernels/collisions/sides.py",
+        "return node_sides[node, 1 + own if own else HERE]",
+        "return node_sides[node, HERE]",
+        "tests/colliders/test_sheet_sides.py::test_walls_that_meet_make_rooms",
+    ),
 )

@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, through_plate
+from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -144,8 +144,10 @@ def _copy_at(grid, sides, key, rest):
     place = key >> BODY_BITS
     block = _first_from(grid.packed, place << BODY_BITS)
     while block < grid.packed.shape[0] and grid.packed[block] >> BODY_BITS == place:
-        there = grid.node_sides[64 * block + rest]
-        if kept_apart(sides, there) == kept_apart(grid.block_sides[block], there):
+        node, other = 64 * block + rest, grid.block_sides[block]
+        if kept_apart(sides, sides_seen(sides, node, grid.node_sides)) == kept_apart(
+            other, sides_seen(other, node, grid.node_sides)
+        ):
             return np.int64(grid.master[64 * block + rest])
         block += 1
     return np.int64(-1)
@@ -306,7 +308,8 @@ def _answers(grid, node):
 @inline
 def _side_at(grid, block, node, plate):
     """Return 1 or -1, the side of a plate on which the matter of a block has its node; 0 beyond its rim."""
-    return through_plate(plate, grid.block_sides[block], grid.node_sides[64 * block + node])
+    matter = grid.block_sides[block]
+    return through_plate(plate, matter, sides_seen(matter, 64 * block + node, grid.node_sides))
 
 
 @inline

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import sheet_of_body
-from mpm_nodes.kernels.collisions.rules import sample, to_body
+from mpm_nodes.kernels.collisions.rules import sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -31,6 +31,7 @@ __all__ = [
     "mark_sides",
     "side_of_plate",
     "sides_of_particles",
+    "sides_seen",
     "slide_off_edge",
     "through_plate",
 ]
@@ -52,6 +53,11 @@ ON_RIM = 1e-6
 """Nodes on the rim have sides, whatever the rounding [cells]."""
 HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
+HERE, OVER = 0, 1
+"""Columns of the sides of a node: its own, and the plate over it (-1: none, or no other); then, as matter in front of that plate
+and behind it sees them: in and beyond the plate those of the place before it."""
+OUT = 0.25
+"""How far before the face of the nearest plate that place is [cells]."""
 KNOWN = 4.5
 """Level sets know their sheets as far as this [cells]: DEEP, and the diagonal of a voxel."""
 NOWHERE = 0.1 * FAR
@@ -151,6 +157,14 @@ def slide_off_edge(b, s, y, met, h, bodies):
 
 
 @inline
+def sides_seen(matter, node, node_sides):
+    """Return the sides of a node as matter sees them: in and behind a plate those of the place before it, on the matter's side."""
+    over = node_sides[node, OVER]
+    own = (matter >> (2 * over)) & 3 if over >= 0 else 0
+    return node_sides[node, 1 + own if own else HERE]
+
+
+@inline
 def kept_apart(matter, node):
     """Return the sides on which matter has its node: copies of a node with equal values are one; see the module's table."""
     own = ((matter | (matter >> 1)) & PAIRS) * 3
@@ -224,7 +238,7 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         plates: Body of each plate, in the order of their bits, int64.
-        node_sides: Sides of each node, shape (64 n,), int64, written.
+        node_sides: Sides of each node, shape (64 n, 4), int64, written: see HERE.
         bodies: `Bodies`.
     """
     parallel_for(_mark_block, coord.shape[0], (coord, h, shift, plates, node_sides, lend(bodies)))
@@ -233,8 +247,9 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
 @part
 def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
     for n in range(64 * g, 64 * g + 64):
-        node_sides[n] = 0
+        node_sides[n, HERE], node_sides[n, OVER] = 0, -1
     x0, x1, x2 = shift[0] + h * 4.0 * coord[g, 0], shift[1] + h * 4.0 * coord[g, 1], shift[2] + h * 4.0 * coord[g, 2]
+    near = 0
     for k in range(plates.shape[0]):
         b = plates[k]
         plate = (b, k - bodies.integer[b, PLATE])
@@ -243,10 +258,68 @@ def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
         else:
             across, beyond = plate_place(plate, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies)
             far = max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
+        near += int(not far)
         for n in range(64 * int(not far)):
-            across, beyond = plate_place(plate, 1, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), bodies)
-            if abs(across) < DEEP * h and beyond <= ON_RIM * h:
-                node_sides[64 * g + n] |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
+            side = _side_of_place(k, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), plates, h, bodies)
+            node_sides[64 * g + n, HERE] |= np.int64(side) << (2 * k)
+    for n in range(64 * int(near > 0 and plates.shape[0] > 1)):
+        if node_sides[64 * g + n, HERE]:
+            x = (x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3))
+            _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
+
+
+@compiled(fastmath=False)
+def _side_of_place(k, x0, x1, x2, plates, h, bodies):
+    """Return the side of plate k on which a place lies, 0 beyond its rim and far from it."""
+    b = plates[k]
+    across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 1, x0, x1, x2, bodies)
+    if abs(across) < DEEP * h and beyond <= ON_RIM * h:
+        return FRONT if across >= 0.0 else BACK
+    return 0
+
+
+@compiled(fastmath=False)
+def _look_over_plates(node, x, plates, node_sides, h, bodies):
+    """Write the plate over a node at x, and the node's sides as matter before its two faces sees them.
+
+    It is the nearest. Where a node lies in several, as at the foot of a wall, it is the one that hides most of the others.
+    """
+    here, best = node_sides[node, HERE], np.inf
+    for k in range(plates.shape[0]):
+        if not (here >> (2 * k)) & 3:
+            continue
+        across, half, n0, n1, n2 = _across_plate((plates[k], k - bodies.integer[plates[k], PLATE]), x, bodies)
+        seen, hidden = (here, here), 0
+        for own in range(FRONT, BACK + 1):
+            sign = 1.0 if own == FRONT else -1.0
+            if sign * across >= half + ON_RIM * h:
+                continue
+            go, found = sign * (half + OUT * h) - across, here & (np.int64(3) << (2 * k))
+            for other in range(plates.shape[0]):
+                if other != k:
+                    side = _side_of_place(other, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
+                    found |= np.int64(side) << (2 * other)
+                    hidden += int(side == 0 and (here >> (2 * other)) & 3 != 0)
+            seen = (found, seen[1]) if own == FRONT else (seen[0], found)
+        rank = abs(across) / h if abs(across) > half else -1.0 * hidden
+        if rank < best:
+            best = rank
+            node_sides[node, OVER], node_sides[node, 1 + FRONT], node_sides[node, 1 + BACK] = k, seen[0], seen[1]
+
+
+@compiled(fastmath=False)
+def _across_plate(plate, x, bodies):
+    """Return the distance of a place from the middle of a plate, half its thickness [m], and its normal to the front."""
+    b, sheet = plate
+    y0, y1, y2 = to_body(b, 1, x[0], x[1], x[2], bodies.real)
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, 1, y0, y1, y2, bodies)
+    else:
+        axis = thin_axis(b, bodies.real)
+        across, half = y0 if axis == 0 else (y1 if axis == 1 else y2), bodies.real[b, SIZES + axis]
+        g0, g1, g2 = 1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0
+    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    return across, half, n0, n1, n2
 
 
 @compiled(fastmath=False)
@@ -256,7 +329,7 @@ def join_copies(places, block_sides, node_sides, momentum, velocity, master):
     Args:
         places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
         block_sides: Sides of the matter of each grid block, int64.
-        node_sides: Sides of each node, int64.
+        node_sides: Sides of each node, as `mark_sides` writes them.
         momentum: Nodes' (px, py, pz, m), flat, changed.
         velocity: Nodes' (vx, vy, vz, 0), flat, changed.
         master: Master of each node; written at these places, int32.
@@ -269,9 +342,9 @@ def _join_place(place, places, block_sides, node_sides, momentum, velocity, mast
     begin, end = places[place, 0], places[place, 1]
     for n in range(64):
         for a in range(begin, end):
-            mine, first = kept_apart(block_sides[a], node_sides[64 * a + n]), a
+            mine, first = kept_apart(block_sides[a], sides_seen(block_sides[a], 64 * a + n, node_sides)), a
             for b in range(a - 1, begin - 1, -1):
-                if kept_apart(block_sides[b], node_sides[64 * b + n]) == mine:
+                if kept_apart(block_sides[b], sides_seen(block_sides[b], 64 * b + n, node_sides)) == mine:
                     first = b
             master[64 * a + n] = 64 * first + n
         for a in range(begin, end):

@@ -73,7 +73,8 @@ def thin_sheets(level_set: LeafLevelSet, reach: float, cell_size: float) -> tupl
     _find_opposite(faces, backs, points.normals, bins, opposite)
     # where two faces look at each other askew, the longer ray starts where something else is near: a corner, or a round rim
     paired = (opposite >= 0) & (points.halves <= ASKEW * points.halves[opposite])
-    points = points._replace(normals=_even(points.normals, opposite))
+    sound = (opposite >= 0) & (points.halves[opposite] <= ASKEW * points.halves)
+    points = points._replace(normals=_even(points.normals, np.where(sound, opposite, -1)))
     one, other = found[paired], found[opposite[paired]]
     low, high = np.minimum(one, other), np.maximum(one, other)
     kinds, inverse, counts = np.unique(low * len(faces) + high, return_inverse=True, return_counts=True)
