@@ -235,7 +235,7 @@ def _keyed(b, s, y0, y1, y2, bodies):
     return phi, g0, g1, g2
 
 
-@compiled(fastmath=False)
+@part
 def sheet_of_body(b, sheet, end, y0, y1, y2, bodies):
     """Return what `sample_sheet` does of one of a level-set body's sheets, at the start (0) or end (1) of the substep."""
     first, mix, span = KEY_LATTICES + 2 * end, bodies.real[b, KEY_MIX + end], bodies.real[b, KEY_SPAN + end]

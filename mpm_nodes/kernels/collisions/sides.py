@@ -73,7 +73,7 @@ def thin_axis(b, real):
     return 0 if s0 <= s1 and s0 <= s2 else (1 if s1 <= s2 else 2)
 
 
-@compiled(fastmath=False)
+@part
 def plate_place(plate, end, x0, x1, x2, bodies):
     """Return the distance from the middle of a plate, positive in front, and how far beyond its rim a point is [m].
 
@@ -100,7 +100,7 @@ def far_from_plates(b, end, x0, x1, x2, reach, bodies):
     return sample(b, 1.0 * end, y0, y1, y2, bodies)[0] > reach
 
 
-@compiled(fastmath=False)
+@part
 def side_of_plate(plate, side, end, y, h, bodies):
     """Return phi [m] and its gradient in the frame of a plate for matter on one side of it (1 or -1), which sees no other face.
 
@@ -133,7 +133,7 @@ def side_of_plate(plate, side, end, y, h, bodies):
     )
 
 
-@compiled(fastmath=False)
+@part
 def slide_off_edge(b, s, y, met, h, bodies):
     """Return phi [m] and its gradient for a path that meets a body with plates at y at time s of the substep (0..1).
 
@@ -268,7 +268,7 @@ def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
             _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
 
 
-@compiled(fastmath=False)
+@part
 def _side_of_place(k, x0, x1, x2, plates, h, bodies):
     """Return the side of plate k on which a place lies, 0 beyond its rim and far from it."""
     b = plates[k]
@@ -278,7 +278,7 @@ def _side_of_place(k, x0, x1, x2, plates, h, bodies):
     return 0
 
 
-@compiled(fastmath=False)
+@part
 def _look_over_plates(node, x, plates, node_sides, h, bodies):
     """Write the plate over a node at x, and the node's sides as matter before its two faces sees them.
 
@@ -307,7 +307,7 @@ def _look_over_plates(node, x, plates, node_sides, h, bodies):
             node_sides[node, OVER], node_sides[node, 1 + FRONT], node_sides[node, 1 + BACK] = k, seen[0], seen[1]
 
 
-@compiled(fastmath=False)
+@part
 def _across_plate(plate, x, bodies):
     """Return the distance of a place from the middle of a plate, half its thickness [m], and its normal to the front."""
     b, sheet = plate

@@ -184,7 +184,7 @@ def _binned(points: np.ndarray, edge: float) -> _Bins:
     return _Bins(low, edge, order, keys[order])
 
 
-@compiled(fastmath=False)
+@part
 def _cube(bins, place, n):
     """Return the first of the sorted points in the n-th of the 27 cubes around a place, and the last + 1."""
     i = np.int64(np.floor((place[0] - bins.low[0]) / bins.edge)) + n // 9 - 1
@@ -218,7 +218,7 @@ def _join_faces(faces, normals, bins, found):
         found[a] = _first(found, a)
 
 
-@compiled(fastmath=False)
+@part
 def _first(found, a):
     """Return the first of the points that hang together with one, and shorten the way to it."""
     while found[a] != a:
