@@ -19,7 +19,6 @@ from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
     BODY_INTEGERS,
     BODY_REALS,
-    BOX,
     FRICTION,
     HAS_VELOCITY,
     KIND,
@@ -27,7 +26,9 @@ from mpm_nodes.kernels.level_sets.level_set import (
     OWN_SPEED,
     PLANE,
     PLATE,
+    PLATES,
     RULE,
+    SHEETS,
     SIZES,
     Bodies,
     LeafLevelSet,
@@ -35,9 +36,11 @@ from mpm_nodes.kernels.level_sets.level_set import (
     WallPlanes,
     pack_level_sets,
 )
+from mpm_nodes.kernels.level_sets.sheet_fields import ThinSheet, sheet_lattices
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.contact_lists import ContactLists
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.walls import WallSet
@@ -59,11 +62,11 @@ class ColliderSet(Store):
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.
         previous: The set of the frame before: level sets that are still the same are not packed again.
         clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
-        two_sided: Width of the splines: thinner plates keep what lies on their two sides apart [m]; 0: none does.
+        two_sided: Splines through whose width plates keep what lies on their two sides apart; None: none does.
 
     Attributes:
         colliders: As given.
-        plates: Places of the plates that keep their sides apart, shape (n,), int64.
+        plates: Place of the body of each plate that keeps its sides apart, shape (n,), int64.
         walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
 
@@ -83,7 +86,7 @@ class ColliderSet(Store):
         origin: npt.ArrayLike = (0.0, 0.0, 0.0),
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
-        two_sided: float = 0.0,
+        two_sided: Splines | None = None,
     ) -> None:
         self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
         self.colliders = tuple(colliders)
@@ -99,12 +102,11 @@ class ColliderSet(Store):
             self._real[b, FRICTION] = collider.friction
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
             self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
-        thin = [b for b, each in enumerate(self.colliders) if is_plate(each, two_sided)]
-        self.plates = np.array(thin[: sides.MOST_PLATES], np.int64)
-        self._integer[:, PLATE] = -1
-        self._integer[self.plates, PLATE] = np.arange(len(self.plates))
+        self._splines = two_sided
+        self._sheets: dict[int, tuple[ThinSheet, ...]] = {}
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
+        self._number_plates()
         self.fastest = max(
             max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._pace, self.walls.fastest
         )
@@ -135,15 +137,39 @@ class ColliderSet(Store):
         place = {key: k for k, key in enumerate(unique)}
         self._key_lattices = np.array([place[id(level_set)] for level_set in every], np.int64)
         self._level_sets = tuple(unique.values())  # held, so that no id is used twice
-        if previous is not None and previous._pace == self._pace:
+        if self._splines is not None:
+            known = {} if previous is None or previous._splines != self._splines else previous._sheets
+            self._sheets = find_sheets(self.colliders, self._splines, known)
+        if previous is not None and previous._pace == self._pace and previous._splines == self._splines:
             if [*map(id, previous._level_sets)] == [*map(id, self._level_sets)]:
                 self._lattices, self._centres = previous._lattices, previous._centres
                 return
-        *lattices, velocities, coarse_velocities = pack_level_sets(self._level_sets)
+        sheets = [self.sheets_of(level_set) for level_set in self._level_sets]
+        packed = [*self._level_sets, *(lattice for each in sheets for lattice in sheet_lattices(each))]
+        *lattices, velocities, coarse_velocities = pack_level_sets(packed)
+        first = len(self._level_sets) + np.cumsum([0, *(2 * len(each) for each in sheets)])
+        lattices[0][: len(sheets), SHEETS] = [place if each else -1 for place, each in zip(first[:-1], sheets, strict=True)]
         # per second of the shot -> per simulated second
         pace = np.float32(1.0 / self._pace)
         self._lattices = (*lattices, velocities * pace, coarse_velocities * pace)
         self._centres = np.array([level_set.centre for level_set in self._level_sets]).reshape(-1, 3)
+
+    def sheets_of(self, level_set: LeafLevelSet) -> tuple[ThinSheet, ...]:
+        """Return the sheets of one of the bodies' level sets that keep their sides apart."""
+        return self._sheets.get(id(level_set), ())
+
+    def _number_plates(self) -> None:
+        """Give plates their places, as many as there may be."""
+        self._integer[:, PLATE], plates = -1, list[int]()
+        for b, collider in enumerate(self.colliders):
+            count = int(self._splines is not None and is_plate(collider, self._splines.width))
+            if collider.shape.level_sets:
+                count = len(self.sheets_of(collider.shape.level_sets[0]))
+            count = min(count, sides.MOST_PLATES - len(plates))
+            if count:
+                self._integer[b, PLATE], self._integer[b, PLATES] = len(plates), count
+                plates += count * [b]
+        self.plates = np.array(plates, np.int64)
 
     # ---------------------------------------------------------------- per substep
     @property
@@ -253,15 +279,7 @@ class ColliderSet(Store):
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 
 
-_NO_COPIES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
-
-
-def is_plate(collider: Collider, reach: float) -> bool:
-    """Return whether a collider is a box so thin that splines of this width [m] reach through it, and twice as wide."""
-    if not isinstance(collider.shape, PosedLevelSets) or collider.shape.kind != BOX or collider.clamp:
-        return False
-    thin, wide, _ = sorted(2.0 * size for size in collider.shape.sizes)
-    return thin < reach and 2.0 * thin <= wide
+_NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

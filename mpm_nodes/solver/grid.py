@@ -36,7 +36,7 @@ class Copies(NamedTuple):
 
     Attributes:
         block_sides: Sides of the matter of each grid block, shape (count,), int64.
-        node_sides: Sides of each node, shape (64 count,), int64.
+        node_sides: Sides of each node, shape (64 count, 4), int64, as `sides.mark_sides` writes them.
         master: The node that answers for each, shape (64 count,), int32.
         places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
     """

@@ -39,6 +39,7 @@ from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradie
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.periodic import period_of, within
 from mpm_nodes.solver.phases import with_melts
+from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.sides import bears_sides, divide, join, spline_width
 from mpm_nodes.solver.state import ParticleStore
@@ -210,7 +211,7 @@ class SubstepSolver:
     def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        two_sided = self.spline_width if self._bears_sides else 0.0
+        two_sided = Splines(self.spline_width, self.cell_size) if self._bears_sides else None
         self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
         self.choose(self.programs.index(self.program))

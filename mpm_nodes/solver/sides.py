@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mpm_nodes.data import CollisionRule, Kernel, MpmNodesError, domain_named
+from mpm_nodes.data import Kernel, MpmNodesError, domain_named
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.kernels.collisions import sides as kernels
 from mpm_nodes.kernels.level_sets.sheets import thin_sheet
 from mpm_nodes.kernels.transfers.binning import MOST_BODIES
-from mpm_nodes.solver.colliders import ColliderSet, is_plate
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import Copies, GridStore
+from mpm_nodes.solver.plates import SHEET, is_plate, parts_sides
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["bears_sides", "divide", "join", "one_sided", "spline_width"]
@@ -36,8 +37,10 @@ def _is_whole(domain: str) -> bool:
     return domain == "energy" or (domain != "grid" and domain_named(domain).lies_on_blocks)
 
 
-SHEET = 0.2
-"""Share of a level set's surface that must be thin for it to be called a sheet."""
+ONLY = (
+    f"only explicit substeps without bodies, heat, projection or resampling keep the sides of {kernels.MOST_PLATES} plates apart; "
+    "take explicit_apic, or make it thicker"
+)
 
 
 def one_sided(colliders: ColliderSet, width: float, cell_size: float) -> list[str]:
@@ -46,30 +49,26 @@ def one_sided(colliders: ColliderSet, width: float, cell_size: float) -> list[st
 
 
 def _plates(colliders: ColliderSet, width: float) -> Iterator[str]:
-    names = [each.name for each in colliders.colliders if is_plate(each, width)]
-    if len(names) == len(colliders.plates):
-        return
-    yield (
-        f"matter on the two sides of {', '.join(names[len(colliders.plates) :])} shares grid nodes and drags across: it is thinner "
-        f"than {width:g} m, and only explicit substeps without bodies, heat, projection or resampling keep the sides of "
-        f"{kernels.MOST_PLATES} plates apart; take explicit_apic, or make it thicker"
-    )
+    every = enumerate(colliders.colliders)
+    names = [each.name for b, each in every if is_plate(each, width) and not (colliders.plates == b).any()]
+    if names:
+        yield (
+            f"matter on the two sides of {', '.join(names)} shares grid nodes and drags across: it is thinner than {width:g} m, "
+            f"and {ONLY}"
+        )
 
 
 def _sheets(colliders: ColliderSet, width: float, cell_size: float) -> Iterator[str]:
-    for each in colliders.colliders:
-        level_sets = each.shape.level_sets
-        carries = each.rule is CollisionRule.STICKY and level_sets and level_sets[-1].velocities is not None
-        if each.clamp or carries or not level_sets:
-            continue  # what carries what lies inside it, as a mouth does, parts nothing
-        sheet = thin_sheet(level_sets[-1], width)
+    for b, each in enumerate(colliders.colliders):
+        if (colliders.plates == b).any() or not parts_sides(each):
+            continue
+        sheet = thin_sheet(each.shape.level_sets[-1], width)
         if sheet.share < SHEET:
             continue
         yield (
             f"collider '{each.name}' is a sheet of {sheet.thickness:.3g} m, {sheet.thickness / cell_size:.2g} cells, over "
             f"{100.0 * sheet.share:.0f} % of its surface: matter that comes to lie on both its sides shares grid nodes and drags "
-            f"across, below {width / cell_size:g} cells; make it thicker, lower the cell size, or where it is flat take "
-            "collide_box, whose sides explicit substeps keep apart"
+            f"across, below {width / cell_size:g} cells; {ONLY}"
         )
 
 
@@ -122,7 +121,7 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     """Make one of the copies of nodes that no plate keeps apart, with the bodies as they are posed; see `GridStore.copies`."""
     places = grid.derived("places", lambda: _places_of(grid))
     block_sides = particles.block_sides[grid.body]
-    node_sides = np.empty(64 * grid.count, np.int64)
+    node_sides = np.empty((64 * grid.count, 4), np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
     kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
     kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)

@@ -253,9 +253,9 @@ def bowl(points):
 def test_thin_sheets_of_level_sets_are_said(distance, thickness):
     """Sheets thinner than three cells, flat and round, are named with their thickness and the cure; nothing else is."""
     shape = PosedLevelSets(LEVEL_SET, (), level_sets=(level_set(distance),), level_set_times=np.zeros(1))
-    colliders = ColliderSet([Collider("tray", CollisionRule.SLIP, 0.0, shape, None)], two_sided=3.0 * H)
+    colliders = ColliderSet([Collider("tray", CollisionRule.SLIP, 0.0, shape, None)])
     texts = one_sided(colliders, 3.0 * H, H)
     assert len(texts) == (thickness is not None)
     if thickness is not None:
         told = float(re.search(r"([0-9.]+) cells, over", texts[0])[1])
-        assert told == pytest.approx(thickness, rel=0.05) and "'tray'" in texts[0] and "collide_box" in texts[0]
+        assert told == pytest.approx(thickness, rel=0.05) and "'tray'" in texts[0] and "explicit_apic" in texts[0]

@@ -271,8 +271,29 @@ DEFECTS = (
     Defect(
         "rods are taken for sheets",
         "mpm_nodes/kernels/level_sets/sheets.py",
-        "np.sum(beside, axis=0) >= 3",
-        "np.sum(beside, axis=0) >= 2",
+        "sheet = _goes_on(level_set, (points, normals, lengths), 1.0) >= 3",
+        "sheet = _goes_on(level_set, (points, normals, lengths), 1.0) >= 2",
         "tests/colliders/test_sides.py::test_thin_sheets_of_level_sets_are_said",
+    ),
+    Defect(
+        "a sheet's fronts change from key to key",
+        "mpm_nodes/kernels/level_sets/sheet_fields.py",
+        "ordered.append(left[best] if nearest[best][1] >= 0.0 else _turned(left[best]))",
+        "ordered.append(left[best])",
+        "tests/colliders/test_sheet_sides.py::test_fronts_are_the_same_from_key_to_key",
+    ),
+    Defect(
+        "sheets of level sets reach beyond their rims",
+        "mpm_nodes/kernels/collisions/sides.py",
+        "return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]",
+        "return across, -1.0",
+        "tests/colliders/test_sheet_sides.py::test_a_block_beside_the_rim_of_a_mesh_moves_as_without_it",
+    ),
+    Defect(
+        "walls are felt behind the wall that they stand on",
+        "mpm_nodes/kernels/collisions/sides.py",
+        "return node_sides[node, 1 + own if own else HERE]",
+        "return node_sides[node, HERE]",
+        "tests/colliders/test_sheet_sides.py::test_walls_that_meet_make_rooms",
     ),
 )

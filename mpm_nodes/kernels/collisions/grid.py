@@ -22,14 +22,14 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, through_plate
+from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, RULE
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, PLATES, RULE
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
@@ -144,8 +144,10 @@ def _copy_at(grid, sides, key, rest):
     place = key >> BODY_BITS
     block = _first_from(grid.packed, place << BODY_BITS)
     while block < grid.packed.shape[0] and grid.packed[block] >> BODY_BITS == place:
-        there = grid.node_sides[64 * block + rest]
-        if kept_apart(sides, there) == kept_apart(grid.block_sides[block], there):
+        node, other = 64 * block + rest, grid.block_sides[block]
+        if kept_apart(sides, sides_seen(sides, node, grid.node_sides)) == kept_apart(
+            other, sides_seen(other, node, grid.node_sides)
+        ):
             return np.int64(grid.master[64 * block + rest])
         block += 1
     return np.int64(-1)
@@ -251,15 +253,14 @@ def _meet_bodies(block, grid, base, motion, bodies, found):
     frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
     for b in range(bodies.real.shape[0]):
         for node in range(64 * int(grid.master.shape[0] > 0 and bodies.integer[b, PLATE] >= 0)):
-            side = _side_at(grid, block, node, b, bodies)
-            if side:
-                _meet_side(block, node, grid, base, (b, side), motion, bodies, found)
+            if _has_sides(grid, block, node, b, bodies):
+                _meet_side(block, node, grid, base, b, motion, bodies, found)
         if not write_frame(frames, np.int64(0), b, np.int64(1), (m0, m1, m2), HALF_DIAGONAL, (h, 0.0, REACH), bodies):
             continue
         for layer in range(4):
             clear = _clear_nodes(layer, frames, 1.0 / h, bodies)
             for rest in range(16 * int(clear != ALL_CLEAR)):
-                if not clear >> rest & 1 and not _side_at(grid, block, 16 * layer + rest, b, bodies):
+                if not clear >> rest & 1 and not _has_sides(grid, block, 16 * layer + rest, b, bodies):
                     _meet_node(block, 16 * layer + rest, grid, base, b, motion, bodies, found)
 
 
@@ -305,24 +306,43 @@ def _answers(grid, node):
 
 
 @inline
-def _side_at(grid, block, node, b, bodies):
-    """Return 1 or -1, the side of plate b on which the matter of a block has its node; 0 for other bodies, and beyond its rim."""
+def _side_at(grid, block, node, plate):
+    """Return 1 or -1, the side of a plate on which the matter of a block has its node; 0 beyond its rim."""
+    matter = grid.block_sides[block]
+    return through_plate(plate, matter, sides_seen(matter, 64 * block + node, grid.node_sides))
+
+
+@inline
+def _has_sides(grid, block, node, b, bodies):
+    """Return whether matter of a block has its node on a side of one of the plates of body b."""
     if grid.master.shape[0] == 0 or bodies.integer[b, PLATE] < 0:
-        return 0
-    return through_plate(bodies.integer[b, PLATE], grid.block_sides[block], grid.node_sides[64 * block + node])
+        return False
+    for plate in range(bodies.integer[b, PLATE], bodies.integer[b, PLATE] + bodies.integer[b, PLATES]):
+        if _side_at(grid, block, node, plate):
+            return True
+    return False
 
 
 @part
-def _meet_side(block, node, grid, base, plate, motion, bodies, found):
-    """List the contact of a node with plate b as the matter on one side of it sees it: all that is not on that side is plate."""
+def _meet_side(block, node, grid, base, b, motion, bodies, found):
+    """List the contact of a node with the plates of body b as matter on one side sees them: all not on that side is plate.
+
+    Of several plates of a body that which the node lies deepest in counts.
+    """
     if not _answers(grid, block * 64 + node):
         return
-    (h, shift, dt), (b, side) = motion, plate
+    h, shift, dt = motion
     x0 = shift[0] + h * (base[0] + (node >> 4))
     x1 = shift[1] + h * (base[1] + ((node >> 2) & 3))
     x2 = shift[2] + h * (base[2] + (node & 3))
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    phi, g0, g1, g2 = side_of_plate(b, side, y0, y1, y2, h, bodies.real)
+    phi, g0, g1, g2 = np.inf, 0.0, 0.0, 0.0
+    for sheet in range(bodies.integer[b, PLATES]):
+        side = _side_at(grid, block, node, bodies.integer[b, PLATE] + sheet)
+        if side:
+            met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)
+            if met[0] < phi:
+                phi, g0, g1, g2 = met
     rule = bodies.integer[b, RULE]
     if phi >= reach_of(rule) * h:
         return

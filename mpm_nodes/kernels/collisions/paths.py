@@ -215,7 +215,7 @@ def follow_path(x, v, dt, h, near, bodies):
         p0, p1, p2, s = p0 + ahead * v0, p1 + ahead * v1, p2 + ahead * v2, at
         y0, y1, y2 = _moving_frame(hit, s, p0, p1, p2, bodies.real)
         if bodies.integer[hit, PLATE] >= 0:
-            phi, g0, g1, g2 = slide_off_edge(hit, (y0, y1, y2), phi, (g0, g1, g2), h, bodies.real)
+            phi, g0, g1, g2 = slide_off_edge(hit, s, (y0, y1, y2), (phi, g0, g1, g2), h, bodies)
         normal = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
         v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], normal, (v0, v1, v2), (w0, w1, w2))

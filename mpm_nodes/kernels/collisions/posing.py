@@ -19,9 +19,11 @@ from mpm_nodes.kernels.level_sets.level_set import (
     LEVEL_SET,
     PLANE,
     POSE,
+    SHEETS,
     SIZES,
     SPHERE,
     sample_lattice,
+    sample_sheet,
     sample_velocity,
 )
 
@@ -181,22 +183,30 @@ def _same_pair(b, integer):
 
 
 @part
+def _carrying_velocity(b, end, mix, y0, y1, y2, bodies):
+    """Return the velocity at y that carries a level-set body's keys, in its own frame [m/s]: of the grids, else the drift."""
+    first = KEY_LATTICES + 2 * end
+    if bodies.integer[b, HAS_VELOCITY] == 0:
+        return bodies.real[b, DRIFT + 3 * end], bodies.real[b, DRIFT + 3 * end + 1], bodies.real[b, DRIFT + 3 * end + 2]
+    v0 = v1 = v2 = 0.0
+    keys = 1 if bodies.integer[b, first] == bodies.integer[b, first + 1] else 2
+    for key in range(keys):
+        weight = 1.0 if keys == 1 else (mix if key == 1 else 1.0 - mix)
+        p0, p1, p2 = sample_velocity(bodies.integer[b, first + key], y0, y1, y2, bodies)
+        v0, v1, v2 = v0 + weight * p0, v1 + weight * p1, v2 + weight * p2
+    return v0, v1, v2
+
+
+@part
 def _carried_keys(b, end, mix, y0, y1, y2, bodies):
     """Return a level-set body between its two keys: phi and gradient, its velocity [m/s], and d phi/dt left over.
 
     The velocity (of the grids, else the drift of the centre) carries each key's level set from its time to this one; the
     two are blended.
     """
-    first = KEY_LATTICES + 2 * end
-    span = bodies.real[b, KEY_SPAN + end]
-    v0, v1, v2 = bodies.real[b, DRIFT + 3 * end], bodies.real[b, DRIFT + 3 * end + 1], bodies.real[b, DRIFT + 3 * end + 2]
+    first, span = KEY_LATTICES + 2 * end, bodies.real[b, KEY_SPAN + end]
     keys = 1 if bodies.integer[b, first] == bodies.integer[b, first + 1] else 2
-    if bodies.integer[b, HAS_VELOCITY] == 1:
-        v0 = v1 = v2 = 0.0
-        for key in range(keys):
-            weight = 1.0 if keys == 1 else (mix if key == 1 else 1.0 - mix)
-            p0, p1, p2 = sample_velocity(bodies.integer[b, first + key], y0, y1, y2, bodies)
-            v0, v1, v2 = v0 + weight * p0, v1 + weight * p1, v2 + weight * p2
+    v0, v1, v2 = _carrying_velocity(b, end, mix, y0, y1, y2, bodies)
     phi = g0 = g1 = g2 = before = change = 0.0
     for key in range(keys):
         weight, back = 1.0, 0.0
@@ -223,6 +233,24 @@ def _keyed(b, s, y0, y1, y2, bodies):
             end, mix = _place_between_keys(b, s, bodies.real)
     phi, g0, g1, g2, _, _, _, _ = _carried_keys(b, end, mix, y0, y1, y2, bodies)
     return phi, g0, g1, g2
+
+
+@part
+def sheet_of_body(b, sheet, end, y0, y1, y2, bodies):
+    """Return what `sample_sheet` does of one of a level-set body's sheets, at the start (0) or end (1) of the substep."""
+    first, mix, span = KEY_LATTICES + 2 * end, bodies.real[b, KEY_MIX + end], bodies.real[b, KEY_SPAN + end]
+    one, other = bodies.integer[b, first], bodies.integer[b, first + 1]
+    if one == other:
+        return sample_sheet(bodies.lattice_integer[one, SHEETS] + 2 * sheet, y0, y1, y2, bodies)
+    v0, v1, v2 = _carrying_velocity(b, end, mix, y0, y1, y2, bodies)
+    across = g0 = g1 = g2 = half = 0.0
+    for key in range(2):
+        weight, back = (mix, (mix - 1.0) * span) if key == 1 else (1.0 - mix, mix * span)
+        lattice = bodies.lattice_integer[other if key == 1 else one, SHEETS] + 2 * sheet
+        f, d0, d1, d2, t = sample_sheet(lattice, y0 - back * v0, y1 - back * v1, y2 - back * v2, bodies)
+        across, half = across + weight * f, half + weight * t
+        g0, g1, g2 = g0 + weight * d0, g1 + weight * d1, g2 + weight * d2
+    return across, g0, g1, g2, half
 
 
 @compiled(fastmath=False)

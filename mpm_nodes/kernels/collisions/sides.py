@@ -2,7 +2,7 @@
 
 | symbol | meaning |
 |---|---|
-| plate | a box through which splines reach from side to side; it has two bits in every word below |
+| plate | a box, or a sheet of a level set, through which splines reach from side to side; two bits in every word below |
 | sides of matter | per plate 0 (far from it), FRONT or BACK |
 | sides of a node | per plate 0 (beyond its rim, or far from it), FRONT or BACK |
 | copies | nodes at one place, one for each sides of the matter around |
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.rules import to_body
+from mpm_nodes.kernels.collisions.posing import sheet_of_body
+from mpm_nodes.kernels.collisions.rules import sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import SIZES
+from mpm_nodes.kernels.level_sets.level_set import FAR, KIND, LEVEL_SET, PLATE, PLATES, SIZES
 
 __all__ = [
     "MOST_PLATES",
@@ -30,6 +31,7 @@ __all__ = [
     "mark_sides",
     "side_of_plate",
     "sides_of_particles",
+    "sides_seen",
     "slide_off_edge",
     "through_plate",
 ]
@@ -51,6 +53,17 @@ ON_RIM = 1e-6
 """Nodes on the rim have sides, whatever the rounding [cells]."""
 HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
+HERE, OVER = 0, 1
+"""Columns of the sides of a node: its own, and the plate over it (-1: none, or no other); then, as matter in front of that plate
+and behind it sees them: in and beyond the plate those of the place before it."""
+OUT = 0.25
+"""How far before the face of the nearest plate that place is [cells]."""
+KNOWN = 4.5
+"""Level sets know their sheets as far as this [cells]: DEEP, and the diagonal of a voxel."""
+NOWHERE = 0.1 * FAR
+"""Distances from here on are of points that know no sheet [m]."""
+OTHER = 0.05
+"""What is nearer than the face by more is another part of the body [cells]."""
 
 
 @inline
@@ -60,22 +73,50 @@ def thin_axis(b, real):
     return 0 if s0 <= s1 and s0 <= s2 else (1 if s1 <= s2 else 2)
 
 
-@inline
-def plate_place(b, end, x0, x1, x2, real):
-    """Return the distance from the middle of plate b, positive in front, and how far beyond its rim a point is [m]."""
-    y = to_body(b, end, x0, x1, x2, real)
-    axis = thin_axis(b, real)
-    u, w = (axis + 1) % 3, (axis + 2) % 3
-    return y[axis], max(abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w])
+@part
+def plate_place(plate, end, x0, x1, x2, bodies):
+    """Return the distance from the middle of a plate, positive in front, and how far beyond its rim a point is [m].
 
-
-@inline
-def side_of_plate(b, side, y0, y1, y2, h, real):
-    """Return phi [m] and its gradient in the frame of plate b for matter on one side of it (1 or -1), which sees no other face.
-
-    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts.
+    `plate` is the body and, of a level set, which of its sheets. There what lies in the middle at the foot of the point decides.
     """
-    y = (y0, y1, y2)
+    b, sheet = plate
+    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, _ = sheet_of_body(b, sheet, end, y0, y1, y2, bodies)
+        if abs(across) >= NOWHERE:
+            return across, FAR
+        return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
+    y, axis = (y0, y1, y2), thin_axis(b, bodies.real)
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    return y[axis], max(abs(y[u]) - bodies.real[b, SIZES + u], abs(y[w]) - bodies.real[b, SIZES + w])
+
+
+@inline
+def far_from_plates(b, end, x0, x1, x2, reach, bodies):
+    """Return whether a point is surely farther than `reach` [m] from a level set; of a box the plates themselves are asked."""
+    if bodies.integer[b, KIND] != LEVEL_SET:
+        return False
+    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
+    return sample(b, 1.0 * end, y0, y1, y2, bodies)[0] > reach
+
+
+@part
+def side_of_plate(plate, side, end, y, h, bodies):
+    """Return phi [m] and its gradient in the frame of a plate for matter on one side of it (1 or -1), which sees no other face.
+
+    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts. On its side a level set's
+    own distance counts, where other parts of the body are nearer than the face.
+    """
+    b, sheet = plate
+    real = bodies.real
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
+        phi = side * across - half
+        if phi > 0.0:
+            nearest, d0, d1, d2 = sample(b, 1.0 * end, y[0], y[1], y[2], bodies)
+            if nearest < phi - OTHER * h:
+                return nearest, d0, d1, d2
+        return phi, side * g0, side * g1, side * g2
     axis = thin_axis(b, real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     phi, beyond_u, beyond_w = side * y[axis] - real[b, SIZES + axis], abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w]
@@ -92,14 +133,35 @@ def side_of_plate(b, side, y0, y1, y2, h, real):
     )
 
 
+@part
+def slide_off_edge(b, s, y, met, h, bodies):
+    """Return phi [m] and its gradient for a path that meets a body with plates at y at time s of the substep (0..1).
+
+    `met` is what the body itself says; at an edge that cuts it is that of the nearer face.
+    """
+    real = bodies.real
+    if bodies.integer[b, KIND] != LEVEL_SET:
+        axis = thin_axis(b, real)
+        u, w = (axis + 1) % 3, (axis + 2) % 3
+        if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
+            return met
+        return side_of_plate((b, np.int64(0)), 1 if y[axis] >= 0.0 else -1, 1, y, h, bodies)
+    end = np.int64(s >= 0.5)
+    for sheet in range(bodies.integer[b, PLATES]):
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
+        if abs(across) > half + BLUNT * h or 2.0 * half >= BLUNT * h:
+            continue
+        if sample(b, 1.0 * end, y[0] - across * g0, y[1] - across * g1, y[2] - across * g2, bodies)[0] >= 0.0:
+            return side_of_plate((b, np.int64(sheet)), 1 if across >= 0.0 else -1, end, y, h, bodies)
+    return met
+
+
 @inline
-def slide_off_edge(b, y, phi, gradient, h, real):
-    """Return phi [m] and its gradient for a path that meets plate b at y: at an edge that cuts those of the nearer face."""
-    axis = thin_axis(b, real)
-    u, w = (axis + 1) % 3, (axis + 2) % 3
-    if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
-        return phi, gradient[0], gradient[1], gradient[2]
-    return side_of_plate(b, 1 if y[axis] >= 0.0 else -1, y[0], y[1], y[2], h, real)
+def sides_seen(matter, node, node_sides):
+    """Return the sides of a node as matter sees them: in and behind a plate those of the place before it, on the matter's side."""
+    over = node_sides[node, OVER]
+    own = (matter >> (2 * over)) & 3 if over >= 0 else 0
+    return node_sides[node, 1 + own if own else HERE]
 
 
 @inline
@@ -128,7 +190,7 @@ def sides_of_particles(particles, block_sides, drift, plates, sides, mixed, bodi
         particles: `ParticleBlocks`.
         block_sides: Sides that the particles of each block have had, shape (n,), int64.
         drift: Largest |offset| in cells.
-        plates: Bodies that are plates, in the order of their bits, int64.
+        plates: Body of each plate, in the order of their bits, int64.
         sides: Sides of each particle, int64; written where a block is mixed.
         mixed: Whether a block's particles have other sides than it, uint8, written.
         bodies: `Bodies`.
@@ -146,14 +208,19 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
     b2 = shift[2] + h * (4.0 * block_coord[q, 2] + 3.5)
     near = False
     for k in range(plates.shape[0]):
-        across, beyond = plate_place(plates[k], 0, b0, b1, b2, bodies.real)
-        near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
+        b = plates[k]
+        if bodies.integer[b, KIND] == LEVEL_SET:
+            near = near or not far_from_plates(b, 0, b0, b1, b2, (KNOWN + radius) * h, bodies)
+        else:
+            across, beyond = plate_place((b, np.int64(0)), 0, b0, b1, b2, bodies)
+            near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
     had, cell = block_sides[q], h / unit
     for p in range(block_start[q], block_start[q + 1] if near or had != 0 else block_start[q]):
         x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
         found = np.int64(0)
         for k in range(plates.shape[0]):
-            across, beyond = plate_place(plates[k], 0, x0, x1, x2, bodies.real)
+            b = plates[k]
+            across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 0, x0, x1, x2, bodies)
             if max(abs(across), beyond) < (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h:
                 found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
         sides[p] = found
@@ -170,8 +237,8 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
         coord: Grid blocks, shape (n, 3), int32.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
-        plates: Bodies that are plates, in the order of their bits, int64.
-        node_sides: Sides of each node, shape (64 n,), int64, written.
+        plates: Body of each plate, in the order of their bits, int64.
+        node_sides: Sides of each node, shape (64 n, 4), int64, written: see HERE.
         bodies: `Bodies`.
     """
     parallel_for(_mark_block, coord.shape[0], (coord, h, shift, plates, node_sides, lend(bodies)))
@@ -180,16 +247,79 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
 @part
 def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
     for n in range(64 * g, 64 * g + 64):
-        node_sides[n] = 0
+        node_sides[n, HERE], node_sides[n, OVER] = 0, -1
     x0, x1, x2 = shift[0] + h * 4.0 * coord[g, 0], shift[1] + h * 4.0 * coord[g, 1], shift[2] + h * 4.0 * coord[g, 2]
+    near = 0
     for k in range(plates.shape[0]):
-        across, beyond = plate_place(plates[k], 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies.real)
-        if max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h:
+        b = plates[k]
+        plate = (b, k - bodies.integer[b, PLATE])
+        if bodies.integer[b, KIND] == LEVEL_SET:
+            far = far_from_plates(b, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, (KNOWN + HALF_DIAGONAL) * h, bodies)
+        else:
+            across, beyond = plate_place(plate, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies)
+            far = max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
+        near += int(not far)
+        for n in range(64 * int(not far)):
+            side = _side_of_place(k, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), plates, h, bodies)
+            node_sides[64 * g + n, HERE] |= np.int64(side) << (2 * k)
+    for n in range(64 * int(near > 0 and plates.shape[0] > 1)):
+        if node_sides[64 * g + n, HERE]:
+            x = (x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3))
+            _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
+
+
+@part
+def _side_of_place(k, x0, x1, x2, plates, h, bodies):
+    """Return the side of plate k on which a place lies, 0 beyond its rim and far from it."""
+    b = plates[k]
+    across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 1, x0, x1, x2, bodies)
+    if abs(across) < DEEP * h and beyond <= ON_RIM * h:
+        return FRONT if across >= 0.0 else BACK
+    return 0
+
+
+@part
+def _look_over_plates(node, x, plates, node_sides, h, bodies):
+    """Write the plate over a node at x, and the node's sides as matter before its two faces sees them.
+
+    It is the nearest. Where a node lies in several, as at the foot of a wall, it is the one that hides most of the others.
+    """
+    here, best = node_sides[node, HERE], np.inf
+    for k in range(plates.shape[0]):
+        if not (here >> (2 * k)) & 3:
             continue
-        for n in range(64):
-            across, beyond = plate_place(plates[k], 1, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), bodies.real)
-            if abs(across) < DEEP * h and beyond <= ON_RIM * h:
-                node_sides[64 * g + n] |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
+        across, half, n0, n1, n2 = _across_plate((plates[k], k - bodies.integer[plates[k], PLATE]), x, bodies)
+        seen, hidden = (here, here), 0
+        for own in range(FRONT, BACK + 1):
+            sign = 1.0 if own == FRONT else -1.0
+            if sign * across >= half + ON_RIM * h:
+                continue
+            go, found = sign * (half + OUT * h) - across, here & (np.int64(3) << (2 * k))
+            for other in range(plates.shape[0]):
+                if other != k:
+                    side = _side_of_place(other, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
+                    found |= np.int64(side) << (2 * other)
+                    hidden += int(side == 0 and (here >> (2 * other)) & 3 != 0)
+            seen = (found, seen[1]) if own == FRONT else (seen[0], found)
+        rank = abs(across) / h if abs(across) > half else -1.0 * hidden
+        if rank < best:
+            best = rank
+            node_sides[node, OVER], node_sides[node, 1 + FRONT], node_sides[node, 1 + BACK] = k, seen[0], seen[1]
+
+
+@part
+def _across_plate(plate, x, bodies):
+    """Return the distance of a place from the middle of a plate, half its thickness [m], and its normal to the front."""
+    b, sheet = plate
+    y0, y1, y2 = to_body(b, 1, x[0], x[1], x[2], bodies.real)
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, 1, y0, y1, y2, bodies)
+    else:
+        axis = thin_axis(b, bodies.real)
+        across, half = y0 if axis == 0 else (y1 if axis == 1 else y2), bodies.real[b, SIZES + axis]
+        g0, g1, g2 = 1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0
+    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    return across, half, n0, n1, n2
 
 
 @compiled(fastmath=False)
@@ -199,7 +329,7 @@ def join_copies(places, block_sides, node_sides, momentum, velocity, master):
     Args:
         places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
         block_sides: Sides of the matter of each grid block, int64.
-        node_sides: Sides of each node, int64.
+        node_sides: Sides of each node, as `mark_sides` writes them.
         momentum: Nodes' (px, py, pz, m), flat, changed.
         velocity: Nodes' (vx, vy, vz, 0), flat, changed.
         master: Master of each node; written at these places, int32.
@@ -212,9 +342,9 @@ def _join_place(place, places, block_sides, node_sides, momentum, velocity, mast
     begin, end = places[place, 0], places[place, 1]
     for n in range(64):
         for a in range(begin, end):
-            mine, first = kept_apart(block_sides[a], node_sides[64 * a + n]), a
+            mine, first = kept_apart(block_sides[a], sides_seen(block_sides[a], 64 * a + n, node_sides)), a
             for b in range(a - 1, begin - 1, -1):
-                if kept_apart(block_sides[b], node_sides[64 * b + n]) == mine:
+                if kept_apart(block_sides[b], sides_seen(block_sides[b], 64 * b + n, node_sides)) == mine:
                     first = b
             master[64 * a + n] = 64 * first + n
         for a in range(begin, end):

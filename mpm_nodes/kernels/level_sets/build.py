@@ -59,11 +59,11 @@ def leaf_level_set(
     coarse, far_velocities = _coarse_distances(table, signs, values, speeds, np.float32(voxel_size), np.float32(band))
     padded = np.empty((len(leaves), PADDED, PADDED, PADDED), np.float32)
     where = np.ascontiguousarray(leaves - low)
-    _pad(table, where, np.where(signs < 0, -band, band).astype(np.float32), values[..., None], padded[..., None])
+    pad_leaves(table, where, np.where(signs < 0, -band, band).astype(np.float32), values[..., None], padded[..., None])
     padded_velocities = None
     if velocities is not None:
         padded_velocities = np.empty((len(leaves), PADDED, PADDED, PADDED, 3), np.float32)
-        _pad(table, where, np.zeros(tuple(size), np.float32), speeds, padded_velocities)
+        pad_leaves(table, where, np.zeros(tuple(size), np.float32), speeds, padded_velocities)
     return LeafLevelSet(
         to_index=np.ascontiguousarray(to_index, np.float64),
         voxel_size=float(voxel_size),
@@ -223,7 +223,7 @@ def _take_nearer(leaf, way, best, source, speed):
 
 
 @compiled(fastmath=False)
-def _pad(table, where, empty, values, padded):
+def pad_leaves(table, where, empty, values, padded):
     """Copy leaves to 9^3 voxels; the apron comes from the next leaves, or is `empty` (n, 1 or 3 components)."""
     for leaf in range(where.shape[0]):
         i, j, k = where[leaf, 0], where[leaf, 1], where[leaf, 2]

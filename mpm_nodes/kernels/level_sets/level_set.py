@@ -30,19 +30,22 @@ LEVEL_SET, SPHERE, BOX, CAPSULE, PLANE = range(5)
 # a bound on the speed of the level set in its own frame
 FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT, OWN_SPEED = 0, 1, 5, 29, 31, 33, 39
 BODY_REALS = 40
-# columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities, place among the
-# plates that keep their two sides apart (`collisions.sides`), -1: none
-KIND, RULE, KEY_LATTICES, HAS_VELOCITY, PLATE = 0, 1, 2, 6, 7
-BODY_INTEGERS = 8
-# columns of the lattice tables
-TABLE_OFFSET, TABLE_SIZE, TABLE_LOW, LEAF_OFFSET = 0, 1, 4, 7
-LATTICE_INTEGERS = 8
+# columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities, place of the first
+# among the plates that keep their two sides apart (`collisions.sides`), -1: none, and how many there are
+KIND, RULE, KEY_LATTICES, HAS_VELOCITY, PLATE, PLATES = 0, 1, 2, 6, 7, 8
+BODY_INTEGERS = 9
+# columns of the lattice tables; SHEETS is the first of the lattices that hold the sheets of a level set (`sheet_fields`), -1: none
+TABLE_OFFSET, TABLE_SIZE, TABLE_LOW, LEAF_OFFSET, SHEETS = 0, 1, 4, 7, 8
+LATTICE_INTEGERS = 9
 TO_INDEX, VOXEL, BAND = 0, 12, 13
 LATTICE_REALS = 14
 
 LEAF = 8
 PADDED = LEAF + 1
 PADDED_VOLUME = PADDED**3
+
+FAR = 1e9
+"""Distance from a sheet where no part of it is near [m]."""
 
 
 class Bodies(NamedTuple):
@@ -188,7 +191,7 @@ def pack_level_sets(level_sets: Sequence[LeafLevelSet]) -> tuple[np.ndarray, ...
     moving = any(level_set.velocities is not None for level_set in level_sets)
     parts: list[list[np.ndarray]] = [[], [], [], [], []]
     for k, level_set in enumerate(level_sets):
-        integers[k] = (entries, *level_set.table.shape, *level_set.low, leaves)
+        integers[k] = (entries, *level_set.table.shape, *level_set.low, leaves, -1)
         reals[k] = (*level_set.to_index.ravel(), level_set.voxel_size, level_set.band)
         entries += level_set.table.size
         leaves += len(level_set.values)
@@ -286,6 +289,39 @@ def _deep(k, u, phi, g, bodies):
     if deep < phi or (g0 == 0.0 and g1 == 0.0 and g2 == 0.0):
         return min(deep, phi), d0 / LEAF, d1 / LEAF, d2 / LEAF
     return phi, g0, g1, g2
+
+
+@part
+def sample_sheet(k, y0, y1, y2, bodies):
+    """Return the distance from the middle of the sheet of lattice k [m], its gradient, and half the sheet's thickness [m].
+
+    Positive in front; in the body's frame; at least `FAR` where no part of the sheet is near.
+    """
+    ints, reals = bodies.lattice_integer, bodies.lattice_real
+    n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
+    u0 = reals[k, 0] * y0 + reals[k, 1] * y1 + reals[k, 2] * y2 + reals[k, 3] - LEAF * ints[k, 4]
+    u1 = reals[k, 4] * y0 + reals[k, 5] * y1 + reals[k, 6] * y2 + reals[k, 7] - LEAF * ints[k, 5]
+    u2 = reals[k, 8] * y0 + reals[k, 9] * y1 + reals[k, 10] * y2 + reals[k, 11] - LEAF * ints[k, 6]
+    if not (u0 >= 0.0 and u1 >= 0.0 and u2 >= 0.0 and u0 < LEAF * n0 and u1 < LEAF * n1 and u2 < LEAF * n2):
+        return FAR, 0.0, 0.0, 0.0, 0.0
+    i0, i1, i2 = int(u0), int(u1), int(u2)
+    l0, l1, l2 = i0 // LEAF, i1 // LEAF, i2 // LEAF
+    leaf = bodies.table[ints[k, TABLE_OFFSET] + (l0 * n1 + l1) * n2 + l2]
+    if leaf < 0:
+        return FAR, 0.0, 0.0, 0.0, 0.0
+    place = leaf * PADDED_VOLUME + ((i0 - LEAF * l0) * PADDED + (i1 - LEAF * l1)) * PADDED + (i2 - LEAF * l2)
+    f0, f1, f2 = u0 - i0, u1 - i1, u2 - i2
+    base = ints[k, LEAF_OFFSET] * PADDED_VOLUME + place
+    across, g0, g1, g2 = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, f0, f1, f2)
+    base = ints[k + 1, LEAF_OFFSET] * PADDED_VOLUME + place
+    half, _, _, _ = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, f0, f1, f2)
+    return (
+        across,
+        g0 * reals[k, 0] + g1 * reals[k, 4] + g2 * reals[k, 8],
+        g0 * reals[k, 1] + g1 * reals[k, 5] + g2 * reals[k, 9],
+        g0 * reals[k, 2] + g1 * reals[k, 6] + g2 * reals[k, 10],
+        half,
+    )
 
 
 @part

@@ -9,10 +9,12 @@ import numpy.typing as npt
 
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LeafLevelSet
 
-__all__ = ["Sheet", "thin_sheet"]
+__all__ = ["Sheet", "SheetPoints", "sheet_points", "thin_sheet"]
 
 MOST_POINTS = 4096
 """Points of the surface that are looked at, spread evenly."""
+AT_RIM = 0.75
+"""Points nearer to the end of a sheet lie at its rim [thicknesses]: it may be round."""
 STEP = 0.25
 """Length of a step through the body [voxels]."""
 
@@ -29,33 +31,75 @@ class Sheet(NamedTuple):
     thickness: float
 
 
+class SheetPoints(NamedTuple):
+    """Points in the middle of sheets, in the frame of the body.
+
+    Attributes:
+        middles: Shape (n, 3) [m].
+        normals: Unit normals out of the face that each was found from, shape (n, 3).
+        halves: Half the thickness there, shape (n,) [m].
+    """
+
+    middles: np.ndarray
+    normals: np.ndarray
+    halves: np.ndarray
+
+
 def thin_sheet(level_set: LeafLevelSet, reach: float) -> Sheet:
     """Return how much of a level set is a sheet thinner than `reach` [m], and how thin.
 
     A ray goes in from a point of the surface and out at the other side. The place is a sheet where the body goes on by as much
     sideways of the middle of the ray, in at least three of four directions: at a rim it ends in one, of a rod there are two.
     """
-    points, normals = _surface(level_set)
-    if not len(points):
-        return Sheet(0.0, np.inf)
-    lengths = _through(level_set, points, normals, reach / level_set.voxel_size)
-    thin = np.isfinite(lengths)
-    middle = points[thin] - 0.5 * lengths[thin, None] * normals[thin]
-    first, second = _across(normals[thin])
-    beside = [_phi(level_set, middle + sign * lengths[thin, None] * way) < 0.0 for way in (first, second) for sign in (-1.0, 1.0)]
-    sheet = np.sum(beside, axis=0) >= 3
+    points = _surface(level_set)
+    points = points[:: max(1, len(points) // MOST_POINTS)]
+    points, normals, lengths = _rays(level_set, points, reach)
+    sheet = _goes_on(level_set, (points, normals, lengths), 1.0) >= 3
     if not sheet.any():
         return Sheet(0.0, np.inf)
-    return Sheet(float(sheet.sum() / len(points)), float(np.median(lengths[thin][sheet])) * level_set.voxel_size)
+    return Sheet(float(sheet.sum() / len(points)), float(np.median(lengths[sheet])) * level_set.voxel_size)
 
 
-def _surface(level_set: LeafLevelSet) -> tuple[np.ndarray, np.ndarray]:
-    """Return points of the surface and outward normals, in voxels."""
+def sheet_points(level_set: LeafLevelSet, reach: float, spacing: float) -> SheetPoints:
+    """Return points of the sheets of a level set that are thinner than `reach` [m], spread about `spacing` [m] apart.
+
+    None lies at a rim, where faces turn.
+    """
+    rays = _rays(level_set, _surface(level_set, spacing / level_set.voxel_size), reach)
+    sheet = (_goes_on(level_set, rays, 1.0) >= 3) & (_goes_on(level_set, rays, AT_RIM) == 4)
+    points, normals, lengths = (array[sheet] for array in rays)
+    linear = level_set.to_index
+    middles = points - 0.5 * lengths[:, None] * normals
+    ways = normals @ linear[:, :3]
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    middles = np.linalg.solve(linear[:, :3], (middles - linear[:, 3]).T).T
+    return SheetPoints(middles, ways, 0.5 * lengths * level_set.voxel_size)
+
+
+def _rays(level_set: LeafLevelSet, points: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points of a surface, the normals there and the lengths of the rays in, infinite where longer than `reach` [m]."""
+    points, normals = _normals(level_set, points)
+    return points, normals, _through(level_set, points, normals, reach / level_set.voxel_size)
+
+
+def _goes_on(level_set: LeafLevelSet, rays: tuple[np.ndarray, np.ndarray, np.ndarray], far: float) -> np.ndarray:
+    """Return in how many of four directions the body goes on sideways of the middle of each ray, by `far` times its length."""
+    points, normals, lengths = rays
+    thin = np.isfinite(lengths)
+    middle = points[thin] - 0.5 * lengths[thin, None] * normals[thin]
+    ways = [sign * far * lengths[thin, None] * way for way in _across(normals[thin]) for sign in (-1.0, 1.0)]
+    found = np.zeros(len(points), np.int64)
+    found[thin] = np.sum([_phi(level_set, middle + way) < 0.0 for way in ways], axis=0)
+    return found
+
+
+def _surface(level_set: LeafLevelSet, spacing: float = 0.0) -> np.ndarray:
+    """Return points of the surface in voxels: all, or one of those in a cube of this edge that face the same way."""
     values = level_set.values
     leaves = np.empty((len(values), 3), np.int64)
     where = np.argwhere(level_set.table >= 0)
     leaves[level_set.table[tuple(where.T)]] = LEAF * (where + level_set.low)
-    core, found = values[:, :LEAF, :LEAF, :LEAF], []
+    core, found, ways = values[:, :LEAF, :LEAF, :LEAF], [], []
     for axis in range(3):
         following = np.take(values, range(1, LEAF + 1), axis=axis + 1)[:, :LEAF, :LEAF, :LEAF]
         crossed = np.argwhere((core < 0.0) != (following < 0.0))
@@ -63,12 +107,32 @@ def _surface(level_set: LeafLevelSet) -> tuple[np.ndarray, np.ndarray]:
         points = (leaves[crossed[:, 0]] + crossed[:, 1:]).astype(float)
         points[:, axis] += low / (low - high)
         found.append(points)
-    points = np.concatenate(found)
-    points = points[:: max(1, len(points) // MOST_POINTS)]
-    steps = 0.5 * np.eye(3)
-    slopes = np.stack([_phi(level_set, points + step) - _phi(level_set, points - step) for step in steps], axis=-1)
-    lengths = np.linalg.norm(slopes, axis=1)
-    return points[lengths > 0.0], slopes[lengths > 0.0] / lengths[lengths > 0.0, None]
+        ways.append(2 * axis + (low < 0.0))
+    every = np.concatenate(found)
+    if not spacing:
+        return every
+    cubes = np.column_stack([np.floor(every / spacing).astype(np.int64), np.concatenate(ways)])
+    return every[np.sort(np.unique(cubes, axis=0, return_index=True)[1])]
+
+
+def _normals(level_set: LeafLevelSet, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return those points that have one, and their outward normals, in voxels.
+
+    They are looked up outside, as far from the surface as the band allows: in a sheet of two voxels the other face is near.
+    """
+    out = min(1.5, level_set.band / level_set.voxel_size - 1.5)
+    normals = np.zeros_like(points)
+    for _ in range(2):
+        slopes = np.stack(
+            [
+                _phi(level_set, points + out * normals + step) - _phi(level_set, points + out * normals - step)
+                for step in 0.5 * np.eye(3)
+            ],
+            axis=-1,
+        )
+        lengths = np.linalg.norm(slopes, axis=1)
+        points, normals = points[lengths > 0.0], slopes[lengths > 0.0] / lengths[lengths > 0.0, None]
+    return points, normals
 
 
 def _through(level_set: LeafLevelSet, points: np.ndarray, normals: np.ndarray, reach: float) -> np.ndarray:
