@@ -58,7 +58,7 @@ def sealed(record: dict) -> str:
 
 
 def forge(path: Path, target: Path | None = None, **changes) -> None:
-    """Change facts of a commit record and seal it anew, as its own program would."""
+    """Change facts of a commit record and seal it again, as its own program would."""
     (target or path).write_text(sealed({**json.loads(path.read_text()), **changes}))
 
 
@@ -219,7 +219,7 @@ def test_both_ways_to_refuse_links_refuse_them(tmp_path, monkeypatch, held):
         with pytest.raises(OutputError, match="is a link; remove it"):
             action("end.txt")
     for name in ("../outside/a.txt", "", "way/../../outside/a.txt", "a\0", "way//a.txt"):
-        with pytest.raises(OutputError, match="is no name below"):
+        with pytest.raises(OutputError, match="is not a name below"):
             files.unlink(name)
     assert files.size("way/a.txt") is None and files.size("end.txt") is None and files.names() == []
     files.make("deep/er")

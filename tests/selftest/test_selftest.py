@@ -313,7 +313,7 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
 
 
 def test_the_table_goes_into_a_pipe(tmp_path):
-    """What is no regular file is written to, never replaced."""
+    """What is not a regular file is written to, never replaced."""
     pipe = tmp_path / "table"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

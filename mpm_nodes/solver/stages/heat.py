@@ -265,7 +265,7 @@ def update_phase(
     """Melt and freeze: heat beyond the freezing temperature fills the latent heat, and a phase ends when it is full or empty.
 
     With hysteresis (S14 section 5.9): what has melted by half and freezes again was solid all the time. What changes phase takes on
-    the law of its new one at its volume, free of shear (S14 section 4.2). Wire it last: matter that changes is sorted anew.
+    the law of its new one at its volume, free of shear (S14 section 4.2). Wire it last: matter that changes is sorted again.
 
     Args:
         particles: Particles with their new temperature.
