@@ -26,7 +26,7 @@ BLENDER_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """What one check found.
 
     Attributes:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def examined(name: str, needed: bool = False) -> Finding:
+def examined(name: str, needed: bool = False) -> Diagnosis:
     """Run one check. Whatever it raises is its finding: a machine where something is odd is the one to be examined."""
     state, text, cure = "broken", "", "report it with this output"
     try:
@@ -85,7 +85,7 @@ def examined(name: str, needed: bool = False) -> Finding:
         state, text, cure = "missing", f"{error.name} is not installed", "pip install mpm-nodes"
     except (Exception, SystemExit) as error:
         text = f"{type(error).__name__}: {error}"
-    return Finding(name, state, text, cure, needed)
+    return Diagnosis(name, state, text, cure, needed)
 
 
 # ---------------------------------------------------------------- checks: each returns state, text and cure

@@ -167,7 +167,7 @@ def test_a_lock_with_other_content_is_not_cut(out):
     """What is called cook.lock and holds a text is refused untouched; an old lock with a number is taken."""
     lock = out / "r001" / "cook.lock"
     lock.write_text("my notes")
-    with pytest.raises(OutputError, match="no lock file of ours"):
+    with pytest.raises(OutputError, match="not a lock file of ours"):
         execute(shot(), out=out, resume=True)
     assert lock.read_text() == "my notes"
     lock.write_text("12345")

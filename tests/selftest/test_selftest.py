@@ -280,9 +280,9 @@ def test_a_run_that_was_stopped_goes_on_behind_its_last_case(tmp_path, monkeypat
     for numbers in ([-2, 1], [2, 4], [0, 1, 1]):
         edited = json.loads(json.dumps(told))
         edited["parts"][1]["next_cases"] = numbers
-        with pytest.raises(InputError, match="no table of a selftest"):
+        with pytest.raises(InputError, match="not a table of a selftest"):
             Session(4, None, tmp_path / "kept", samples_folder(), lambda line: None).take_over(edited, parts)
-    with pytest.raises(InputError, match="no table of a selftest"):
+    with pytest.raises(InputError, match="not a table of a selftest"):
         again.take_over({"seed": 4}, parts)
 
 
