@@ -297,7 +297,10 @@ BROKEN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         _dialog("type    float", 'type    float\n            hidewhen "{ nothing == 1 } { seed == 2 }"'),
         "hidewhen names nothing",
     ),
-    "a condition without an operator": (_dialog("type    float", 'type    float\n            hidewhen "{ seed }"'), "not a condition"),
+    "a condition without an operator": (
+        _dialog("type    float", 'type    float\n            hidewhen "{ seed }"'),
+        "not a condition",
+    ),
     "a menu with a token alone": (_dialog('"lattice" "Lattice"', '"lattice"'), "pairs of token and label"),
     "a property option too few": (_replace("TypePropertiesOptions", "MakeDefault := 1;\n", ""), "these 14 keys"),
     "a property option that is not a number": (
