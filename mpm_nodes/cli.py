@@ -19,6 +19,7 @@ from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 from mpm_nodes.terminal import plain, plain_lines
 
 COMMANDS = (
+    "doctor",
     "demo",
     "sample",
     "cook",

@@ -27,7 +27,7 @@ def open_regular(path: str | Path, cure: str = "check the path and its permissio
         raise InputError(f"{shown(path)}: cannot be read ({_reason(error)}); {cure}") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise InputError(f"{shown(path)}: is no regular file but {_kind(path)}; give a file")
+        raise InputError(f"{shown(path)}: is not a regular file but {_kind(path)}; give a file")
     return open(handle, "rb")
 
 

@@ -174,5 +174,5 @@ def _check_values(path: str, volume: LevelSet, matrix: np.ndarray) -> None:
     if worst > limit:
         raise InputError(
             f"{path}: level set {volume.name!r} holds the distance {worst:g} m, {limit:g} m fit its box; "
-            "the file is damaged, or the grid is no level set: write it again"
+            "the file is damaged, or the grid is not a level set: write it again"
         )

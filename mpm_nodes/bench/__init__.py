@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LISTS = ("scene", "law", "kernel", "transfer", "particles", "threads")
 ONE_OF_EACH = {"overhead": ("particles",), "domain": ("kernel", "transfer", "particles", "threads")}
-"""Lists of which the measurements that are no table take one value; they take none of the others."""
+"""Lists of which the measurements that are not a table take one value; they take none of the others."""
 
 
 def main(args: argparse.Namespace) -> int:

@@ -62,7 +62,7 @@ def examine(folder: Path) -> tuple[tuple[int, int] | None, list[Any], tuple[int,
     """Return the frames of a revision, what is wrong with them, and the frames that are not cooked yet.
 
     Raises:
-        InputError: It is no cook, or its manifest is damaged.
+        InputError: It is not a cook, or its manifest is damaged.
         OutputError: A cook is writing it.
     """
     from mpm_nodes.data import InputError

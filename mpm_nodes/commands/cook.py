@@ -66,7 +66,7 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
 def positive(text: str) -> int:
     """Return a whole number of at least one."""
     if not re.fullmatch(r"[1-9]\d{0,17}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -74,7 +74,7 @@ def frame_span(text: str) -> tuple[int, int]:
     """Return (first, last) of "A-B" or "A"; frame numbers may be negative ("-5-10")."""
     match = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of frames; write A-B, for instance 1-48")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a span of frames; write A-B, for instance 1-48")
     first = int(match[1])
     last = first if match[2] is None else int(match[2])
     if last < first:

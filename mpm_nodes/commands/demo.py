@@ -11,7 +11,7 @@ from typing import Any
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Cook, render, and say what to type next."""
-    path = sample_graph("demo")
+    path = sample_graph(fitting_demo())
     graph = cook.load(path, args.overrides)
     resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
     result = cook.cook(graph, args, args.out, resume)
@@ -32,6 +32,22 @@ def run(args: argparse.Namespace) -> int:
     again = f"mpm-nodes cook {path} --out mine --set settings.cell_size=0.05"
     cook.print_written(result, args, also=[sheet] if sheet else [], after=[again])
     return 0
+
+
+def fitting_demo() -> str:
+    """Return the name of the demo that this machine can cook; without OpenVDB say what is missing in it, and the cure."""
+    from usd_io.openvdb_module import find_openvdb, openvdb_cure
+
+    try:
+        find_openvdb()
+        return "demo"
+    except InputError:
+        print(
+            "no OpenVDB here: the trivet comes from a USD mesh, and the cache holds points without surface and volume.\n"
+            f"To have them: {openvdb_cure()}",
+            file=sys.stderr,
+        )
+        return "demo_without_vdb"
 
 
 def contact_sheet(

@@ -46,7 +46,7 @@ class Domain:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or self.name in ("step", "memory", ""):
-            raise MpmNodesError(f"domain {self.name!r}: is no name for a port; use a lower-case noun, not step or memory")
+            raise MpmNodesError(f"domain {self.name!r}: is not a name for a port; use a lower-case noun, not step or memory")
         if self.identity is not None and self.identity not in self.fields:
             raise MpmNodesError(f"domain {self.name}: its identity {self.identity!r} is none of its fields; add the field")
 
@@ -60,7 +60,7 @@ _DOMAINS: dict[str, Domain] = {}
 
 
 def register_domain(domain: Domain) -> Domain:
-    """Make a domain known, and return it. A file that is loaded anew replaces its own.
+    """Make a domain known, and return it. A file that is loaded again replaces its own.
 
     Raises:
         MpmNodesError: Another file has a domain of that name.

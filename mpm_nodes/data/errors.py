@@ -1,10 +1,10 @@
-"""The family of errors that are the user's to mend."""
+"""The family of errors that are the user's to fix."""
 
 from __future__ import annotations
 
 
 class MpmNodesError(Exception):
-    """Base of every error that is the user's to mend: one line saying where, what was given, what is allowed, the cure."""
+    """Base of every error that is the user's to fix: one line saying where, what was given, what is allowed, the cure."""
 
     exit_code = 2
 

@@ -71,7 +71,7 @@ class Facts:
         unknown = [name for name in (self.quiet, self.warn_if) if name and name not in names]
         if len(set(names)) < len(names) or unknown or bool(self.warning) != bool(self.warn_if):
             raise MpmNodesError(
-                f"facts {self.event}: named twice, or quiet, warning and warn_if do not fit the facts {', '.join(names)}; mend them"
+                f"facts {self.event}: named twice, or quiet, warning and warn_if do not fit the facts {', '.join(names)}; fix them"
             )
 
 

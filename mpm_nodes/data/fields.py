@@ -22,7 +22,7 @@ class Resampling(enum.Enum):
     CONSERVED: what its donors give with their mass, so that the sum over all particles stays.
     AVERAGED: the average of those around it, weighted by mass.
     COPIED: the value of the nearest one.
-    RECOMPUTED: the rest value; whoever uses the field finds it anew.
+    RECOMPUTED: the rest value; whoever uses the field computes it again.
     """
 
     CONSERVED = "conserved"
@@ -45,7 +45,7 @@ class Field:
         usd: Name in USD: a schema attribute ("points") or a primvar ("primvars:..."); "" makes it the primvar of this name.
         houdini: Attribute name in Houdini; "" takes the name without underscores.
         doc: One line.
-        kind: "real" (the solve's float type), "int32", "int64", or "object" for what is no array.
+        kind: "real" (the solve's float type), "int32", "int64", or "object" for what is not an array.
         rest: Value of an untouched element: a scalar, or "identity" for a matrix.
         resampling: What a particle that resampling makes has of it.
         saved: Whether checkpoints hold it; one that every substep writes before it reads it is left out all the same.
@@ -75,7 +75,7 @@ class Field:
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or self.name != self.name.lower():
-            raise MpmNodesError(f"field {self.name!r}: is no name; use lower case, digits and underscores")
+            raise MpmNodesError(f"field {self.name!r}: is not a name; use lower case, digits and underscores")
         if self.kind not in ("real", "int32", "int64", "object"):
             raise MpmNodesError(f"field {self.name}: kind {self.kind!r} is unknown; choose real, int32, int64 or object")
         if self.rest == "identity" and self.shape != (3, 3):

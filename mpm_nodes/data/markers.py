@@ -20,7 +20,7 @@ class Reads:
         own: The fields among them that the stage describes.
         when: (knob, value): they are read only where the knob has that value; None: always.
         on_request: They are read only in substeps that were asked to keep them: by `StageMemory.keep_next` in the one before,
-            or by the loop where the limits of dt have to be measured anew.
+            or by the loop where the limits of dt have to be measured again.
     """
 
     names: tuple[str, ...]

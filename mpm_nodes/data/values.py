@@ -255,7 +255,7 @@ class Emitter:
         velocity: Speed and direction of the stream, or of every drop [m/s].
         start: First emitting time of a stream, seconds since the start frame.
         end: Last emitting time of a stream, seconds since the start frame.
-        drops: The copies, in the order of their times; with any of them the emitter is no stream.
+        drops: The copies, in the order of their times; with any of them the emitter is not a stream.
     """
 
     template: Particles

@@ -159,7 +159,7 @@ def read_archive(path: Path, stream: BinaryIO | None = None) -> tuple[dict[str, 
     body = memoryview(data.data)[:-_DIGEST_BYTES] if len(data) > _DIGEST_BYTES else memoryview(b"")
     start = len(MAGIC) + 8
     if bytes(body[: len(MAGIC)]) != MAGIC:
-        raise InputError(f"{path}: is no archive of arrays that this version can read")
+        raise InputError(f"{path}: is not an archive of arrays that this version can read")
     if hashlib.sha256(body).digest() != data[-_DIGEST_BYTES:].tobytes():
         raise InputError(f"{path}: is damaged or cut short (its checksum does not match)")
     length = int.from_bytes(body[len(MAGIC) : start], "little")

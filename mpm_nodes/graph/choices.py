@@ -51,7 +51,7 @@ class Choices:
             self._revision.update(**{MANIFEST_ENTRY: {**(stored if isinstance(stored, dict) else {}), **self._made}})
 
     def of(self, key: str) -> FrameChoices:
-        """Return the choices of a node at a frame, by its lineage key; those that it made before in this cook are made anew."""
+        """Return the choices of a node at a frame, by its lineage key; those that it made before in this cook are made again."""
         return FrameChoices(self, key)
 
     def earlier(self, key: str) -> list[Any]:
@@ -83,11 +83,11 @@ class Choices:
             yield self._table(folder, manifest or {})
 
     def _table(self, folder: Path, manifest: Mapping[str, Any]) -> Table:
-        """Return the choices in a manifest; whatever is no list of choices is left out, with a sentence."""
+        """Return the choices in a manifest; whatever is not a list of choices is left out, with a sentence."""
         table = manifest.get(MANIFEST_ENTRY, {})
         sound = {key: kept for key, kept in table.items() if isinstance(kept, list)} if isinstance(table, dict) else {}
         if not isinstance(table, dict) or len(sound) < len(table):
-            self.warn(str(folder / "cook.json"), "its choices are damaged; what is lost of them is chosen anew")
+            self.warn(str(folder / "cook.json"), "its choices are damaged; what is lost of them is chosen again")
         return sound
 
 
@@ -114,7 +114,7 @@ class FrameChoices:
         if found is None:
             self._choices.warn(
                 "choices",
-                f"what an earlier cook chose cannot be read or does not fit: {_short(self._earlier[place])}; it is chosen anew",
+                f"what an earlier cook chose cannot be read or does not fit: {_short(self._earlier[place])}; it is chosen again",
             )
         return found
 

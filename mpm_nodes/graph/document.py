@@ -60,7 +60,7 @@ class Handle:
     def __getitem__(self, port: str) -> Handle:
         declaration = self.graph.declaration(self.id)
         if declaration is not None and declaration.output(port) is None:
-            refuse(f"{self.id}.{port}", "is no output", nearest(port, [output.name for output in declaration.outputs]))
+            refuse(f"{self.id}.{port}", "is not an output", nearest(port, [output.name for output in declaration.outputs]))
         return Handle(self.graph, self.id, port)
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ class Graph(Editable):
 
     def __getitem__(self, name: str) -> Handle:
         if name not in self.nodes:
-            refuse(name, "is no node of this graph", nearest(name, self.nodes))
+            refuse(name, "is not a node of this graph", nearest(name, self.nodes))
         return Handle(self, name)
 
     def __iter__(self) -> Iterator[str]:
@@ -167,7 +167,7 @@ class Graph(Editable):
     def _set_setting(self, name: str, value: Any) -> None:
         knob = SETTINGS.get(name)
         if knob is None:
-            refuse(f"settings.{name}", "is no setting", nearest(name, SETTINGS))
+            refuse(f"settings.{name}", "is not a setting", nearest(name, SETTINGS))
         problem = setting_problem(knob, value)
         if problem is not None:
             raise GraphError([problem])
@@ -182,7 +182,7 @@ class Graph(Editable):
         declaration = self.declaration(name)
         knob = declaration.knob(knob_name) if declaration else None
         if declaration is not None and knob is None:
-            refuse(f"{name}.{knob_name}", "is no knob", nearest(knob_name, [knob.name for knob in declaration.knobs]))
+            refuse(f"{name}.{knob_name}", "is not a knob", nearest(knob_name, [knob.name for knob in declaration.knobs]))
         if not inner:
             return entry.knobs, knob_name
         if knob is not None and knob.kind != "substeps":
@@ -256,7 +256,7 @@ def _read_settings(graph: Graph, settings: Any, problems: Problems) -> None:
         return
     for name, value in settings.items():
         if name not in SETTINGS:
-            problems.add(f"settings.{name}", "is no setting", cure=partial(nearest, name, SETTINGS))
+            problems.add(f"settings.{name}", "is not a setting", cure=partial(nearest, name, SETTINGS))
             continue
         problem = setting_problem(SETTINGS[name], value)
         if problem is None:
@@ -282,7 +282,7 @@ def apply_override(graph: Graph, text: str) -> None:
     """
     place, equals, value = text.partition("=")
     if not equals or not place.strip():
-        refuse(f"--set {text}", "is no override", "write --set node.knob=value")
+        refuse(f"--set {text}", "is not an override", "write --set node.knob=value")
     graph.set(place.strip(), override_value(value.strip(), f"--set {place}"))
 
 

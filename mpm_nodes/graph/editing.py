@@ -157,13 +157,13 @@ class Editable:
     def _known(self, node: Any) -> str:
         name = str(node)
         if name not in self.nodes:
-            refuse(name, "is no node of this graph", nearest(name, self.nodes))
+            refuse(name, "is not a node of this graph", nearest(name, self.nodes))
         return name
 
     def _check_new(self, name: str) -> None:
         if name in self.nodes or not ID.fullmatch(name):
             cure = "choose another name: letters, digits, _ and -, not starting with a digit"
-            refuse(name, "is taken" if name in self.nodes else "is no name for a node", cure)
+            refuse(name, "is taken" if name in self.nodes else "is not a name for a node", cure)
 
     def _free_name(self, type: str) -> str:
         number = 1
@@ -196,7 +196,8 @@ class Editable:
         declaration = self.declaration(self._known(name))
         port = declaration.port(port_name) if declaration else None
         if port is None:
-            refuse(place, "is no input port", nearest(port_name, [each.name for each in declaration.ports] if declaration else []))
+            ports = [each.name for each in declaration.ports] if declaration else []
+            refuse(place, "is not an input port", nearest(port_name, ports))
         return name, port
 
     def _output(self, place: str) -> tuple[str, str]:
@@ -205,7 +206,7 @@ class Editable:
         declaration = self.declaration(self._known(name))
         names = [each.name for each in declaration.outputs] if declaration else [output]
         if (dot and output not in names) or not names:
-            refuse(place, "is no output", nearest(output, names))
+            refuse(place, "is not an output", nearest(output, names))
         return name, output or names[0]
 
     def _type_of(self, place: str) -> Any:

@@ -108,13 +108,13 @@ def check_format(raw: Any, place: str, name: str, fields: tuple[str, ...], probl
     for field_name in raw:
         if field_name not in ("format", "version", *fields):
             cure = 'put notes and editor data under "editor"'
-            problems.add(field_name, "is no field of this file", None, ", ".join(fields), cure)
+            problems.add(field_name, "is not a field of this file", None, ", ".join(fields), cure)
 
 
 def read_entries(raw: Any, problems: Problems) -> dict[str, Entry]:
     """Return the entries of a file's "nodes"; what is malformed is added to `problems` and left out."""
     if not isinstance(raw, dict) or len(raw) > MOST_NODES:
-        problems.append(Problem("nodes", "is not an object of at most 10,000 nodes", None, '{"name": {...}}', "mend it"))
+        problems.append(Problem("nodes", "is not an object of at most 10,000 nodes", None, '{"name": {...}}', "fix it"))
         return {}
     entries = {}
     for name, record in raw.items():
@@ -142,11 +142,11 @@ def _is_sound(name: str, record: Any, problems: Problems) -> bool:
         return False
     unknown = [key for key in record if key not in FIELDS]
     for key in unknown:
-        problems.add(f"{name}.{key}", "is no field of a node", None, ", ".join(FIELDS), partial(nearest, key, FIELDS))
+        problems.add(f"{name}.{key}", "is not a field of a node", None, ", ".join(FIELDS), partial(nearest, key, FIELDS))
     inputs = record.get("inputs")
     wrong = [each for each in inputs.items() if not _is_wire(each[1])] if isinstance(inputs, dict) else []
     for port, source in wrong:
-        problems.add(f"{name}.{port}", "is no wire", source, '"node", "node.port" or a list of these', "mend it")
+        problems.add(f"{name}.{port}", "is not a wire", source, '"node", "node.port" or a list of these', "fix it")
     return not (found or unknown or wrong)
 
 
@@ -158,7 +158,7 @@ def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     if not ID.fullmatch(name):
         yield Problem(
             name or '""',
-            "is no name for a node",
+            "is not a name for a node",
             None,
             "letters, digits, _ and -, not starting with a digit",
             "rename it",
@@ -176,13 +176,13 @@ def _entry_problems(name: str, record: Any) -> Iterator[Problem]:
     }
     for key, kind in kinds.items():
         if key in record and not isinstance(record[key], kind):
-            yield Problem(f"{name}.{key}", f"is not of type {kind.__name__}", record[key], "", "mend it")
+            yield Problem(f"{name}.{key}", f"is not of type {kind.__name__}", record[key], "", "fix it")
     position = record.get("position", [0, 0])
     if isinstance(position, list) and (len(position) != 2 or not all(type(x) in (int, float) for x in position)):
-        yield Problem(f"{name}.position", "is no place in an editor", position, "[x, y]", "mend it")
+        yield Problem(f"{name}.position", "is not a place in an editor", position, "[x, y]", "fix it")
     version = record.get("version", 1)
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        yield Problem(f"{name}.version", "is no version", version, "a whole number >= 1", "mend it")
+        yield Problem(f"{name}.version", "is not a version", version, "a whole number >= 1", "fix it")
 
 
 def upgrade_entries(entries: Mapping[str, Entry], registry: Registry, problems: Problems) -> None:
@@ -199,7 +199,7 @@ def upgrade_entries(entries: Mapping[str, Entry], registry: Registry, problems: 
                 Problem(
                     name,
                     f"cannot be upgraded from version {given} to {declaration.version} ({error})",
-                    cure="mend its knobs, or set them again by hand",
+                    cure="fix its knobs, or set them again by hand",
                 )
             )
 

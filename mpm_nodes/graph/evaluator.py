@@ -110,10 +110,10 @@ class Evaluator:
         name, _, output = place.partition(".")
         declaration = self.graph.declaration(name)
         if declaration is None:
-            raise GraphError([Problem(place, "is no node of this graph", cure=nearest(name, self.graph.nodes))])
+            raise GraphError([Problem(place, "is not a node of this graph", cure=nearest(name, self.graph.nodes))])
         if output and declaration.output(output) is None:
             names = [each.name for each in declaration.outputs]
-            raise GraphError([Problem(place, "is no output", cure=nearest(output, names))])
+            raise GraphError([Problem(place, "is not an output", cure=nearest(output, names))])
         frame = self.graph.settings.start if frame is None else frame
         port = output or declaration.outputs[0].name
         if name not in self._nodes:

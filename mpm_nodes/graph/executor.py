@@ -37,7 +37,7 @@ class CookResult:
     Attributes:
         revision_folder: Where the files lie, None when nothing was written to disk.
         frames: Frames that are there now, ascending.
-        cooked: The ones of them that this cook made, or mended.
+        cooked: The ones of them that this cook made, or repaired.
         files: Names of the files that this cook wrote, relative to the revision folder.
         outputs: Values of the last frame by node and output, for the nodes whose outputs nobody reads.
         warnings: What the nodes warned of, each once.

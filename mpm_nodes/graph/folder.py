@@ -40,7 +40,7 @@ class Folder:
     Names are relative, with "/" between their parts.
 
     Raises:
-        OutputError: A step of a name is a link or no folder, or the file is no regular one.
+        OutputError: A step of a name is a link or no folder, or the file is not a regular one.
         OSError: As the system says.
     """
 
@@ -55,7 +55,7 @@ class Folder:
             handle = os.open(last, flags | _NOFOLLOW, mode, dir_fd=place)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise OutputError(f"{self.path / name}: is no regular file; remove it")
+            raise OutputError(f"{self.path / name}: is not a regular file; remove it")
         return handle
 
     def stream(self, name: str) -> BufferedReader:
@@ -165,7 +165,7 @@ class Folder:
         """Give the folder that holds a name as an open descriptor, and the name in it; or None and the whole path."""
         *steps, last = name.split("/")
         if any(part in ("", ".", "..") or set(part) & set("\\\0") for part in steps) or last in ("", "..") or "\0" in last:
-            raise OutputError(f"{name!r}: is no name below {self.path}")
+            raise OutputError(f"{name!r}: is not a name below {self.path}")
         if not HELD:
             yield None, self._looked_at(steps, last)
             return
@@ -187,7 +187,7 @@ class Folder:
                 raise
             if stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode):
                 raise _is_link(path) from error
-            raise OutputError(f"{path}: is no folder; remove it") from error
+            raise OutputError(f"{path}: is not a folder; remove it") from error
 
     def _looked_at(self, steps: list[str], last: str) -> str:
         path = self.path
@@ -197,7 +197,7 @@ class Folder:
             if stat.S_ISLNK(found.st_mode) or bool(getattr(found, "st_reparse_tag", 0)):
                 raise _is_link(path)
             if not stat.S_ISDIR(found.st_mode):
-                raise OutputError(f"{path}: is no folder; remove it")
+                raise OutputError(f"{path}: is not a folder; remove it")
         return str(path / last)
 
     def _refuse_link(self, place: int | None, last: str, name: str) -> None:

@@ -3,7 +3,7 @@
 A key's interpolation shapes the curve from that key to the next: "step" holds, "linear" is straight, "smooth" eases in
 and out (3 s^2 - 2 s^3). Before the first key and after the last one the value is constant.
 
-Every number may be keyed unless its declaration says `NotKeyable`. A node is called anew with the values of each frame;
+Every number may be keyed unless its declaration says `NotKeyable`. A node is called again with the values of each frame;
 a knob that `KeysTravel` hands its keys on inside the value, for whoever uses it to sample at every substep.
 """
 

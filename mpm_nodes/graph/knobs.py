@@ -24,7 +24,7 @@ LARGEST_INTEGER = 2**63 - 1
 LONGEST_PATH, LONGEST_PART = 3000, 255
 """Letters of a path and bytes of a part of it: what the systems take, with room for the folder that it is relative to."""
 LONGEST_LENGTH = 1e12
-"""Metres; beyond it positions are no numbers of cells any more."""
+"""Metres; beyond it positions are not numbers of cells any more."""
 
 Fault = tuple[str, str, str]
 """What is wrong with a value: message, what is allowed, what to do."""

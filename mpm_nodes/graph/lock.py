@@ -22,7 +22,7 @@ class FolderLock:
     """Holds `cook.lock` through the operating system, which lets go when the process dies.
 
     The file holds the number of the process, in letters of a fixed count. It is never cut: a file that has its name but other
-    content, or a second name, is no lock of ours and is refused untouched.
+    content, or a second name, is not a lock of ours and is refused untouched.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,7 +31,7 @@ class FolderLock:
             self._handle = Folder(folder).open("cook.lock", os.O_RDWR | os.O_CREAT, 0o644)
         if os.fstat(self._handle).st_nlink > 1 or not _CONTENT.fullmatch(_read(self._handle)):
             os.close(self._handle)
-            raise OutputError(f"{path}: is no lock file of ours; move it away, or cook without --resume")
+            raise OutputError(f"{path}: is not a lock file of ours; move it away, or cook without --resume")
         try:
             _take(self._handle)
         except OSError as error:

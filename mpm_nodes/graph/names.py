@@ -52,5 +52,5 @@ def checked_parts(relative: str, what: str = "output file") -> tuple[str, ...]:
         if part.split(".")[0].rstrip(" ").lower() in _DEVICE_NAMES:
             raise refuse(f"{part!r} is a device name")
         if part.startswith(TEMPORARY) or re.search(r'[<>:"|?*\x00-\x1f\x7f]', part) or part != part.rstrip(". "):
-            raise refuse(f"{part!r} is no portable file name")
+            raise refuse(f"{part!r} is not a portable file name")
     return parts

@@ -74,7 +74,7 @@ class Registry:
         self.add_all(declarations)
 
     def add(self, declaration: Declaration) -> None:
-        """Add a declaration; adding the same one again is no error (modules import from each other)."""
+        """Add a declaration; adding the same one again is not an error (modules import from each other)."""
         known = self._declarations.get(declaration.id)
         if known is not None and known.function is not declaration.function:
             raise RegistryError(f"{declaration.id}: declared twice, in {known.place} and {declaration.place}; rename one")
@@ -231,7 +231,7 @@ def _add_entry_point(registry: Registry, entry: importlib.metadata.EntryPoint) -
         raise
     except Exception as error:
         place = f"entry point {entry.name} = {entry.value}"
-        raise RegistryError(f"{place}: {_fault_of(error)}; mend or uninstall that package") from error
+        raise RegistryError(f"{place}: {_fault_of(error)}; fix or uninstall that package") from error
     if isinstance(loaded, ModuleType):
         registry.add_module(loaded)
     elif isinstance(getattr(loaded, "declaration", None), Declaration):
@@ -267,7 +267,7 @@ def _import_file(file: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[name]
         raise RegistryError(
-            f"{file}:{_line_of(error, file)}: {_fault_of(error)}; mend the file or take it off {PATH_VARIABLE}"
+            f"{file}:{_line_of(error, file)}: {_fault_of(error)}; fix the file or take it off {PATH_VARIABLE}"
         ) from error
     return module
 

@@ -1,6 +1,6 @@
 """Find what is missing or damaged in a revision, and cook that again, leaving the frames after it as they are.
 
-A frame's files follow from the graph and the state before it, byte for byte. So a lost file is made anew from the nearest
+A frame's files follow from the graph and the state before it, byte for byte. So a lost file is made again from the nearest
 checkpoint before its frame, and counts only when it has the digest that the frame's record holds.
 """
 
@@ -63,7 +63,7 @@ def find_faults(revision: Revision, first: int, last: int, *, digests: Collectio
 def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], first: int, events: EventStream) -> list[int]:
     """Cook the files of `faults` again; return the frames that are whole again.
 
-    The evaluator's graph must be the one that the revision was cooked from. Frames are mended in order; the first that does not
+    The evaluator's graph must be the one that the revision was cooked from. Frames are repaired in order; the first that does not
     come out as it was ends the work, since later ones may need it.
     """
     sinks = [node.id for node in evaluator.plan.sinks]

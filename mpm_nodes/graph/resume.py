@@ -73,7 +73,7 @@ def continue_from(
         deep: Whether every file is read to find damage; else missing ones, changed sizes and damage of the last frame are found.
 
     Returns:
-        The revision, the frames to cook, the frames that are there already, and those of them that were mended.
+        The revision, the frames to cook, the frames that are there already, and those of them that were repaired.
 
     Raises:
         ResumeRefused: The revision was cooked from another graph, input or state format.
@@ -119,7 +119,7 @@ def continue_from(
 
 
 def _mend(revision: Revision, evaluator: Evaluator, first: int, events: EventStream, deep: bool) -> list[int]:
-    """Cook missing and damaged files again as far as the newest checkpoint holds up what follows; return the mended frames."""
+    """Cook missing and damaged files again as far as the newest checkpoint holds up what follows; return the repaired frames."""
     last = revision.newest_state(evaluator.sequential())
     if last is None or last < first or _changed_inputs(revision, evaluator, last):
         return []
@@ -158,7 +158,7 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
     stored = revision.manifest
     if not is_whole(stored):
         raise InputError(
-            f"{revision.folder / 'cook.json'}: is damaged or not a manifest of ours (frames or graph are no values that a cook "
+            f"{revision.folder / 'cook.json'}: is damaged or not a manifest of ours (frames or graph are not values that a cook "
             "writes); cook without --resume"
         )
     if stored.get("state_format") != STATE_FORMAT or type(stored["state_format"]) is not int:

@@ -43,7 +43,7 @@ def latest_revision(folder: Path) -> Path:
         InputError: There is none.
     """
     if (folder / "cook.json").is_file():
-        return folder.resolve() if folder.is_symlink() else folder  # the user's own link is no stranger's
+        return folder.resolve() if folder.is_symlink() else folder  # the user's own link is not a stranger's
     revisions = list_revisions(folder)
     if not revisions:
         raise InputError(f"{folder}: holds no cook (no rNNN folder with a cook.json); give the folder named with --out")
@@ -100,7 +100,7 @@ class Revision:
         """Open the newest revision below `root`, finish or remove what a dead cook left; None when there is none.
 
         Raises:
-            OutputError: Another cook is writing it, it holds links, or it is no folder of ours.
+            OutputError: Another cook is writing it, it holds links, or it is not a folder of ours.
             InputError: Its manifest is damaged, or a record names files that are not its own.
         """
         revisions = list_revisions(root)
@@ -227,7 +227,7 @@ class Revision:
         """Return the last frame that a resumed cook can build on, None to start over at `first`.
 
         Frames count up to the first gap or damaged file; the last one is checked byte by byte, and must have a sound
-        checkpoint of every node in `states`. That an earlier frame has none is no damage: it was not retained.
+        checkpoint of every node in `states`. That an earlier frame has none is not damage: it was not retained.
         """
         newest: dict[str, int] = {}
         shared: set[str] = set()
@@ -344,6 +344,6 @@ def _refuse_foreign(folder: Path) -> None:
     found = _strangers(folder)
     if found:
         raise OutputError(
-            f"{folder}: holds {found[0]!r} but no cook.json, so it is no cook of ours and nothing in it was changed; "
+            f"{folder}: holds {found[0]!r} but no cook.json, so it is not a cook of ours and nothing in it was changed; "
             "move it away, or cook without --resume"
         )

@@ -128,7 +128,7 @@ class Stages:
         """Put a stage right after or right before another one.
 
         Raises:
-            GraphError: The name is taken or no name, the type is no stage, or there is no such place.
+            GraphError: The name is taken or no name, the type is not a stage, or there is no such place.
         """
         if (after is None) == (before is None):
             refuse(name, "has no place, or two", 'say "after" or "before" which stage')
@@ -208,14 +208,14 @@ class Stages:
     # ------------------------------------------------------------ checks
     def _known(self, name: str) -> str:
         if name not in self.entries:
-            refuse(name, "is no stage of these substeps", nearest(name, self.entries))
+            refuse(name, "is not a stage of these substeps", nearest(name, self.entries))
         return name
 
     def _check_new(self, name: str) -> None:
         if name in self.entries:
             refuse(name, "is taken", "choose another name for the stage")
         if name in domain_names() or not ID.fullmatch(name):
-            refuse(name, "is no name for a stage", "choose letters, digits, _ and -, not the name of a domain")
+            refuse(name, "is not a name for a stage", "choose letters, digits, _ and -, not the name of a domain")
 
     def _declared(self, name: str, entry: Entry) -> StageDeclaration:
         declaration = self.registry.find(entry.type)
@@ -230,7 +230,7 @@ class Stages:
         declaration = self.declaration(self._known(name))
         ports = [domain.name for domain in declaration.domains] if declaration else [port]
         if port not in ports:
-            refuse(place, "is no port", nearest(port, ports))
+            refuse(place, "is not a port", nearest(port, ports))
         return name, port
 
     def _keep_parameters(self, keep: Any) -> None:
@@ -245,7 +245,7 @@ class Stages:
 def apply_edits(stages: Stages, edits: Any, problems: Problems) -> None:
     """Apply the edits of a file in order; what is wrong with one is added to `problems`, and the others go on."""
     if not isinstance(edits, (list, tuple)):
-        problems.append(Problem("edits", "is no list of edits", edits, '[{"insert": "name", "after": "stage", ...}, ...]'))
+        problems.append(Problem("edits", "is not a list of edits", edits, '[{"insert": "name", "after": "stage", ...}, ...]'))
         return
     if len(edits) > MOST_EDITS:
         message = f"holds {len(edits):,} edits"
@@ -279,9 +279,9 @@ def _form_problems(edit: Any) -> list[Problem]:
     for name, value in edit.items():
         if name in (verb, *EDITS[verb]) and (not isinstance(value, kinds[name]) or isinstance(value, bool)):
             allowed = {Mapping: "an object", int: "a whole number"}.get(kinds[name], "text")
-            problems.append(Problem(name, "is of the wrong kind", value, allowed, "mend it"))
+            problems.append(Problem(name, "is of the wrong kind", value, allowed, "fix it"))
     if isinstance(edit.get("from"), (list, tuple)) and not all(isinstance(item, str) for item in edit["from"]):
-        problems.append(Problem("from", "is no wire", edit["from"], '"stage", "stage.domain" or a list of these', "mend it"))
+        problems.append(Problem("from", "is not a wire", edit["from"], '"stage", "stage.domain" or a list of these', "fix it"))
     return problems
 
 

@@ -121,7 +121,7 @@ class StageReader(SignatureReader):
         knobs = tuple(parameter.name for parameter in reader.parameters if parameter.kind == parameter.KEYWORD_ONLY)
         for name in knobs:
             if name not in mine:
-                reader.fail(f"takes {name}, which is no knob of {self.function.__name__}; it has {', '.join(mine) or 'none'}")
+                reader.fail(f"takes {name}, which is not a knob of {self.function.__name__}; it has {', '.join(mine) or 'none'}")
         return OfferedLimit(limit, ports, arguments, knobs)
 
     def outputs(self, domains: tuple[DomainPort, ...]) -> tuple[str, ...]:

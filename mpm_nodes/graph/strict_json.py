@@ -60,7 +60,7 @@ def parse(text: str, place: str) -> Any:
     except _Refused as refused:
         refuse(place, *refused.args)
     except json.JSONDecodeError as error:
-        refuse(f"{place}:{error.lineno}", f"is not JSON: {error.msg} at column {error.colno}", "mend it there")
+        refuse(f"{place}:{error.lineno}", f"is not JSON: {error.msg} at column {error.colno}", "fix it there")
     except RecursionError:
         refuse(place, f"is nested deeper than {DEEPEST} levels", "flatten it")
     except ValueError as error:  # integers of thousands of digits

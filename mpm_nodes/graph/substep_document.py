@@ -112,7 +112,7 @@ def document_of(value: Any, registry: Registry, problems: Problems) -> Any:
             problems.add(key, "does not stand beside a preset", None, "preset, set, edits", "remove it")
     name = value["preset"]
     if not isinstance(name, str) or name not in registry.presets:
-        problems.append(Problem("preset", "is no preset", name, "", nearest(name, registry.presets)))
+        problems.append(Problem("preset", "is not a preset", name, "", nearest(name, registry.presets)))
         return {}
     return strict_json.read(registry.presets[name])
 
@@ -128,13 +128,13 @@ def read_stages(value: Any, raw: Any, registry: Registry, problems: Problems) ->
     entry_files.upgrade_entries(entries, registry, problems)
     parameters = raw.get("parameters", {})
     if not _are_parameters(parameters):
-        problems.append(Problem("parameters", "names no knobs", parameters, '{"name": ["stage.knob", ...]}', "mend it"))
+        problems.append(Problem("parameters", "names no knobs", parameters, '{"name": ["stage.knob", ...]}', "fix it"))
         parameters = {}
     stages = Stages(entries, {name: list(places) for name, places in parameters.items()}, registry)
     beside = value if isinstance(value, Mapping) and "preset" in value else {}
     for settings in (raw.get("set", {}), beside.get("set", {})):
         if not isinstance(settings, Mapping):
-            problems.append(Problem("set", "is not an object", settings, '{"name": value}', "mend it"))
+            problems.append(Problem("set", "is not an object", settings, '{"name": value}', "fix it"))
     stages.set(_object(raw.get("set", {})))
     apply_edits(stages, beside.get("edits", []), problems)
     stages.set(_object(beside.get("set", {})))
@@ -209,7 +209,7 @@ def _first_of(value: Any, candidates: Sequence[Any], registry: Registry) -> tupl
     problems.more += max(found.more for _, found in loaded)
     settings = value.get("set", {}) if isinstance(value, Mapping) else {}
     if not isinstance(settings, Mapping):
-        problems.add("set", "is not an object", settings, '{"name": value}', "mend it")
+        problems.add("set", "is not an object", settings, '{"name": value}', "fix it")
     taken = {name for candidate in candidates for name in candidate["set"]}
     for name in _object(settings):
         if name not in taken:
@@ -241,7 +241,7 @@ def check_knobs(place: str, declaration: Any, values: Mapping[str, Any], problem
     known = [knob.name for knob in declaration.knobs]
     for name in values:
         if name not in known:
-            problems.add(f"{place}.{name}", "is no knob", cure=partial(nearest, name, known))
+            problems.add(f"{place}.{name}", "is not a knob", cure=partial(nearest, name, known))
 
 
 def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> None:
@@ -257,7 +257,7 @@ def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> 
                 problems.add(f"parameters.{name}", message, cure=partial(nearest, stage, written.entries))
             elif declaration and declaration.knob(knob) is None:
                 cure = nearest(knob, [k.name for k in declaration.knobs])
-                problems.append(Problem(f"parameters.{name}", f"names {stage}.{knob}, which is no knob", cure=cure))
+                problems.append(Problem(f"parameters.{name}", f"names {stage}.{knob}, which is not a knob", cure=cure))
 
     def choices() -> list[str]:
         return [*targets, *(f"{s}.{k.name}" for s, d in substeps.declarations.items() for k in d.knobs)]
@@ -266,7 +266,7 @@ def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> 
         stage, dot, knob = name.partition(".")
         places = targets.get(name) or ([(stage, knob)] if dot else [])
         if not places or any(stage not in written.entries for stage, _ in places):
-            problems.add(name, "is no parameter of these substeps", cure=partial(nearest, name, choices))
+            problems.add(name, "is not a parameter of these substeps", cure=partial(nearest, name, choices))
             continue
         for stage, knob in places:
             if stage in substeps.knobs:
@@ -280,7 +280,7 @@ def _wires(substeps: Substeps, entries: Mapping[str, Entry], problems: Problems)
         wires[name] = {domain.name: [] for domain in declaration.domains}
         for port in entries[name].inputs:
             if port not in wires[name]:
-                problems.add(f"{name}.{port}", "is no port", cure=partial(nearest, port, wires[name]))
+                problems.add(f"{name}.{port}", "is not a port", cure=partial(nearest, port, wires[name]))
         for port, sources in wires[name].items():
             given = entries[name].inputs.get(port, [])
             if not given:
@@ -314,7 +314,7 @@ def _source_problem(
         output = output or port
         outputs = substeps.declarations[stage].outputs
         if output not in outputs:
-            return Problem(place, f"is wired from {stage}.{output}, which is no output", cure=nearest(output, outputs))
+            return Problem(place, f"is wired from {stage}.{output}, which is not an output", cure=nearest(output, outputs))
     if output != port:
         return Problem(place, f"is wired from {source}, which carries {output}", None, port, f"wire {port} to {port}")
     return stage, output

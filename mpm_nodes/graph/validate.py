@@ -191,7 +191,7 @@ class Wiring:
 
         for given in self.graph.nodes[name].inputs:
             if given not in ports:
-                self.problems.add(f"{name}.{given}", "is no input port", cure=partial(cure, given))
+                self.problems.add(f"{name}.{given}", "is not an input port", cure=partial(cure, given))
 
     def _written(self, name: str, port: Port) -> list[Wire]:
         """Return the wires into a port as the file gives them, without those from nowhere."""
@@ -220,7 +220,7 @@ class Wiring:
             if not outputs:
                 self._wire_problem(name, port, f"is wired from {node}, which has no output", "remove the wire")
             else:
-                message = f"is wired from {source}, which is no output"
+                message = f"is wired from {source}, which is not an output"
                 self._wire_problem(name, port, message, partial(nearest, output, outputs))
         return None
 

@@ -310,13 +310,13 @@ def _check_defaults(module: ModuleType, params: type[LawParams], names: tuple[st
         _ranges(params)
         given = np.atleast_1d(module.coefficients(params(), params.density)).astype(float)
     except Exception as error:
-        told = f"the defaults of Params give no coefficients: {type(error).__name__}: {error}; mend the file"
+        told = f"the defaults of Params give no coefficients: {type(error).__name__}: {error}; fix the file"
         raise LawError(f"law module {module.__name__}: {told}") from error
     if len(given) != len(names):
         fail(f"coefficients() returns {len(given)} numbers for {len(names)} COEFFICIENTS")
     wrong = [name for name, value in zip(names, given, strict=True) if not math.isfinite(value)]
     if wrong:
-        fail(f"coefficients() of the defaults returns no finite {', '.join(wrong)}; mend it or the defaults")
+        fail(f"coefficients() of the defaults returns no finite {', '.join(wrong)}; fix it or the defaults")
 
 
 def _state_fields(module: ModuleType, fail: Callable[[str], NoReturn]) -> dict[str, Field]:
@@ -326,7 +326,7 @@ def _state_fields(module: ModuleType, fail: Callable[[str], NoReturn]) -> dict[s
         name = getattr(item, "name", item)
         known = item if isinstance(item, Field) else ATTRIBUTES.get(name)
         if known is None:
-            fail(f"STATE names {name!r}, which is no field of particles; describe it: Field({name!r}, ...)")
+            fail(f"STATE names {name!r}, which is not a field of particles; describe it: Field({name!r}, ...)")
         if ATTRIBUTES.get(name, known) != known:
             fail(f"STATE describes {name} otherwise than data.ATTRIBUTES; rename it")
         if known.kind != "real":

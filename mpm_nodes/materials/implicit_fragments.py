@@ -163,7 +163,7 @@ STORE_HESSIANS = _responses(response, store_positive)
 
 
 def loops_of_energy(stencil: tuple[int, ...], project: bool) -> OwnLoops:
-    """Return all that a minimisation asks of a law's energy; with `project` its Hessians are kept, and the rest is no law's."""
+    """Return all that a minimisation asks of a law's energy; with `project` its Hessians are kept, and the rest is not a law's."""
     evaluate = ("evaluate trial", evaluate_trial(stencil))
     if project:
         return OwnLoops((evaluate, ("store Hessians", STORE_HESSIANS)))

@@ -96,7 +96,7 @@ def _fault_of(error: Exception) -> str:
     told = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if isinstance(error, ValueError) and "truth value" in str(error):
         return "a branch on values; write select(mask, a, b) instead of if, and both, either, negate instead of and, or, not"
-    return f"{told}; mend the function"
+    return f"{told}; fix the function"
 
 
 def _check_result(found: Law, function: str, result: Any, count: int) -> None:

@@ -68,7 +68,7 @@ def moduli_of(found: Law, coefficients: np.ndarray) -> Moduli:
     rest = found.rest_state(count)
     columns = tuple(tuple(v.reshape(count, -1).T) if v.ndim > 1 else v for v in (rest[name] for name in found.state))
     dt = np.full(count, INSTANT)
-    with np.errstate(all="ignore"):  # what is no number is no modulus: nothing is said of it
+    with np.errstate(all="ignore"):  # what is not a number is not a modulus: nothing is said of it
         deformed = found.module.advance(columns, A, numbers, dt)
         T = np.stack([np.broadcast_to(each, (count,)) for each in found.module.stress(deformed, none, numbers, dt)])
     bulk = float((T[[0, 4, 8], 1] - T[[0, 4, 8], 2]).sum()) / (18.0 * STRAIN)

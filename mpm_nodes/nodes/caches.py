@@ -137,7 +137,7 @@ def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[st
     unknown = [a for a in attributes if a not in ATTRIBUTES and a not in held and a != EVERY_ATTRIBUTE]
     if unknown:
         raise OutputError(
-            f"write_cache.attributes: {unknown[0]!r} is no attribute of these particles; they have "
+            f"write_cache.attributes: {unknown[0]!r} is not an attribute of these particles; they have "
             f'{", ".join(held)} ("*" writes all)'
         )
     return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]

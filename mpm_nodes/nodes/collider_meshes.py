@@ -102,7 +102,7 @@ def _rigid_poses(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Return frames and the rigid motions from the start frame to them, or None for a body that deforms.
 
-    Stages that animate matrices interpolate them entry by entry, which is no rotation between two samples. So the samples
+    Stages that animate matrices interpolate them entry by entry, which is not a rotation between two samples. So the samples
     decide, and the frames between them are left out where the stage gives no rotation there.
     """
     first, last = code(frames[0]), code(frames[-1])

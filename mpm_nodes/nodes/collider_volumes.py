@@ -74,7 +74,7 @@ def _vdb_body(path: Path, grid: str, velocity_grid: str, scale: float, resample:
         if not resample:
             axes = " x ".join(f"{length:.4g}" for length in np.linalg.norm(matrix[:3, :3], axis=0))
             raise InputError(
-                f"{where}: its voxels are not cubes ({axes} m), so its values are no distances; "
+                f"{where}: its voxels are not cubes ({axes} m), so its values are not distances; "
                 f"turn resample on or write it with a uniform transform"
             )
         return VdbBody(_redistanced(mesh, matrix, where), mesh)

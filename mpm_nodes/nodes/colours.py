@@ -16,7 +16,7 @@ COLOUR = "displayColor"
 
 @node(category="Surface", label="Colour Particles", version=1, preflight=passed_on)
 def colour_particles(particles: Particles, *, colours: tuple[str, ...] = ("#f2efe8",)) -> Particles:
-    """Give particles the colour of their material, as USD's displayColor; wire it behind the solve, before cache and surface.
+    """Give particles the colour of their material, as USD's displayColor; wire it after the solve and before cache and surface.
 
     Args:
         particles: What to colour.
@@ -34,6 +34,6 @@ def colour_particles(particles: Particles, *, colours: tuple[str, ...] = ("#f2ef
 def _linear(text: str) -> tuple[float, ...]:
     """Return linear red, green and blue of an sRGB colour "#rrggbb"."""
     if not re.fullmatch(r"#[0-9a-fA-F]{6}", text):
-        raise MpmNodesError(f'colour_particles.colours: "{text}" is no colour; write "#rrggbb" with hexadecimal digits')
+        raise MpmNodesError(f'colour_particles.colours: "{text}" is not a colour; write "#rrggbb" with hexadecimal digits')
     shares = [int(text[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
     return tuple(share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)

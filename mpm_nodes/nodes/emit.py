@@ -291,7 +291,7 @@ def _read_level_set_region(path: Path, grid: str, scale: float) -> Region:
     if not info.uniform:
         raise InputError(
             f"{path}: level set '{info.level_set.name}' is stretched unevenly by its transform, so its values "
-            "are no distances; resample it to cubic voxels"
+            "are not distances; resample it to cubic voxels"
         )
     return level_set_region(info.level_set, info.transform, scale)
 

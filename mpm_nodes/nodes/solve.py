@@ -117,7 +117,7 @@ def solve(
     Args:
         sources: Particles at the start frame.
         emitters: Streams and drops that bring particles while the solve runs; they may move and change.
-        colliders: Bodies that matter meets; where they overlap, the last one has the last word.
+        colliders: Bodies that matter meets; where they overlap, the last one decides.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per

@@ -131,7 +131,7 @@ def _meshes_of(path: Path) -> str:
     found = StageMeshes(path)
     topology = found.topology(1.0)
     points = found.points(1.0)
-    assert np.isfinite(points).all(), "points that are no numbers are accepted"
+    assert np.isfinite(points).all(), "points that are not numbers are accepted"
     assert not len(topology.indices) or 0 <= topology.indices.min() <= topology.indices.max() < len(points), (
         "indices beyond the points"
     )
@@ -145,7 +145,7 @@ def _points_of(path: Path) -> str:
     context = FrameContext(frame=1, settings=GraphSettings(start=1, end=3))
     found = read_points.declaration.function(context, None, path=path, spacing=0.01)
     for name in ("position", "velocity", "mass", "volume"):
-        assert name not in found or np.isfinite(found[name]).all(), f"a {name} that is no number is accepted"
+        assert name not in found or np.isfinite(found[name]).all(), f"a {name} that is not a number is accepted"
     return "read"
 
 
@@ -215,7 +215,7 @@ def _read_volume(path: Path, source: Path) -> str:
     done = subprocess.CompletedProcess([], -ending.signal, answer.read_bytes() if answer.exists() else b"", b"")
     volumes = vdb_reader._answer(path, done)
     for info in volumes.values():
-        assert np.isfinite(info.level_set.values).all(), "values that are no numbers are accepted"
+        assert np.isfinite(info.level_set.values).all(), "values that are not numbers are accepted"
     assert source.name != "unstamped.vdb" or path.read_bytes()[:21] == source.read_bytes()[:21], "another header is accepted"
     return "read"
 
@@ -259,7 +259,7 @@ def _continued(root: Path, name: str, whole: dict[str, str], path: Path, source:
     if wrong == [name] and (name.endswith(".state") or _passed_over(out / name)):
         return "left alone"
     assert not wrong, f"the cook went on, and {', '.join(wrong[:3])} differ"
-    return "mended, byte-equal"
+    return "repaired, byte-equal"
 
 
 def _passed_over(path: Path) -> bool:

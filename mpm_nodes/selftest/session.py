@@ -90,7 +90,7 @@ class Session:
                     self.next_cases[part.name] = _checked([int(number) for number in each["next_cases"]])
             rows = [Tally.from_json(row) for row in told["rows"]]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError("selftest --resume: that is no table of a selftest; give what --out FILE.json wrote") from error
+            raise InputError("selftest --resume: that is not a table of a selftest; give what --out FILE.json wrote") from error
         if not same:
             raise InputError(f"selftest --resume: that run had seed {told['seed']} and hours {told['hours']}; give the same")
         self.rows = {(row.part, row.name): row for row in rows if row.part in self.seconds}

@@ -145,7 +145,7 @@ def cook(out: Path, end: int = 3, crash: Callable[[str], None] | None = None, **
 
 
 def bounded(text: str) -> None:
-    """Raise AssertionError where a message is no sentence for people: empty, endless, or about the inside of Python."""
+    """Raise AssertionError where a message is not a sentence for people: empty, endless, or about the inside of Python."""
     from mpm_nodes.terminal import MOST_LINES
 
     lines = text.count("\n") + 1

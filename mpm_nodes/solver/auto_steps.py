@@ -38,7 +38,7 @@ MARGIN = 0.75
 """Share of the running candidate's cost below which another one takes its place."""
 
 LOOK_AGAIN = 10.0
-"""Factor by which dt may change before the choice is made anew."""
+"""Factor by which dt may change before the choice is made again."""
 
 
 @dataclass

@@ -84,7 +84,7 @@ class SolverState:
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)
             if mine != its:
-                raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook anew without --resume")
+                raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook again without --resume")
         for place, store in solver.lasting_stores.items():
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
             store.restore(Saved.from_arrays(facts["domains"][place], own))

@@ -56,7 +56,7 @@ class ColliderSet(Store):
     """All colliders and walls of one solve over one frame.
 
     Args:
-        colliders: In the order in which they act; the last one has the last word.
+        colliders: In the order in which they act; the last one decides.
         walls: The domain's walls, or None for an unbounded domain; a `WallSet` where they move.
         dtype: Float type of the solve (poses and distances are float64 whatever it is).
         origin: Point that kernels measure positions from [m]; the solve's origin keeps far scenes precise.

@@ -156,7 +156,7 @@ class GridStore(GridArrays):
         return -1 if tables is None else tables.generation
 
     def follow(self, *others: ParticleStore) -> None:
-        """Rebuild the block tables after the particles were sorted anew.
+        """Rebuild the block tables after the particles were sorted again.
 
         The grid then has blocks under the particles and under the points of other stores of the same cell size and origin; what its
         arrays hold is void where the tables change.
@@ -191,7 +191,7 @@ class GridStore(GridArrays):
         self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
 
     def attach(self, points: ParticleStore) -> None:
-        """Find the blocks under points near the particles, without laying the grid out anew; `margin` makes room for them.
+        """Find the blocks under points near the particles, without laying the grid out again; `margin` makes room for them.
 
         Raises:
             MpmNodesError: A point lies where there is no grid.
@@ -206,7 +206,7 @@ class GridStore(GridArrays):
         self._tables[id(points)] = _Tables(points, place.astype(np.int32).reshape(-1, 8))
 
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what `make` found out from the blocks and tables, found anew when they change."""
+        """Return what `make` found out from the blocks and tables, found again when they change."""
         if name not in self._derived:
             self._derived[name] = make()
         return self._derived[name]

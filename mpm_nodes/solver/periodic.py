@@ -24,8 +24,8 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
         plans: Substeps that may run.
 
     Raises:
-        MpmNodesError: One of two opposite sides is periodic alone, they are no multiple of eight cells apart, or a stage does not
-            look beyond them.
+        MpmNodesError: One of two opposite sides is periodic alone, they are not a multiple of eight cells apart, or a stage does
+            not look beyond them.
     """
     if walls is None or WallRule.PERIODIC not in walls.sides:
         return (0, 0, 0)
@@ -42,7 +42,7 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
         if periods < 1 or abs(length / (CELLS * h) - periods) > 1e-6 * periods:
             fit = max(1, periods) * CELLS * h
             raise MpmNodesError(
-                f"solve: periodic sides {length:g} m apart along {name} are no multiple of {CELLS} cells ({CELLS * h:g} m); "
+                f"solve: periodic sides {length:g} m apart along {name} are not a multiple of {CELLS} cells ({CELLS * h:g} m); "
                 f"put them {fit:.9g} m apart, or change the cell size"
             )
         blocks.append(2 * periods)

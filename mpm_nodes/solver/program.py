@@ -27,7 +27,7 @@ class Program:
         unfused: The plan of single stages.
         plan: The plan that runs.
         transient: Fields that every substep writes before it reads them: a checkpoint need not hold them.
-        drift_limit: Drift at which particles are sorted anew [cells].
+        drift_limit: Drift at which particles are sorted again [cells].
         lasting: Whether fields that fused stages may leave unstored are to be stored in every substep: some stage reads them, or
             changes what the limits of dt hang on after they were found.
         grid_is_empty: For each stage, whether none before it, nor it itself, has filled the grid.

@@ -48,7 +48,7 @@ from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
-"""Substeps after which particles are sorted anew even if nothing drifted far: runs of equal cells keep the scatter fast."""
+"""Substeps after which particles are sorted again even if nothing drifted far: runs of equal cells keep the scatter fast."""
 
 
 class SubstepSolver:
@@ -165,7 +165,7 @@ class SubstepSolver:
         initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
         self._add(completed(initial, particles, self.materials, self.dtype))
         self._limiting = limiting((*state_names, *inputs))
-        # the velocity gradient must be there when the limits of dt are measured anew
+        # the velocity gradient must be there when the limits of dt are measured again
         deletes = walls is not None and WallRule.DELETE in walls.sides
         self._lasting = bool(emitters) or deletes or self._coefficients.keyed
         self._emit(-math.inf, 0.0)  # what is there at the initial state
@@ -340,7 +340,7 @@ class SubstepSolver:
             else:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:
-                self._prepare()  # a user's stage moved particles far or added some: lay the grid out anew under them
+                self._prepare()  # a user's stage moved particles far or added some: lay the grid out again under them
             self.stage_seconds[planned.id] += time.perf_counter() - begin
         return step.dt
 

@@ -56,7 +56,7 @@ _ALONE: dict[Any, SharedLoop] = {}
 class _Measured:
     """The measure that a loop takes on the way, the stage that wants it, and the member behind which it stands.
 
-    Particles that go take it with them: it is measured anew then, also where a stage outside the loop removes them.
+    Particles that go take it with them: it is measured again then, also where a stage outside the loop removes them.
     """
 
     measure: Measure
@@ -93,7 +93,7 @@ def _touched_by_lanes(lanes: Lanes, member: PlannedStage) -> bool:
 
 
 def _readers(run: StageRun, plan: SubstepPlan) -> dict[str, tuple[PlannedStage, ...]]:
-    """Return who reads an attribute that the run writes anew, before it is written anew: later in this substep or in the next."""
+    """Return who reads an attribute that the run overwrites, before it is written again: later in this substep or in the next."""
     count, end = len(plan.stages), run.place + len(run.members)
     found = {}
     for name in _born(run.members):

@@ -364,7 +364,7 @@ class ParticleStore(Store):
         self.retable()
 
     def retable(self) -> None:
-        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found anew."""
+        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found again."""
         self.sorted = False
         self.generation = next(_layouts)
         self.limits = None

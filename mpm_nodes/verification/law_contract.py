@@ -36,7 +36,7 @@ def law_named(name: str) -> str:
         return law(name).id
     path = Path(name)
     if not path.is_file():
-        raise MpmNodesError(f"verify: {name} is no file; give the id of a law or a Python file that defines one")
+        raise MpmNodesError(f"verify: {name} is not a file; give the id of a law or a Python file that defines one")
     known = law_in(path)
     if known is not None:
         return known.id
@@ -48,7 +48,7 @@ def law_named(name: str) -> str:
     except MpmNodesError:
         raise
     except Exception as error:
-        raise MpmNodesError(f"verify: {name}: {type(error).__name__}: {error}; mend the file") from error
+        raise MpmNodesError(f"verify: {name}: {type(error).__name__}: {error}; fix the file") from error
     # a file may register its laws itself, under whatever module they stand in
     known = law_in(path)
     return register_law(module).id if known is None else known.id
@@ -82,7 +82,7 @@ class LawContract(VerificationProblem):
             float(np.isfinite(speed) and speed > 0.0),
             0.0,
             "wave_speed: positive at rest",
-            f"it returns {speed:g} m/s; mend it",
+            f"it returns {speed:g} m/s; fix it",
         )
         self._size = self.law.params.density * speed**2
         if not (np.isfinite(self._size) and self._size > 0.0):
@@ -166,14 +166,14 @@ class LawContract(VerificationProblem):
                 float(lost.sum()),
                 0.0,
                 f"{name}: states where it is not finite",
-                self._at(lost, f"{name} gives NaN or infinity inside the law's domain: mend it, or let feasible say no"),
+                self._at(lost, f"{name} gives NaN or infinity inside the law's domain: fix it, or let feasible say no"),
             )
 
     def _rest(self) -> Iterator[Finding]:
         rest = self.law.rest_state(1)
         yield Finding(0.0, self._worst(self._call("stress")), 1e-12, "stress: none at rest, of M", "energy must be least at rest")
         yield Finding(
-            1.0, float(self._call("feasible")[0]), 0.0, "feasible: the empty step at rest", "it must allow A = 0; mend its mask"
+            1.0, float(self._call("feasible")[0]), 0.0, "feasible: the empty step at rest", "it must allow A = 0; fix its mask"
         )
         for function in ("advance", "project"):
             if self.law.function(function):

@@ -61,7 +61,7 @@ class PoissonDisc(VerificationProblem):
 class SeededMass(VerificationProblem):
     """The mass of what was seeded is density times volume, on a lattice and on Poisson discs.
 
-    Scene: a box that is no whole number of spacings wide, and a ball, lattice and Poisson disc.
+    Scene: a box that is not a whole number of spacings wide, and a ball, lattice and Poisson disc.
     Exact: sum m = rho |region|, sum V0 = |region|; on a lattice eight particles a cell.
     Tolerance: 1e-12 for the sums of float64 columns; none for the count.
     """

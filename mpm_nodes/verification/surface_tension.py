@@ -32,7 +32,7 @@ def liquid(bulk_modulus: float = 100.0, viscosity: float = 0.0) -> Any:
 
 
 def lattice(radius: float, low: Any, high: Any, matter: Any) -> Particles:
-    """Return eight particles a cell within `radius` cells of the origin (of the z axis where `high` is no cube)."""
+    """Return eight particles a cell within `radius` cells of the origin (of the z axis where `high` is not a cube)."""
     axes = [(np.arange(2 * a, 2 * b) + 0.5) * 0.5 * H for a, b in zip(low, high, strict=True)]
     position = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     flat = high[2] - low[2] == 2

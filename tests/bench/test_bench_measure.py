@@ -123,7 +123,7 @@ def test_calibration_kernels_compute_what_is_counted():
 
 
 def test_scenes_have_exactly_the_particles_asked_for():
-    """Any number of particles is met, also where it is no cube."""
+    """Any number of particles is met, also where it is not a cube."""
     for name, law in (("cube", "snow"), ("two_materials", "neo_hookean+snow"), ("dam_break", "liquid")):
         assert len(scenes.scene(name, law, 1234).particles) == 1234
 

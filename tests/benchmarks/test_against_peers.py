@@ -114,7 +114,7 @@ def test_failure_of_an_environment_is_an_error_not_a_trace(monkeypatch, capsys):
 
 
 def test_environment_is_made_once(monkeypatch, tmp_path, capsys):
-    """The second call finds the environment in the cache folder; other versions in its place are made anew."""
+    """The second call finds the environment in the cache folder; other versions in its place are made again."""
     made, installed = [], []
 
     def create(folder, with_pip):

@@ -121,7 +121,7 @@ def test_vdb_sequence_moves_between_its_files(tmp_path):
 
 
 def test_vdb_with_flat_voxels_is_refused_or_resampled(tmp_path):
-    """Voxels that are not cubes hold no distances: refused, or measured anew when asked."""
+    """Voxels that are not cubes hold no distances: refused, or measured again when asked."""
     vdb = find_openvdb()
     grid = vdb.createLevelSetSphere(radius=0.5, voxelSize=0.05)
     grid.name = "surface"

@@ -117,7 +117,7 @@ def test_rooms_do_not_import_in_circles():
 
 
 def test_only_the_sample_command_knows_the_reproduction_of_the_sources():
-    """Figures, paper sizes and studies are no part of the package: one command imports them, when it runs."""
+    """Figures, paper sizes and studies are not part of the package: one command imports them, when it runs."""
     for path in SOURCES:
         for line, name in imports_of(path):
             if name.startswith("mpm_nodes_samples"):
@@ -160,7 +160,7 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_circles_are_found():
-    """Two modules that name each other, and three in a ring; what only hangs on one is no part of it."""
+    """Two modules that name each other, and three in a ring; what only hangs on one is not part of it."""
     edges = {"a": {"b"}, "b": {"a", "x"}, "c": {"d"}, "d": {"e"}, "e": {"c"}, "x": set(), "y": {"a"}}
     assert circles(edges) == [["a", "b"], ["c", "d", "e"]]
 

@@ -259,7 +259,7 @@ def test_a_users_law_works_everywhere(spring):
         ("        bulk: Bulk modulus [Pa].\n", "", "Params.bulk has no help; add the line 'bulk: ...'"),
         ("Range(min=0.0)] = 1e4", "Range(min=0.0)]", "Params.bulk has no default; give one"),
         ("VISCOSITY = None\n", "", "has no VISCOSITY; define it"),
-        ('("volume_change",)', '("volume","flavour")', "STATE names 'flavour', which is no field of particles"),
+        ('("volume_change",)', '("volume","flavour")', "STATE names 'flavour', which is not a field of particles"),
         ('("bulk", "density")', '("bulk", "rho")', "COEFFICIENTS has no 'density'; wave speeds need it"),
         ('STIFFNESS = ("bulk",)', 'STIFFNESS = ("mu",)', "names 'mu', which is not in COEFFICIENTS"),
         (

@@ -212,7 +212,7 @@ def hidden_mover(particles: A[Particles, Reads("velocity"), Writes("velocity")])
 
 @stage(label="Hidden Shuffler")
 def hidden_shuffler(particles: A[Particles, Reads("position"), Writes("position")]) -> Stage["particles"]:
-    """Move particles far, so that memory is laid out anew, and write the stress without saying so."""
+    """Move particles far, so that memory is laid out again, and write the stress without saying so."""
     particles.pack("position", particles.unpack("position") + [1.0, 0.0, 0.0])
     particles.pack("stress", 2.0 * particles.unpack("stress"))
 

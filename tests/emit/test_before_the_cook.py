@@ -51,7 +51,7 @@ def test_moduli_are_those_of_the_parameters(name, young, bulk):
 
 
 def test_liquids_have_no_shear_modulus_however_viscous():
-    """Honey's viscosity is no stiffness."""
+    """Honey's viscosity is not a stiffness."""
     assert moduli(named_material("honey")).shear == 0.0
 
 
@@ -186,7 +186,7 @@ def test_small_voxels_are_in_the_estimate():
 
 
 def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():
-    """Half the voxel size takes four times the memory; the size that the node chooses itself is no burden."""
+    """Half the voxel size takes four times the memory; the size that the node chooses itself is not burden."""
     graph = Graph(cell_size=0.05, start=1, end=2)
     graph.add("collide_usd", "head", path=str(DOCS.parent / "samples/monkey.usdc"))
 

@@ -83,10 +83,10 @@ def test_a_solve_takes_the_drops_in():
 
 
 def test_colours_follow_the_materials():
-    """#ffffff is linear 1, #808080 is 0.2159 (sRGB); materials beyond the list begin anew; a bad colour is named."""
+    """#ffffff is linear 1, #808080 is 0.2159 (sRGB); materials beyond the list begin again; a bad colour is named."""
     particles = Particles({"position": np.zeros((3, 3)), "material": np.array([0, 1, 2], np.int32)}, (JELLY,) * 3)
     colour = colour_particles(particles, colours=("#ffffff", "#808080"))["displayColor"]
     assert colour.dtype == np.float32
     assert np.allclose(colour[:, 0], [1.0, 0.21586, 1.0], atol=1e-5)
-    with pytest.raises(MpmNodesError, match='"white" is no colour; write "#rrggbb"'):
+    with pytest.raises(MpmNodesError, match='"white" is not a colour; write "#rrggbb"'):
         colour_particles(particles, colours=("white",))

@@ -84,7 +84,7 @@ def test_what_does_not_come_out_as_it_was_is_cooked_with_all_after_it(tmp_path, 
 
 
 def test_a_cook_that_is_going_on_is_not_checked(tmp_path, whole):
-    """Files that are being written are no damage."""
+    """Files that are being written are not damage."""
     revision = Revision.resume(tmp_path / "out", {})
     with pytest.raises(OutputError, match="another cook"):
         from mpm_nodes.commands.check import examine

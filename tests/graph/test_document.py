@@ -276,7 +276,7 @@ def test_keys_are_set_in_python():
     [
         (("stuf",), {}, "did you mean stuff"),
         (("stuff", "cheese"), {}, "is taken"),
-        (("stuff", "a.b"), {}, "no name"),
+        (("stuff", "a.b"), {}, "not a name"),
         (("stuff",), {"densty": 1.0}, "did you mean density"),
         (("choose",), {}, "unknown"),
     ],

@@ -84,7 +84,7 @@ def test_a_replaced_node_keeps_what_both_have():
 
 
 def test_wires_from_an_output_that_is_gone_take_the_first_one():
-    """`sim.mesh` of a solve that becomes a box of particles is no dangling wire."""
+    """`sim.mesh` of a solve that becomes a box of particles is not a dangling wire."""
     graph = Graph(registry=REGISTRY)
     stuff = graph.add("stuff", "stuff")
     box = graph.add("box", "box", material=stuff)
@@ -113,11 +113,11 @@ def test_ports_for_many_collect_and_single_ports_change_over():
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda g: g.remove("mved"), "mved: is no node of this graph; did you mean moved"),
+        (lambda g: g.remove("mved"), "mved: is not a node of this graph; did you mean moved"),
         (lambda g: g.rename("moved", "one"), "one: is taken"),
-        (lambda g: g.rename("moved", "a b"), "a b: is no name for a node"),
-        (lambda g: g.connect("moved.clouds", "one"), "moved.clouds: is no input port; did you mean cloud"),
-        (lambda g: g.connect("moved.cloud", "one.clod"), "one.clod: is no output; did you mean cloud"),
+        (lambda g: g.rename("moved", "a b"), "a b: is not a name for a node"),
+        (lambda g: g.connect("moved.clouds", "one"), "moved.clouds: is not an input port; did you mean cloud"),
+        (lambda g: g.connect("moved.cloud", "one.clod"), "one.clod: is not an output; did you mean cloud"),
         (lambda g: g.connect("moved.cloud", "one", "two"), "moved.cloud: is given 2 wires"),
         (lambda g: g.disconnect("join.clouds", "tow"), "join.clouds: is not wired from tow; did you mean two"),
         (lambda g: g.insert("fake_mve", after="one"), "fake_mve, which is unknown; did you mean fake_move"),
@@ -129,7 +129,7 @@ def test_ports_for_many_collect_and_single_ports_change_over():
     ],
 )
 def test_what_is_not_there_is_named_and_nothing_changes(change, words):
-    """Every refusal says where and how to mend it, and leaves the graph alone."""
+    """Every refusal says where and how to fix it, and leaves the graph alone."""
     graph = chain()
     with pytest.raises(GraphError) as caught:
         change(graph)

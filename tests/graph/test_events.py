@@ -62,7 +62,7 @@ def test_a_library_hears_of_every_substep():
 
 
 def test_a_terminal_hears_of_a_few():
-    """A thousand substeps in no time are one event a frame; what is no substep passes."""
+    """A thousand substeps in no time are one event a frame; what is not a substep passes."""
     events: list[dict] = []
     stream = EventStream(Thinned(events.append, interval=3600.0))
     for frame in (7, 8):

@@ -183,6 +183,6 @@ def test_settings_that_are_no_object_are_refused(preset, given):
 
 @pytest.mark.parametrize("frame", [10**400, -(10**400)])
 def test_a_key_at_a_frame_that_no_number_holds_is_refused(frame):
-    """An integer of four hundred digits is no frame."""
+    """An integer of four hundred digits is not a frame."""
     problem = keys.key_list_problem({"keys": [[1, 0.0, "linear"], [frame, 0.0, "linear"]]})
     assert problem is not None

@@ -58,7 +58,7 @@ def sealed(record: dict) -> str:
 
 
 def forge(path: Path, target: Path | None = None, **changes) -> None:
-    """Change facts of a commit record and seal it anew, as its own program would."""
+    """Change facts of a commit record and seal it again, as its own program would."""
     (target or path).write_text(sealed({**json.loads(path.read_text()), **changes}))
 
 
@@ -167,7 +167,7 @@ def test_a_lock_with_other_content_is_not_cut(out):
     """What is called cook.lock and holds a text is refused untouched; an old lock with a number is taken."""
     lock = out / "r001" / "cook.lock"
     lock.write_text("my notes")
-    with pytest.raises(OutputError, match="no lock file of ours"):
+    with pytest.raises(OutputError, match="not a lock file of ours"):
         execute(shot(), out=out, resume=True)
     assert lock.read_text() == "my notes"
     lock.write_text("12345")
@@ -219,7 +219,7 @@ def test_both_ways_to_refuse_links_refuse_them(tmp_path, monkeypatch, held):
         with pytest.raises(OutputError, match="is a link; remove it"):
             action("end.txt")
     for name in ("../outside/a.txt", "", "way/../../outside/a.txt", "a\0", "way//a.txt"):
-        with pytest.raises(OutputError, match="is no name below"):
+        with pytest.raises(OutputError, match="is not a name below"):
             files.unlink(name)
     assert files.size("way/a.txt") is None and files.size("end.txt") is None and files.names() == []
     files.make("deep/er")

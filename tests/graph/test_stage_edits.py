@@ -107,7 +107,7 @@ def test_removing_equals_bypassing_for_every_stage():
             removed = {"preset": preset, "edits": [{"remove": name}]}
             assert signature(removed) == signature({"preset": preset, "edits": [{"bypass": name}]})
     found = problems_of({"preset": "explicit_apic", "set": {"cfl": 0.3}, "edits": [{"remove": "choose_time_step"}]})
-    assert len(found) == 1 and found[0].startswith("cfl: is no parameter of these substeps")
+    assert len(found) == 1 and found[0].startswith("cfl: is not a parameter of these substeps")
 
 
 def test_a_replaced_stage_keeps_name_wires_and_knobs():
@@ -155,7 +155,7 @@ def test_edits_beside_auto_go_to_every_candidate():
     assert problems == []
     assert [each.knobs["extra"] for each in (substeps, *substeps.others)] == [{"rate": 4.0}] * 2
     only_one = {"preset": "auto", "edits": [{"remove": "minimise_energy"}]}
-    assert problems_of(only_one)[0].startswith("edits[0].minimise_energy: is no stage of these substeps")
+    assert problems_of(only_one)[0].startswith("edits[0].minimise_energy: is not a stage of these substeps")
 
 
 # ---------------------------------------------------------------- what is refused
@@ -177,14 +177,14 @@ def test_everything_that_is_wrong_with_a_patch_comes_at_once():
     }
     found = problems_of(value)
     for start in (
-        "edits[0].rasterise: is no stage of these substeps; did you mean rasterize",
+        "edits[0].rasterise: is not a stage of these substeps; did you mean rasterize",
         "edits[1].b: is of type gusty, which is unknown; did you mean gust",
         "edits[3].gather: is taken",
-        "edits[4].gathr: is no stage of these substeps; did you mean gather",
+        "edits[4].gathr: is not a stage of these substeps; did you mean gather",
         "edits[5].because: does not stand beside remove",
         "edits[6]:",
-        "edits[7].gather.grids: is no port; did you mean grid",
-        "nothing: is no parameter",
+        "edits[7].gather.grids: is not a port; did you mean grid",
+        "nothing: is not a parameter",
         'c.push: "hard" is text',
     ):
         assert sum(line.startswith(start) for line in found) == 1, (start, found)
@@ -247,7 +247,7 @@ def test_every_edit_from_python_is_the_edit_of_the_file():
 def test_an_edit_that_cannot_be_done_changes_nothing():
     """The place is named, the cure given, and the recipe is as before."""
     graph, solve = sim()
-    with pytest.raises(GraphError, match="add_stres_forces: is no stage of these substeps; did you mean add_stress_forces"):
+    with pytest.raises(GraphError, match="add_stres_forces: is not a stage of these substeps; did you mean add_stress_forces"):
         solve.substeps.insert_after("add_stres_forces", gust)
     with pytest.raises(GraphError, match="solve, which is a node, not a stage"):
         solve.substeps.insert_after("gather", "solve")

@@ -119,7 +119,7 @@ def test_unknown_names_give_the_nearest(graph):
     graph.nodes["bowl"].type = "reed_mesh"
     found = problems(graph)
     assert "did you mean density" in found["cheese.densty"]
-    assert "is no input port; did you mean material" in found["block.matter"]
+    assert "is not an input port; did you mean material" in found["block.matter"]
     assert "it is a knob" in found["block.size"]
     assert "which does not exist; did you mean block" in found["moved.particles"]
     assert "did you mean particles" in found["cache.particles"]
@@ -213,8 +213,8 @@ def test_an_empty_graph_is_refused(registry):
 @pytest.mark.parametrize(
     ("value", "place", "message"),
     [
-        ("simpel", "sim.substeps.preset", "is no preset; did you mean simple"),
-        ("../../etc/passwd", "sim.substeps.preset", "is no preset"),
+        ("simpel", "sim.substeps.preset", "is not a preset; did you mean simple"),
+        ("../../etc/passwd", "sim.substeps.preset", "is not a preset"),
         ({"preset": "simple", "set": {"kernle": "cubic"}}, "sim.substeps.kernle", "did you mean kernel"),
         ({"preset": "simple", "set": {"kernel": "cubik"}}, "sim.substeps.gather.kernel", "choose 'cubic'"),
         (
@@ -236,7 +236,7 @@ def test_an_empty_graph_is_refused(registry):
         (
             substeps(push={"type": "push", "inputs": {"grid": "choose"}}),
             "sim.substeps.push.grid",
-            "choose.grid, which is no output",
+            "choose.grid, which is not an output",
         ),
         (
             substeps(push={"type": "push", "inputs": {"grid": "scatter.particles"}}),

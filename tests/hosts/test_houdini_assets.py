@@ -36,7 +36,7 @@ def test_libraries_built_from_the_committed_files_are_those_of_the_registry(spec
 
 
 def test_differences_are_found(spec, tmp_path):
-    """A changed, a missing and a foreign specification are each reported; writing mends them."""
+    """A changed, a missing and a foreign specification are each reported; writing fixes them."""
     specifications.write(spec, tmp_path)
     (tmp_path / "solve.json").write_text("{}")
     (tmp_path / "emit_box.json").unlink()
@@ -268,7 +268,7 @@ BROKEN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "inputs backwards": (_index("1 to 1", "2 to 1"), "write MIN to MAX"),
     "a Python asset with a subnet": (_index("Subnet:       false", "Subnet:       true"), "Subnet must be false"),
     "an empty asset": (_index("Empty:        false", "Empty:        true"), "Empty must be false"),
-    "a flag that is no flag": (_index("Python:       true", "Python:       yes"), "must be true or false"),
+    "a flag that is not a flag": (_index("Python:       true", "Python:       yes"), "must be true or false"),
     "no blank line at the end": (_index("2026\n\n", "2026\n"), "blank line"),
     "a foreign icon": (_index("opdef:/mpm_nodes", "opdef:/other"), "is of another operator"),
     "an icon that is missing": (_remove("IconSVG"), "has no section IconSVG"),
@@ -297,10 +297,13 @@ BROKEN: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         _dialog("type    float", 'type    float\n            hidewhen "{ nothing == 1 } { seed == 2 }"'),
         "hidewhen names nothing",
     ),
-    "a condition without an operator": (_dialog("type    float", 'type    float\n            hidewhen "{ seed }"'), "no condition"),
+    "a condition without an operator": (
+        _dialog("type    float", 'type    float\n            hidewhen "{ seed }"'),
+        "not a condition",
+    ),
     "a menu with a token alone": (_dialog('"lattice" "Lattice"', '"lattice"'), "pairs of token and label"),
     "a property option too few": (_replace("TypePropertiesOptions", "MakeDefault := 1;\n", ""), "these 14 keys"),
-    "a property option that is no number": (
+    "a property option that is not a number": (
         _replace("TypePropertiesOptions", "MakeDefault := 1", "MakeDefault := on"),
         "these 14 keys",
     ),

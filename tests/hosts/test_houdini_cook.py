@@ -92,7 +92,7 @@ def test_interrupt_stops_the_program_and_continue_goes_on(houdini, tmp_path):
 
 
 def test_problems_appear_on_their_nodes_and_go_away(houdini):
-    """What the program finds wrong is a warning on the node that has it, until the next check finds it mended."""
+    """What the program finds wrong is a warning on the node that has it, until the next check finds it fixed."""
     cook = small_shot(houdini)
     ball, fall = houdini.work.node("ball"), houdini.work.node("fall")
     ball.parm("radius").set(0.0)
@@ -158,7 +158,7 @@ def program(tmp_path, cook_code):
 
 
 def test_what_a_failing_program_says_is_shown(houdini, tmp_path):
-    """Its exit code is explained, what it printed is kept, and lines that are no events do no harm."""
+    """Its exit code is explained, what it printed is kept, and lines that are not events do no harm."""
     cook = small_shot(houdini)
     cook.parm("mpm_program").set(program(tmp_path, "print('not json')\nprint('dt is too long', file=sys.stderr)\nsys.exit(4)"))
     with pytest.raises(sys.modules["hou"].NodeError) as caught:

@@ -185,13 +185,13 @@ def test_frame_variables_in_paths_become_sequences(houdini, tmp_path):
 
 
 def test_a_wrong_file_is_refused_with_a_sentence(houdini, tmp_path):
-    """Loading what is no graph file says so and makes no node."""
+    """Loading what is not a graph file says so and makes no node."""
     import hou
 
     cook = make(houdini, "cook_graph", "cook", mpm_graph=str(tmp_path / "x.json"))
     for text in ("{", "[]", '{"format": "other"}'):
         (tmp_path / "x.json").write_text(text)
-        with pytest.raises(hou.NodeError, match="is no graph file"):
+        with pytest.raises(hou.NodeError, match="is not a graph file"):
             cook.parm("mpm_load").pressButton()
     (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": {"a": {"type": "nonsense"}}}))
     with pytest.raises(hou.NodeError, match="no asset for nonsense"):
@@ -217,7 +217,7 @@ def test_an_old_file_is_upgraded_by_the_program(houdini, tmp_path):
 
 
 def test_namesakes_get_numbers(houdini):
-    """Two nodes that go by one name in the graph stay two; names that a graph file does not allow are mended."""
+    """Two nodes that go by one name in the graph stay two; names that a graph file does not allow are changed."""
     from test_houdini_cook import wire
 
     cook = small_shot(houdini)

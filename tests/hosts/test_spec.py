@@ -67,7 +67,7 @@ def test_presets_in_it_are_whole_documents(spec):
 
 
 def test_only_internal_outputs_are_hidden(spec):
-    """The state that a solve hands to its next frame is no socket; everything else is."""
+    """The state that a solve hands to its next frame is not a socket; everything else is."""
     hidden = [(node["id"], output["name"]) for node in spec["nodes"] for output in node["outputs"] if output["internal"]]
     assert hidden == [("solve", "state")]
 

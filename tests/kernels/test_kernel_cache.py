@@ -1,4 +1,4 @@
-"""The disk cache of kernels: one process compiles, the others wait; what cannot be read is compiled anew."""
+"""The disk cache of kernels: one process compiles, the others wait; what cannot be read is compiled again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_signature_is_compiled_once_and_stored_apart(tmp_path):
 
 
 def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path):
-    """Half a file is no machine code: it is replaced."""
+    """Half a file is not machine code: it is replaced."""
     compiled(tmp_path)(3)
     (path,) = tmp_path.iterdir()
     content = path.read_bytes()

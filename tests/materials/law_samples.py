@@ -30,7 +30,7 @@ COMBINED = {
     for flow in RETURN_MAPS
     if (elastic, flow) not in BUILT_IN
 }
-"""Every combination of an elastic part and a return map that is no law of its own, by the id that `combined_laws` gives it."""
+"""Every combination of an elastic part and a return map that is not a law of its own, by the id that `combined_laws` gives it."""
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from PIL import Image
 from mpm_nodes import cli
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.materials.library import LIBRARY
+from usd_io import openvdb_module
 
 SEE = """
 import json, os, sys
@@ -70,6 +71,29 @@ def test_its_cheese_is_the_library_s():
     sample = json.loads(sample_graph("demo").read_text())
     knobs, entry = sample["nodes"]["cheese"]["knobs"], LIBRARY["melted_cheese"]
     assert knobs == {"label": entry.label.lower(), "density": entry.density, **entry.params}
+
+
+def test_without_openvdb_it_is_the_same_shot_of_points():
+    """The demo's other form takes its trivet from a mesh and writes no surface; all else is equal."""
+    whole, points = (json.loads(sample_graph(name).read_text()) for name in ("demo", "demo_without_vdb"))
+    assert points["nodes"].pop("trivet")["knobs"].pop("rule") == whole["nodes"].pop("trivet")["knobs"].pop("rule")
+    del whole["nodes"]["skin"], whole["nodes"]["cache"]["inputs"]["mesh"], whole["nodes"]["cache"]["inputs"]["volumes"]
+    assert points == whole
+
+
+def test_without_openvdb_it_ends_with_a_picture(tmp_path, monkeypatch, capsys):
+    """`mpm-nodes demo` on a machine that lacks it says what is missing and how to get it, and draws the shot."""
+
+    def missing():
+        raise openvdb_module.InputError("OpenVDB: none here")
+
+    monkeypatch.setattr(openvdb_module, "find_openvdb", missing)
+    command = ["demo", "--out", str(tmp_path), "--frames", "1-3", "--set", "settings.cell_size=0.06"]
+    assert cli.main(command) == 0
+    told = capsys.readouterr()
+    assert "no OpenVDB here" in told.err and openvdb_module.openvdb_cure() in told.err
+    assert np.asarray(Image.open(tmp_path / "r001" / "preview" / "contact_sheet.png"), float).std() > 5.0
+    assert not list(tmp_path.rglob("*.vdb")) and (tmp_path / "r001" / "cheese.usda").is_file()
 
 
 def test_it_says_what_was_written_and_what_to_type_next(demo):

@@ -104,7 +104,7 @@ def test_the_inner_is_seen_from_the_side_where_nothing_lies_before_it():
 
 
 def test_rebound_is_measured_after_the_first_contact():
-    """The fall before contact does not count; half a spacing, where a lattice rests, is no gap."""
+    """The fall before contact does not count; half a spacing, where a lattice rests, is not a gap."""
     assert rebound([0.5, 0.2, 0.0025, 0.0025], 0.01) == 0.0
     assert rebound([0.5, 0.0025, 0.0225, 0.01], 0.01) == pytest.approx(0.02)
     assert rebound([0.5, 0.4], 0.01) == 0.0

@@ -280,9 +280,9 @@ def test_a_run_that_was_stopped_goes_on_behind_its_last_case(tmp_path, monkeypat
     for numbers in ([-2, 1], [2, 4], [0, 1, 1]):
         edited = json.loads(json.dumps(told))
         edited["parts"][1]["next_cases"] = numbers
-        with pytest.raises(InputError, match="no table of a selftest"):
+        with pytest.raises(InputError, match="not a table of a selftest"):
             Session(4, None, tmp_path / "kept", samples_folder(), lambda line: None).take_over(edited, parts)
-    with pytest.raises(InputError, match="no table of a selftest"):
+    with pytest.raises(InputError, match="not a table of a selftest"):
         again.take_over({"seed": 4}, parts)
 
 
@@ -313,7 +313,7 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
 
 
 def test_the_table_goes_into_a_pipe(tmp_path):
-    """What is no regular file is written to, never replaced."""
+    """What is not a regular file is written to, never replaced."""
     pipe = tmp_path / "table"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

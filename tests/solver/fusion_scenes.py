@@ -119,7 +119,7 @@ def rounding(run: SubstepSolver, substeps: int, dt: float) -> dict[str, float]:
     relative to what the gradient advances (F, J - 1, J_p) beside the rounding of the value itself, and rho c^2 times that for
     the stress. A position rounds to its fixed-point unit.
 
-    n substeps. Both ways round anew in each, and what is there is carried on: stable explicit elasticity does not amplify it,
+    n substeps. Both ways round again in each, and what is there is carried on: stable explicit elasticity does not amplify it,
     a velocity gradient and contact do by 1 + dt |L| a substep. Hence n (1 + dt |L|)^n.
     """
     state, h, eps = attributes(run), run.cell_size, float(np.finfo(run.dtype).eps)

@@ -1,4 +1,4 @@
-"""The choice between explicit and implicit substeps: it disturbs nothing, follows the measurement, and is made anew in time."""
+"""The choice between explicit and implicit substeps: it disturbs nothing, follows the measurement, and is made again in time."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ np.savez(sys.argv[2], **attributes(run))
 
 
 def compiled(level: str, code: str, folder: Path, *arguments: object) -> str:
-    """Run Python code that compiles its kernels anew for a level of CPU features; return its output, all assembly included."""
+    """Run Python code that compiles its kernels again for a level of CPU features; return its output, all assembly included."""
     features = get_host_cpu_features()
     if LEVELS[level] is not None and ("+avx2" not in features or "+fma" not in features):
         pytest.skip("this processor does not run AVX2")

@@ -1,4 +1,4 @@
-"""What a shared loop hands its kernels is put together once, and anew when it moves."""
+"""What a shared loop hands its kernels is put together once, and again when it moves."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_periodic_sides_that_cannot_be_are_refused():
     start = block(JELLY, (0, 0, 0), (L, L, L), H)
     for sides, high, substeps, text in (
         ((AROUND, SLIP, OPEN, OPEN, OPEN, OPEN), L, "explicit_apic", "make both periodic"),
-        ((AROUND,) * 6, 10 * H, "explicit_apic", "no multiple of 8 cells"),
+        ((AROUND,) * 6, 10 * H, "explicit_apic", "not a multiple of 8 cells"),
         ((AROUND,) * 6, L, "separate_bodies", "stage collide_bodies does not look beyond periodic sides"),
     ):
         with pytest.raises(MpmNodesError, match=text):

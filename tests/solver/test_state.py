@@ -90,7 +90,7 @@ def test_identity_survives_any_sequence(actions, seed, dtype):
 
 
 def test_small_moves_keep_the_memory_order_and_large_ones_do_not_lose_it():
-    """A position pack within the tile leaves every row in place; one across blocks lays memory out anew, once."""
+    """A position pack within the tile leaves every row in place; one across blocks lays memory out again, once."""
     particles = store()
     particles.append(columns(np.arange(500), np.random.default_rng(1)))
     particles.sort()

@@ -201,6 +201,6 @@ def test_only_regular_files_are_read(tmp_path, kind, capsys):
     assert cli.main(["validate", str(path)]) in (2, 5)
     assert cli.main(["cook", str(path), "--out", str(tmp_path / "out")]) in (2, 5)
     for read in (read_volumes, StageMeshes):
-        with pytest.raises(InputError, match=r"is no regular file|cannot be read"):
+        with pytest.raises(InputError, match=r"is not a regular file|cannot be read"):
             read(path)
     assert time.process_time() - begin < LIMIT and "defect" not in capsys.readouterr().err

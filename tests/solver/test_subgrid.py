@@ -181,7 +181,7 @@ def test_a_substep_that_removes_leaves_the_others_in_order(fuse):
 
 
 def test_a_graph_that_removes_keeps_what_the_next_time_step_needs():
-    """Removal after the fused stages, without viscosity: the limits of dt are measured anew from a gradient that was kept."""
+    """Removal after the fused stages, without viscosity: the limits of dt are measured again from a gradient that was kept."""
     plain = [
         name
         for name in FOAM

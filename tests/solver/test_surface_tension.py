@@ -48,7 +48,7 @@ def run_until(run: SubstepSolver, stage: str, dt: float = 1e-3) -> None:
             call()
         if planned.id == stage:
             return
-    raise AssertionError(f"{stage} is no stage of its own")
+    raise AssertionError(f"{stage} is not a stage of its own")
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are no bodies."""
+    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are not bodies."""
     plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.05, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))

@@ -82,7 +82,7 @@ def test_a_particle_at_rest_is_whole_at_any_threshold():
 
 
 def test_materials_that_never_tear_keep_their_mark():
-    """Without a threshold, or without an elastic strain, `weak` stays what was painted; the others are judged anew."""
+    """Without a threshold, or without an elastic strain, `weak` stays what was painted; the others are judged again."""
     random = np.random.default_rng(6)
     elastic, plastic = isochoric(random, 3 * COUNT, 0.1), isochoric(random, 3 * COUNT, 0.5)
     marks = random.integers(0, 2, 3 * COUNT).astype(np.int32)

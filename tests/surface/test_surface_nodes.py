@@ -179,7 +179,7 @@ def test_voxels_are_coarsened_to_the_largest_number_allowed(ball):
 
 
 def test_no_particles_give_an_empty_surface():
-    """A frame from which all matter has left is no error."""
+    """A frame from which all matter has left is not an error."""
     none = Particles({"position": np.zeros((0, 3)), "velocity": np.zeros((0, 3))}, (), SPACING)
     surface, mesh = surface_particles(none)
     assert len(surface.origins) == 0 and len(mesh.points) == 0

@@ -191,7 +191,7 @@ def context(revision: Revision, frame: int = 1) -> FrameContext:
 @pytest.mark.parametrize(
     ("inputs", "knobs", "says"),
     [
-        ({"particles": particles(3)}, {"attributes": ("temprature",)}, "'temprature' is no attribute.*velocity"),
+        ({"particles": particles(3)}, {"attributes": ("temprature",)}, "'temprature' is not an attribute.*velocity"),
         ({"particles": particles(3)}, {"name": "a/b"}, "cache name 'a/b'"),
         ({}, {}, "nothing is wired"),
         ({"mesh": dataclasses.replace(tetrahedron(), indices=np.full(12, 4, np.int32))}, {}, "to 4 for 4 points"),

@@ -262,11 +262,11 @@ def test_a_file_that_registers_itself_is_checked_once(write, monkeypatch):
 
 def test_files_that_are_no_law_are_refused(tmp_path, write):
     """A missing file, one that raises, and a law that nobody knows."""
-    with pytest.raises(MpmNodesError, match=r"verify: none.py is no file; give the id of a law or a Python file"):
+    with pytest.raises(MpmNodesError, match=r"verify: none.py is not a file; give the id of a law or a Python file"):
         law_named("none.py")
     broken = tmp_path / "broken.py"
     broken.write_text("1 / 0\n")
-    with pytest.raises(MpmNodesError, match=r"broken.py: ZeroDivisionError: division by zero; mend the file"):
+    with pytest.raises(MpmNodesError, match=r"broken.py: ZeroDivisionError: division by zero; fix the file"):
         law_named(str(broken))
     with pytest.raises(MpmNodesError, match="law 'jelly_beans': unknown"):
         law_named("jelly_beans")

@@ -65,7 +65,7 @@ def test_unknown_name_is_refused_with_near_ones():
 
 @pytest.mark.parametrize("measured", [1.2, 0.8, math.nan, math.inf])
 def test_finding_outside_its_tolerance_fails(measured):
-    """What lies outside, or is no number, does not pass."""
+    """What lies outside, or is not a number, does not pass."""
     assert not Finding(1.0, measured, 0.1).passed
     assert Finding(1.0, 1.1, 0.11).passed and Finding.relative(-2.0, -2.1, 0.06).passed
 

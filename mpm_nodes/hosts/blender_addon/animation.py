@@ -14,7 +14,7 @@ def curves_of(owner, name):
 def _path(owner, name):
     try:
         return owner.path_from_id(name)
-    except ValueError:  # the property is no animatable one
+    except ValueError:  # the property is not an animatable one
         return name
 
 

@@ -104,12 +104,12 @@ def _lies_in(volume, folder):
 
 
 def _reload(cache):
-    """Let Blender read a cache file anew: frames have been added to it."""
+    """Let Blender read a cache file again: frames have been added to it."""
     try:
         with bpy.context.temp_override(edit_cachefile=cache):
             bpy.ops.cachefile.reload()
     except RuntimeError as error:
-        raise CacheFault(f"{cache.filepath}: Blender cannot read it anew ({error})") from error
+        raise CacheFault(f"{cache.filepath}: Blender cannot read it again ({error})") from error
 
 
 def _span(volume, frames, offset):

@@ -78,7 +78,7 @@ def find(given):
     path = Path(given).expanduser()
     if path.is_file():
         if os.name == "posix" and not os.access(path, os.X_OK):
-            raise EnvironmentFault(f"{path} is no program. Choose the environment's folder or its python")
+            raise EnvironmentFault(f"{path} is not a program. Choose the environment's folder or its python")
         return str(path)
     if not path.is_dir():
         raise EnvironmentFault(f"{path} does not exist. Choose the folder of a Python environment that has mpm-nodes")
@@ -157,7 +157,7 @@ def check():
     try:
         facts = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
-        raise EnvironmentFault(f"{python()} is no working Python: {(error or out).strip()[-300:]}") from None
+        raise EnvironmentFault(f"{python()} is not a working Python: {(error or out).strip()[-300:]}") from None
     if facts["missing"]:
         first = facts["missing"][0]
         raise EnvironmentFault(f"{python()} (Python {facts['python']}) has no {first}; {CURES[first]}")
@@ -166,7 +166,7 @@ def check():
         raise EnvironmentFault(f"{python()}: mpm-nodes does not start: {error.strip()[-300:]}")
     said = f"mpm-nodes {facts['version']} on Python {facts['python']}"
     if facts["version"] != SPEC["package_version"]:
-        said += f"; this add-on was made by {SPEC['package_version']}: make it anew with mpm-nodes host blender"
+        said += f"; this add-on was made by {SPEC['package_version']}: make it again with mpm-nodes host blender"
     return said
 
 

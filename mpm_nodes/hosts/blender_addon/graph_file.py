@@ -15,7 +15,7 @@ STATE_NODE = "Substep Begins"
 
 
 class FileFault(Exception):
-    """A file that is no graph, or cannot be read or written; the message says where and what to do."""
+    """A file that is not a graph, or cannot be read or written; the message says where and what to do."""
 
 
 # ---------------------------------------------------------------- files
@@ -31,7 +31,7 @@ def read(path):
         raise FileFault(f"{path}: cannot be read ({error})") from error
     formats = (GRAPH_FORMAT["name"], SUBSTEPS_FORMAT["name"])
     if not isinstance(document, dict) or document.get("format") not in formats or not isinstance(document.get("nodes"), dict):
-        raise FileFault(f"{path}: is no file of format {' or '.join(formats)}; choose a graph that mpm-nodes can cook")
+        raise FileFault(f"{path}: is not a file of format {' or '.join(formats)}; choose a graph that mpm-nodes can cook")
     return document
 
 
@@ -71,7 +71,7 @@ def load(document, name, base="", tree=None):
         document: Content of a graph file.
         name: Name of a new tree.
         base: Folder that the file's relative paths start from.
-        tree: Tree to fill anew instead of making one.
+        tree: Tree to fill again instead of making one.
     """
     tree = tree or new_tree(GRAPH_TREE, name)
     tree.nodes.clear()

@@ -254,7 +254,7 @@ def _dialog(path: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     for owner in (*dialog.parms, *dialog.groups):
         for keyword, condition in owner.conditions.items():
             for name in sorted(dialog_script.names_of(condition) - known):
-                yield AssetFault(str(path), f"{owner.name}: {keyword} names {name}, which is no parameter")
+                yield AssetFault(str(path), f"{owner.name}: {keyword} names {name}, which is not a parameter")
 
 
 def component_names(parm: dialog_script.ParsedParm) -> list[str]:

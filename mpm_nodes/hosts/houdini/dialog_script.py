@@ -156,7 +156,7 @@ class _Parser:
     def number(self) -> int:
         text = self.value()
         if not text.isdigit():
-            self.fail(f"{text!r} is no whole number")
+            self.fail(f"{text!r} is not a whole number")
         return int(text)
 
     def block(self) -> list[str]:
@@ -243,7 +243,7 @@ class _Parser:
         blocks = re.fullmatch(r"\s*(\{[^{}]*\}\s*)+", text)
         terms = [term for part in re.findall(r"\{([^{}]*)\}", text) for term in part.split("  ") if term.strip()]
         if blocks is None or not all(re.fullmatch(rf"\s*({_TERM.pattern}\s*)+", term) for term in terms):
-            self.fail(f"{text!r} is no condition")
+            self.fail(f"{text!r} is not a condition")
         return text
 
     def parm(self, inside: str) -> None:

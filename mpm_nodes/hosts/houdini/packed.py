@@ -105,7 +105,7 @@ def read(raw: bytes, place: str = "packed asset") -> tuple[dict[str, bytes], dic
     """Return the entries of a container and their Unix times.
 
     Raises:
-        InputError: The bytes are no container, or one that was cut off.
+        InputError: The bytes are not container, or one that was cut off.
     """
     try:
         if raw[:4] != MAGIC:
@@ -142,7 +142,7 @@ def expand(raw: bytes, place: str) -> dict[str, bytes]:
             files |= {f"{encoded(name)}/{encoded(section)}": text for section, text in sections.items()}
             files[f"{encoded(name)}/Sections.list"] = sections_list({encoded(each): each for each in sections}).encode()
     except (KeyError, struct.error, UnicodeDecodeError) as error:
-        raise InputError(f"{place}: is no packed library, or damaged ({error}); write it again") from error
+        raise InputError(f"{place}: is not a packed library, or damaged ({error}); write it again") from error
     own_names = {INDEX: "INDEX__SECTION", MARKER: MARKER}
     files["Sections.list"] = sections_list({own_names.get(name, encoded(name)): name for name in entries}).encode()
     return files | ({MARKER: entries[MARKER]} if MARKER in entries else {})

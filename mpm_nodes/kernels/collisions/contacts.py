@@ -11,7 +11,7 @@
 A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
 one of the same while the matter would otherwise enter the body: an inequality, held by an active set. The constraints are
 eliminated: the minimisation runs over what is free, H becomes B^T H B; what friction adds to it, `friction` says.
-Of several bodies at a node the last one comes first, the others act on what it leaves free: it has the last word, as in explicit
+Of several bodies at a node the last one comes first, the others act on what it leaves free: it decides, as in explicit
 steps.
 """
 
@@ -116,7 +116,7 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
         velocity: Velocities of the nodes, changed [m/s].
         free: P of every node in contact, six values each, written.
         held: Of each contact, six values, written: of sticky ones what was free before, of others the direction taken (three).
-        choose: Whether to choose what is active anew.
+        choose: Whether to choose what is active again.
     """
     direction = np.empty(3)
     for k in range(0, free.shape[0], 6):

@@ -11,7 +11,7 @@ Contacts that share a fellow are met together: its new velocity u_j' is the one 
 was before, (m_j + sum r^2 m_i) u_j' = m_j u_j + sum r m_i u_i. The constraint is an orthogonal projection in the mass norm: the
 kinetic energy relative to the body never grows, and a light node behind the surface does not hold heavy matter before it. The rule
 (Stomakhin 2013, section 8) acts on the impulse: sticky takes all of it, slip its normal part, separating the same where it pushes,
-and friction at most mu_f times as much along the surface. Bodies act in order: the last one has the last word.
+and friction at most mu_f times as much along the surface. Bodies act in order: the last one decides.
 """
 
 from __future__ import annotations

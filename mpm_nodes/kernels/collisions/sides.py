@@ -44,7 +44,7 @@ PAIRS = 0x1555555555555555
 NEAR = 3.0
 """Particles nearer to a plate than this belong to a side [cells]: the widest spline reaches 2, and plates move up to a cell."""
 SLOWLY = 0.5
-"""They keep it this much farther, so that what trembles there is not sorted anew all the time [cells]."""
+"""They keep it this much farther, so that what trembles there is not sorted again and again [cells]."""
 DEEP = 3.5
 """Nodes nearer to a plate than this have copies kept apart by it [cells]: what particles of either side reach beyond it."""
 BLUNT = 0.5

@@ -10,7 +10,7 @@ A fragment holds a function that numba compiles and says what the function write
 | `dt`, `material_viscosity` | step [s], viscosity of the material itself [Pa s] |
 | any other name | a knob of the stage, or what `arguments` returns |
 
-Numbers that are no attributes are the same in all lanes; where they are annotated as `bool`, `int` or `float` they are given as
+Numbers that are not attributes are the same in all lanes; where they are annotated as `bool`, `int` or `float` they are given as
 they are, and may be branched by.
 
 Which stages follow each other is nobody's business here: `source` writes one kernel for any list of fragments.
@@ -296,7 +296,7 @@ class Measure(Fragment):
 
 @dataclass(frozen=True)
 class OwnLoops(Fragment):
-    """Loops that a stage runs when others ask for it, each composed of fragments: they are no part of the plan's loops.
+    """Loops that a stage runs when others ask for it, each composed of fragments: they are not part of the plan's loops.
 
     Attributes:
         lists: Name of each and its fragments.

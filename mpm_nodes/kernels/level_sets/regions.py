@@ -75,7 +75,7 @@ def level_set_region(level_set: LevelSet, transform: np.ndarray | None = None, s
         scale: Factor on all lengths, about the frame's origin.
 
     Raises:
-        MpmNodesError: if the grid is no level set or has no inside.
+        MpmNodesError: if the grid is not a level set or has no inside.
     """
     if level_set.kind != "level_set":
         raise MpmNodesError(

@@ -8,7 +8,7 @@
 
     m v* = m v + dt f + dt m g,    (A d)_f = m d_f + dt (K d)_f
 
-Faces without mass and those that a body holds are no unknowns: their rows of A and of right sides are zero.
+Faces without mass and those that a body holds are not unknowns: their rows of A and of right sides are zero.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline
 from mpm_nodes.kernels.level_sets.regions import LEVEL_SET, Region, inside_region, leaf_boxes
 
 START_TRIES = 1000
-"""Places in the region's box where growth may start anew."""
+"""Places in the region's box where growth may start again."""
 LEAF_TRIES = 4
 """More of them in each leaf of a level set."""
 _MARGIN = 4

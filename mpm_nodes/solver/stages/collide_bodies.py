@@ -73,7 +73,7 @@ def read_pairs(pairs: str) -> list[tuple[int, int, CollisionRule, float | None]]
     """Return the pairs of a knob: two bodies, their rule, and their friction where they have their own.
 
     Raises:
-        MpmNodesError: A pair cannot be read, or its friction is no number >= 0.
+        MpmNodesError: A pair cannot be read, or its friction is not a number >= 0.
     """
     read = []
     for text in filter(str.strip, pairs.split(";")):

@@ -267,7 +267,7 @@ def update_phase(
     With hysteresis (S14 section 5.9): what has melted by half and freezes again was solid all the time. What changes phase takes on
     the law of its new one at its volume, free of shear (S14 section 4.2). Where the melt has a density of its own, the undeformed
     volume follows the share that has melted: masses stay, and the matter draws in or swells as heat enters. Wire it last: matter
-    that changes is sorted anew.
+    that changes is sorted again.
 
     Args:
         particles: Particles with their new temperature.

@@ -57,7 +57,7 @@ def remove_subgrid(
     Such matter is stiffer on the grid than it should be. With V the covariance of the neighbours' positions, weighted by mass
     and cubic B-spline, a particle goes where min / max eigenvalue of V < `anisotropy`, or the largest one < `anisotropy` h^2.
     All are judged before the first is deleted. Mass and momentum of what goes are lost and reported. A substep that deletes
-    sorts the particles anew, so a longer interval is cheaper.
+    sorts the particles again, so a longer interval is cheaper.
 
     Args:
         particles: Particles of which weak ones may go.

@@ -109,7 +109,7 @@ def sample_surface(
 
     Args:
         particles: Particles of materials with a tension (material_surface_tension), and others.
-        samples: Filled anew in every substep.
+        samples: Found again in every substep.
         colliders: Whose walls bound a slab.
         radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
         sample_area: Area that one sample stands for, in cells^2.
@@ -117,7 +117,7 @@ def sample_surface(
         seed: Seed of the places of samples on their triangles.
 
     Raises:
-        MpmNodesError: The walls of a slab are no whole number of cells apart.
+        MpmNodesError: The walls of a slab are not a whole number of cells apart.
     """
     low, high = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
     axis = slab.axis
@@ -157,7 +157,7 @@ def set_tension(
             neutral, 180 repels.
         contact_distance: How near the surface of a body samples count as touching it, in cells. The sampled surface of matter that
             touches a body lies inside it; more than 0 counts the rim of a drop as wetted as well, and thin films run away.
-        slab: As in sample_surface: its two walls are no bodies.
+        slab: As in sample_surface: its two walls are not bodies.
     """
     if not samples.count:
         return

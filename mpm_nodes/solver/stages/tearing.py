@@ -43,7 +43,7 @@ def detect_tears(
     *,
     threshold_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=10.0, log=True)] = 1.0,
 ) -> Stage["particles"]:
-    """Mark as weak, anew in every substep, what was distorted plastically beyond its material's tear threshold (Y15 section 7.1).
+    """Mark as weak in every substep what was distorted plastically beyond its material's tear threshold (Y15 section 7.1).
 
     weak = |dev C_P| > threshold, C_P = det(F)^(-2/3) F^T b^-1 F. Particles of a material that never tears, or that has no
     elastic strain (liquids), keep the mark that they came with: 0, or what was painted.

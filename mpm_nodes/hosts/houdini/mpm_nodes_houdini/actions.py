@@ -56,9 +56,9 @@ def load_graph(cook):
         with open(path, encoding="utf-8") as file:
             graph = json.load(file)
     except ValueError as error:
-        raise Trouble(f"{path}: is no graph file ({error}); choose another one") from error
+        raise Trouble(f"{path}: is not a graph file ({error}); choose another one") from error
     if not isinstance(graph, dict) or graph.get("format") != facts_of(cook)["graph_format"]["name"]:
-        raise Trouble(f"{path}: is no graph file; choose one that mpm-nodes or a host wrote")
+        raise Trouble(f"{path}: is not a graph file; choose one that mpm-nodes or a host wrote")
     if assets_missing(graph):
         graph = _upgraded(cook, path, graph)
     before = {node.sessionId() for node in cook.parent().children()}
@@ -89,7 +89,7 @@ def unfold_preset(solve):
         )
     document = facts["presets"].get(chosen["preset"])
     if document is None:
-        raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them anew with mpm-nodes host houdini")
+        raise Trouble(f"{solve.name()}: the assets do not know {chosen['preset']}; write them again with mpm-nodes host houdini")
     if "nodes" not in document:
         raise Trouble(
             f"{solve.name()}: {chosen['preset']} has no stages of its own, it chooses from "
@@ -192,7 +192,7 @@ def _clear_problems(cook):
 
 
 def _recook(node):
-    """Cook a node anew, so that it shows or loses its warning; what is wrong with it is asked for elsewhere."""
+    """Cook a node again, so that it shows or loses its warning; what is wrong with it is asked for elsewhere."""
     try:
         node.cook(force=True)
     except hou.OperationFailed:

@@ -76,7 +76,7 @@ def _make(parent, name, entry, offset):
     if found is None:
         raise hou.OperationFailed(
             f"{name}: there is no asset for {entry['type']}, version {entry.get('version', 'any')}; "
-            "write the assets anew with mpm-nodes host houdini"
+            "write the assets again with mpm-nodes host houdini"
         )
     node = parent.createNode(found.name(), name, exact_type_name=True, force_valid_node_name=True)
     node.parm("mpm_id").set("" if node.name() == name else name)
@@ -98,7 +98,7 @@ def _make(parent, name, entry, offset):
 
 
 def _wire_all(parent, entries, made, outside):
-    """Wire nodes as their entries say; `outside` holds nodes for names that are no entries."""
+    """Wire nodes as their entries say; `outside` holds nodes for names that are not entries."""
     for name, entry in entries.items():
         ports = [port["name"] for port in facts_of(made[name])["inputs"]]
         for port, wire in entry.get("inputs", {}).items():

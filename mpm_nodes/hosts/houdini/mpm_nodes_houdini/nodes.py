@@ -55,7 +55,7 @@ class Network:
 
 
 def facts_of(node):
-    """Return what the asset's NodeSpec section says of a node, or None when it is no asset of ours."""
+    """Return what the asset's NodeSpec section says of a node, or None when it is not an asset of ours."""
     definition = node.type().definition() if node is not None else None
     section = definition.sections().get("NodeSpec") if definition is not None else None
     return json.loads(section.contents()) if section is not None else None

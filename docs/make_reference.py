@@ -1,0 +1,253 @@
+"""Write the generated pages of the site: nodes, stages, presets, materials, attributes, the command line and the Python API.
+
+python docs/make_reference.py FOLDER      (`sphinx-build` calls it; nothing that it writes is kept in the repository)
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+TOP_PAGES = {
+    "changelog": "CHANGELOG.md",
+    "contributing": "CONTRIBUTING.md",
+    "security": "SECURITY.md",
+    "samples": "samples/README.md",
+}
+"""Pages of the repository outside docs/, by their name on the site, below `project/`."""
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every generated page by its path on the site."""
+    from mpm_nodes.graph import registry
+    from mpm_nodes.hosts.spec import host_spec
+
+    spec = host_spec(registry.load(path="", entry_points=False))
+    return {
+        "reference/nodes.md": declarations(
+            "Nodes",
+            "What a shot graph is made of. `mpm-nodes nodes NAME` prints the same.",
+            spec["nodes"],
+            lambda record: record["category"],
+        ),
+        "reference/stages.md": declarations(
+            "Stages",
+            "What a substep graph is made of. Equations are those of the papers in the [bibliography](../bibliography.md).",
+            spec["stages"],
+            lambda record: "Stages",
+        ),
+        "reference/presets.md": presets(spec["presets"]),
+        "reference/materials.md": materials(spec["materials"]),
+        "reference/attributes.md": attributes(spec["attributes"]),
+        "reference/cli.md": command_line(),
+        "reference/api.md": python_api(),
+        **{f"project/{name}.md": top_page(ROOT / path) for name, path in TOP_PAGES.items()},
+    }
+
+
+def write(folder: Path) -> list[Path]:
+    """Write the pages below a folder, those that changed; return all their paths."""
+    written = []
+    for name, text in pages().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+# ---------------------------------------------------------------- nodes, stages, materials
+def declarations(title: str, lead: str, records: Sequence[dict[str, Any]], group: Any) -> str:
+    """Return the page of nodes or of stages: help, ports and knobs of each."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        groups.setdefault(group(record), []).append(record)
+    lines = [f"# {title}", "", lead, ""]
+    for name, members in sorted(groups.items()):
+        if len(groups) > 1:
+            lines += [f"## {name}", ""]
+        for record in sorted(members, key=lambda each: each["id"]):
+            lines += [f"{'###' if len(groups) > 1 else '##'} {record['id']}", "", *described(record)]
+    return "\n".join(lines)
+
+
+def described(record: dict[str, Any]) -> list[str]:
+    """Return the lines of one node or stage."""
+    lines = [f"*{record['label']}*, version {record['version']}. {prose(record['doc'])}", ""]
+    if record["inputs"]:
+        rows = [
+            (f"`{port['name']}`", port["type"] + ", ".join([""] + marks(port)), prose(port["doc"])) for port in record["inputs"]
+        ]
+        lines += table(("input", "type", "what it is"), rows)
+    if record["outputs"]:
+        lines += ["Outputs: " + ", ".join(f"`{port['name']}` ({port['type']})" for port in record["outputs"]) + ".", ""]
+    if record["knobs"]:
+        rows = [
+            (f"`{knob['name']}`", kind(knob), knob["unit"] or "", default(knob), prose(knob["doc"])) for knob in record["knobs"]
+        ]
+        lines += table(("knob", "kind", "unit", "default", "what it does"), rows)
+    return lines
+
+
+def marks(port: dict[str, Any]) -> list[str]:
+    """Return what is special about a port."""
+    return [word for word, said in (("optional", port["optional"]), ("any number of wires", port["many"])) if said]
+
+
+def kind(knob: dict[str, Any]) -> str:
+    """Return a knob's kind with its choices or its range."""
+    if knob["choices"]:
+        return ", ".join(f"`{choice}`" for choice in knob["choices"])
+    limits = knob["range"] or {}
+    said = [f"{word} {limits[key]:g}" for key, word in (("min", "from"), ("max", "to")) if limits.get(key) is not None]
+    return " ".join([knob["kind"], *said]) + (", keyable" if knob["keyable"] else "")
+
+
+def default(knob: dict[str, Any]) -> str:
+    """Return a knob's default as it stands in a graph file."""
+    return "required" if knob["required"] else f"`{json.dumps(knob['default'], ensure_ascii=False)}`"
+
+
+def presets(records: Iterable[dict[str, Any]]) -> str:
+    """Return the page of presets: what each is for, and its stages in their order."""
+    lines = ["# Presets", "", "Substep graphs by name, for the knob `substeps` of a solve.", ""]
+    for record in records:
+        stages = record["document"].get("nodes", {})
+        listed = ", ".join(f"[`{entry['type']}`](stages.md#{slug(entry['type'])})" for entry in stages.values())
+        lines += [f"## {record['name']}", "", prose(record["doc"]), "", *([f"Stages: {listed}.", ""] if listed else [])]
+    return "\n".join(lines)
+
+
+def materials(records: Iterable[dict[str, Any]]) -> str:
+    """Return the page of the material library, with the numbers of each."""
+    lines = ["# Materials", "", "The entries of the node `material_library`, in SI units.", ""]
+    rows = [
+        (
+            f"`{entry['name']}`",
+            entry["label"],
+            f"`{entry['law']}`",
+            f"{entry['density']:g}",
+            ", ".join(
+                f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}"
+                for name, value in entry["params"].items()
+            ),
+            entry["source"],
+        )
+        for entry in records
+    ]
+    return "\n".join([*lines, *table(("name", "label", "law", "density [kg/m³]", "parameters", "source"), rows)])
+
+
+def attributes(records: Iterable[dict[str, Any]]) -> str:
+    """Return the page of particle attributes, with their names in USD and Houdini."""
+    lines = ["# Attributes", "", "What particles carry, and how caches name it.", ""]
+    rows = [
+        (
+            f"`{each['name']}`",
+            prose(each["doc"]),
+            each["unit"],
+            "×".join(map(str, each["shape"])) or "1",
+            f"`{each['usd']}`",
+            f"`{each['houdini']}`",
+        )
+        for each in records
+    ]
+    return "\n".join([*lines, *table(("attribute", "what it is", "unit", "shape", "USD", "Houdini"), rows)])
+
+
+# ---------------------------------------------------------------- programs
+def command_line() -> str:
+    """Return the page of the command line: the help of every command."""
+    from mpm_nodes.cli import parser
+
+    top = parser()
+    lines = ["# Command line", "", "```text", helped(top), "```", ""]
+    commands = next(action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    for name, command in commands.choices.items():
+        lines += [f"## mpm-nodes {name}", "", "```text", helped(command), "```", ""]
+    return "\n".join(lines)
+
+
+def helped(parser: argparse.ArgumentParser) -> str:
+    """Return a parser's help, as wide on every terminal."""
+    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=100)  # type: ignore[assignment]
+    return parser.format_help().rstrip()
+
+
+def python_api() -> str:
+    """Return the page of the public names of `mpm_nodes`, from their signatures and docstrings."""
+    import mpm_nodes
+
+    lines = ["# Python", "", "The public names of `mpm_nodes`. [From Python](../python.md) shows them at work.", ""]
+    for name in mpm_nodes.__all__:
+        if name.startswith("__"):
+            continue
+        thing = getattr(mpm_nodes, name)
+        lines += [f"## {name}", "", *documented(thing, name)]
+        if inspect.isclass(thing) and not issubclass(thing, Exception):
+            for method, function in inspect.getmembers(thing, inspect.isfunction):
+                if not method.startswith("_") and function.__doc__:
+                    lines += [f"### {name}.{method}", "", *documented(function, method)]
+    return "\n".join(lines)
+
+
+def documented(thing: Any, name: str) -> list[str]:
+    """Return signature and docstring of a class or function."""
+    try:
+        signature = re.sub(r"<class '([\w.]+)'>", r"\1", str(inspect.signature(thing)))
+        signature = re.sub(r"<[^<>]*>", "...", signature)
+    except (TypeError, ValueError):
+        signature = ""
+    summary, _, rest = (inspect.getdoc(thing) or "").partition("\n\n")
+    lines = ["```python", f"{name}{signature}", "```", "", prose(summary), ""]
+    return [*lines, "```text", rest.rstrip(), "```", ""] if rest.strip() else lines
+
+
+def top_page(path: Path) -> str:
+    """Return a page from outside docs/ with its links turned to where their targets are on the site."""
+    here = path.parent
+
+    def turned(found: re.Match[str]) -> str:
+        target, _, anchor = found[1].partition("#")
+        if "://" in target or not target:
+            return found[0]
+        whole = (here / target).resolve()
+        for name, top in TOP_PAGES.items():
+            if whole == ROOT / top:
+                return f"]({name}.md{'#' + anchor if anchor else ''})"
+        if whole.is_relative_to(ROOT / "docs"):
+            return f"](../{whole.relative_to(ROOT / 'docs')}{'#' + anchor if anchor else ''})"
+        return f"]({Path('../..') / whole.relative_to(ROOT)})"
+
+    return re.sub(r"\]\(([^)\s]+)\)", turned, path.read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------- text
+def prose(text: str) -> str:
+    """Return help as one paragraph of Markdown: what would be read as HTML, emphasis or mathematics stays as it is."""
+    parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
+    return "".join(part if part.startswith("`") else re.sub(r"([*_<>\[\]|$^~#\\])", r"\\\1", part) for part in parts)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a Markdown table with an empty line behind it."""
+    cells = [head, ["---"] * len(head), *rows]
+    return [*("| " + " | ".join(cell.replace("\n", " ").replace(" | ", " \\| ") for cell in row) + " |" for row in cells), ""]
+
+
+def slug(name: str) -> str:
+    """Return the anchor of a heading."""
+    return re.sub(r"[^\w-]", "", name.lower().replace(" ", "-"))
+
+
+if __name__ == "__main__":
+    for path in write(Path(sys.argv[1])):
+        print(path)
