@@ -209,6 +209,7 @@ class NodeDeclaration(Declaration):
         previous_type: Sequential: type of `previous: Previous[T]`, else None.
         special: Parameter name of each special argument: {"ctx": ..., "settings": ..., "previous": ..., "kept": ...}.
         preflight: Says what the node will need, None when it says nothing.
+        needs_any: Input ports of which one at least must be wired.
     """
 
     category: str = ""
@@ -219,6 +220,7 @@ class NodeDeclaration(Declaration):
     previous_type: Any = None
     special: Mapping[str, str] = field(default_factory=dict)
     preflight: Preflight | None = field(default=None, compare=False, repr=False)
+    needs_any: tuple[str, ...] = ()
 
     def port(self, name: str) -> Port | None:
         """Return an input port by name, or None."""

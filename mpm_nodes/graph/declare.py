@@ -50,6 +50,7 @@ def node(
     version: int = 1,
     upgrades: Mapping[int, UpgradeFunction] | None = None,
     preflight: Preflight | None = None,
+    needs_any: Iterable[str] = (),
 ) -> Callable[[F], F]:
     """Declare a function as a node: parameters before `*` are input ports, those after it are knobs.
 
@@ -59,9 +60,10 @@ def node(
         version: Raise it when results or meanings change.
         upgrades: For each old version whose names or meanings changed, `function(knobs, inputs) -> (knobs, inputs)`.
         preflight: Called before a cook with a `PreflightContext`; says what the node will need, and raises where that is too much.
+        needs_any: Optional input ports of which one at least must be wired.
 
     Raises:
-        DeclarationError: With one sentence, when a hint, a line of help or a return type is missing.
+        DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a port of `needs_any`.
     """
 
     def decorate(function: F) -> F:
@@ -69,6 +71,9 @@ def node(
         reader.check_names(label, version, upgrades or {})
         ports, special = reader.ports()
         outputs = reader.outputs()
+        unknown = [name for name in needs_any if name not in (port.name for port in ports)]
+        if unknown:
+            reader.fail(f"needs_any names {unknown[0]!r}, which is not an input port; name ports only")
         previous = special.pop("previous_type", None)
         if previous is not None and not any(output.type == previous for output in outputs):
             reader.fail(f"asks for its previous {type_name(previous)} but returns none; return one")
@@ -82,6 +87,7 @@ def node(
             wants_settings="settings" in special,
             previous_type=previous,
             preflight=preflight,
+            needs_any=tuple(needs_any),
         )
         return function
 

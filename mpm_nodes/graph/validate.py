@@ -232,7 +232,10 @@ class Wiring:
         self.problems.add(f"{name}.{port.name}", message, None, allowed, cure)
 
     def _pass_through(self, written: dict[str, dict[str, list[Wire]]]) -> None:
-        """Replace wires from bypassed nodes by what is wired into their port of the same name."""
+        """Replace wires from bypassed nodes by what is wired into their port of the same name.
+
+        One that takes nothing in brings nothing: a bypassed collider or source is not there. A port that needs a wire says so.
+        """
         for name in order.topological(written):
             for port in self.declarations[name].ports:
                 wires: list[Wire] = []
@@ -241,7 +244,7 @@ class Wiring:
                         wires.append((node, output))
                     elif output in written[node]:
                         wires.extend(written[node][output])
-                    else:
+                    elif not port.optional:
                         self._wire_problem(
                             name,
                             port,
@@ -253,9 +256,16 @@ class Wiring:
 
     def _check_inputs(self) -> None:
         for name, ports in self.inputs.items():
+            wanted = self.declarations[name].needs_any
+            if wanted and not any(ports[each] for each in wanted) and not any(self._is_explained(name, each) for each in wanted):
+                self.problems.add(
+                    name,
+                    f"has no wire into {' or '.join(wanted)}, so it has nothing to do",
+                    cure=f"wire something into {wanted[0]}",
+                )
             for port in self.declarations[name].ports:
                 wires = ports[port.name]
-                if not wires and not port.optional and not self._is_explained(name, port):
+                if not wires and not port.optional and not self._is_explained(name, port.name):
                     self._wire_problem(name, port, "has no wire", f"wire a {type_name(port.type)} into it")
                 if len(wires) > 1 and not port.many and (name, port.name) not in self._reported:
                     self._too_many(name, port, len(wires))
@@ -263,10 +273,10 @@ class Wiring:
                     if not self._fits(port, self.declarations[node], output):
                         self._wrong_type(name, port, node, output)
 
-    def _is_explained(self, name: str, port: Port) -> bool:
+    def _is_explained(self, name: str, port: str) -> bool:
         """Whether a problem that is reported already leaves the port without a wire."""
-        given = [source.partition(".")[0] for source in self.graph.nodes[name].inputs.get(port.name, [])]
-        return (name, port.name) in self._reported or any(node not in self.declarations for node in given)
+        given = [source.partition(".")[0] for source in self.graph.nodes[name].inputs.get(port, [])]
+        return (name, port) in self._reported or any(node not in self.declarations for node in given)
 
     def _makers(self, port: Port) -> list[str]:
         """Return a few nodes whose first output a port takes; looked for once a type, since many ports may ask."""

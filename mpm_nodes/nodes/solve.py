@@ -83,7 +83,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
 
 
-@node(category="Solve", label="MPM Solve", version=2, preflight=_expected)
+@node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,

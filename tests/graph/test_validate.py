@@ -12,6 +12,7 @@ from outer_nodes import Side
 from plan_stages import substeps
 
 from mpm_nodes.graph.document import Graph, load_graph
+from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.validate import check, validate
@@ -183,6 +184,26 @@ def test_a_bypassed_node_without_such_a_port_is_named(graph):
     found = validate(graph)
     assert [problem.place for problem in found] == ["moved.particles"]
     assert "block is bypassed" in str(found[0]) and "an input port of block called particles" in str(found[0])
+
+
+def test_a_bypassed_source_is_not_there_where_others_remain():
+    """Muting one of several, or what nobody must have, takes it away; a solve with nothing to move is refused by both checks."""
+    from mpm_nodes import Graph as WholeGraph
+
+    whole = WholeGraph(cell_size=0.1, start=1, end=2)
+    jelly = whole.add("material_neo_hookean", "jelly")
+    boxes = [whole.add("emit_box", name, material=jelly) for name in ("one", "two")]
+    ground = whole.add("collide_plane", "ground")
+    whole.add("solve", "fall", sources=boxes, colliders=[ground])
+    for name in ("one", "ground"):
+        whole.nodes[name].bypass = True
+    assert validate(whole) == []
+    (fall,) = (planned for planned in plan_graph(whole).nodes if planned.id == "fall")
+    assert [source for source, _ in fall.inputs["sources"]] == ["two"] and not fall.inputs["colliders"]
+    whole.nodes["two"].bypass = True
+    found = validate(whole)
+    assert [problem.place for problem in found] == ["fall"]
+    assert "has no wire into sources or emitters" in str(found[0]) and "wire something into sources" in str(found[0])
 
 
 def test_a_bypassed_node_that_passes_another_type_is_refused(registry):

@@ -147,7 +147,7 @@ tree.load_frames, tree.k_end = False, 400
 job = cook_until_frame(2)
 answer["second_start"] = [cook.start(tree, scene) is None, tree.status]
 cook.cancel(tree)
-answer["cancelled"] = [cook.wait(tree, 300), len(job.frames), problems_of(tree), tree.status]
+answer["cancelled"] = [cook.wait(tree, 300), len(job.frames), tree.nodes["fall"].notice, tree.status, problems_of(tree)]
 job = cook_until_frame(len(job.frames) + 1, resume=True)
 job.process.kill()
 answer["killed"] = [cook.wait(tree, 300), len(job.frames), tree.status, problems_of(tree)]
@@ -288,8 +288,8 @@ def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):
     assert seen["empty_mesh"][0] and "has no vertices" in seen["empty_mesh"][1]["bowl"]
     assert seen["unlinked"][0] and "is not in the scene" in seen["unlinked"][1]["bowl"]
     assert seen["second_start"] == [True, "This graph is cooking already; cancel it first"]
-    state, count, said, status = seen["cancelled"]
-    assert state == "cancelled" and 2 <= count < 400 and said["fall"].startswith("Cancelled; ") and "Resume" in status
+    state, count, said, status, red = seen["cancelled"]
+    assert state == "cancelled" and 2 <= count < 400 and said.startswith("Cancelled; ") and "Resume" in status and red == {}
     state, killed_at, status, said = seen["killed"]
     assert state == "failed" and killed_at > count and "signal 9" in status and "Resume" in said["fall"]
     state, done, wanted, revision, said = seen["resumed"]

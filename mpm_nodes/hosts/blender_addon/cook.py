@@ -306,7 +306,7 @@ def _finish(tree, job):
     if job.frames:
         tree.revision = job.revision
     for line in job.warnings:
-        problems.show_text(tree, line)
+        problems.show_text(tree, line, bad=False)
     if job.state == "done":
         problems.report(tree, f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}", False)
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
@@ -314,7 +314,7 @@ def _finish(tree, job):
         text = f"Cancelled; {kept} kept. Resume goes on after them"
         for node in tree.nodes:
             if getattr(node, "record", None) and node.record["sequential"]:
-                problems.add(node, text)
+                problems.add(node, text, bad=False)
         problems.report(tree, text, False)
     else:
         _finish_failed(tree, job, code, kept)

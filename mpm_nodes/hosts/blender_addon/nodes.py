@@ -26,6 +26,7 @@ class MpmNode:
     file_version: bpy.props.IntProperty(name="Version", description="Version of the node that the knobs are written for")
     comment: bpy.props.StringProperty(name="Comment", description="A note for whoever opens the graph next")
     problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
+    notice: bpy.props.StringProperty(name="Notice", options={"HIDDEN", "SKIP_SAVE"})
     all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
     scene_object: bpy.props.PointerProperty(
         type=bpy.types.Object,
@@ -52,7 +53,7 @@ class MpmNode:
 
     def copy(self, node):
         """Forget the problems of the node that this one is a copy of, and take curves of its own."""
-        self.problem = ""
+        self.problem = self.notice = ""
         for knob in self.record["knobs"] if self.record else ():
             if knob["kind"] == "table":
                 curves.part(self, knob["name"])
@@ -113,12 +114,13 @@ def first_knobs(record):
 
 
 def draw_problem(node, layout):
-    """Draw what is wrong with a node in red, broken into short lines."""
-    if node.problem:
-        box = layout.box()
-        box.alert = True
-        for line in broken(node.problem, max(20, int(node.width / 6.5))):
-            box.label(text=line)
+    """Draw what is wrong with a node in red, and what else there is to say below it, broken into short lines."""
+    for text, bad in ((node.problem, True), (node.notice, False)):
+        if text:
+            box = layout.box()
+            box.alert = bad
+            for line in broken(text, max(20, int(node.width / 6.5))):
+                box.label(text=line)
 
 
 def broken(text, width):

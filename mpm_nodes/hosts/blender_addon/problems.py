@@ -16,8 +16,8 @@ def clear(tree):
     """Forget the problems of a tree and of the substep trees in it."""
     for each in (tree, *substep_trees(tree).values()):
         for node in each.nodes:
-            if isinstance(node, MpmNode) and node.problem:
-                node.problem = ""
+            if isinstance(node, MpmNode):
+                node.problem = node.notice = ""
 
 
 def substep_trees(tree):
@@ -32,8 +32,8 @@ def substep_trees(tree):
     return found
 
 
-def show(tree, place, text):
-    """Put a problem on the node that its place names; return the node, or None when it names none.
+def show(tree, place, text, bad=True):
+    """Put a problem, or news that are not bad, on the node that the place names; return the node, or None when it names none.
 
     `place` is "node.knob", or "node.substeps.stage.knob", which is shown on the stage as well.
     """
@@ -42,24 +42,26 @@ def show(tree, place, text):
     node = by_file.get(name)
     if node is None:
         return None
-    add(node, f"{rest}: {text}" if rest else text)
+    add(node, f"{rest}: {text}" if rest else text, bad)
     knob, _, inner = rest.partition(".")
     substeps = substep_trees(tree).get((node.name, knob))
     if substeps is not None and inner:
         stage, _, left = inner.partition(".")
         names = {file_name: own for own, file_name in graph_file.names_in_file(substeps).items()}
         if stage in names:
-            add(substeps.nodes[names[stage]], f"{left}: {text}" if left else text)
+            add(substeps.nodes[names[stage]], f"{left}: {text}" if left else text, bad)
     return node
 
 
-def add(node, text):
-    """Add a problem to a node."""
-    if text not in node.problem.splitlines():
-        node.problem = f"{node.problem}\n{text}".strip()
+def add(node, text, bad=True):
+    """Add a problem to a node, which is shown in red; or news that are not bad: a warning, the end of a cancelled cook."""
+    kind = "problem" if bad else "notice"
+    said = getattr(node, kind)
+    if text not in said.splitlines():
+        setattr(node, kind, f"{said}\n{text}".strip())
 
 
-def show_text(tree, text):
+def show_text(tree, text, bad=True):
     """Put each line of an error's text on the node that it begins with; return the lines that name none."""
     rest = []
     for line in text.splitlines():
@@ -67,7 +69,7 @@ def show_text(tree, text):
         found = PLACE.match(line)
         if not line:
             continue
-        if found is None or show(tree, found[1] + found[2], line[found.end() :].strip(" :")) is None:
+        if found is None or show(tree, found[1] + found[2], line[found.end() :].strip(" :"), bad) is None:
             rest.append(line)
     return rest
 
