@@ -81,6 +81,7 @@ def test_without_openvdb_it_is_the_same_shot_of_points():
     assert points == whole
 
 
+@pytest.mark.slow
 def test_without_openvdb_it_ends_with_a_picture(tmp_path, monkeypatch, capsys):
     """`mpm-nodes demo` on a machine that lacks it says what is missing and how to get it, and draws the shot."""
 

@@ -301,12 +301,15 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     command = [sys.executable, "-c", script, "selftest", "--only", "graphs", "--hours", "1", "--out", str(tmp_path / "page.md")]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
-    deadline = time.monotonic() + 120.0
-    while not any(tmp_path.glob("mpm_nodes_selftest_*/*/case")):
-        assert child.poll() is None and time.monotonic() < deadline, child.communicate()
-        time.sleep(0.05)
-    child.send_signal(signal.SIGINT)
-    out, error = child.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 120.0
+        while not any(tmp_path.glob("mpm_nodes_selftest_*/*/case")):
+            assert child.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        out, error = child.communicate(timeout=60)
+    finally:
+        child.kill()  # a run of an hour must not outlive its test
     assert child.returncode == 3 and "stopped" in error and "against a promise" in out
     assert (tmp_path / "page.md").read_text().startswith("`mpm-nodes selftest --hours 1 --seed 1`")
     assert not any(tmp_path.glob("mpm_nodes_selftest_*"))

@@ -249,7 +249,7 @@ def test_a_dt_min_that_is_too_long_diverges_and_says_so():
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    (lambda g: g.nodes["sim"].inputs.pop("sources"), "neither particles nor emitters.*wire a source into it"),
+    (lambda g: g.nodes["sim"].inputs.pop("sources"), "no wire into sources or emitters.*wire something into sources"),
     (lambda g: g.set("block.size", [1e-6, 0.3, 0.3]), None),
     (lambda g: (g.set("sim.wall_low", [0.0, 9.0, 0.0]), g.set("sim.wall_high", [1.0, 1.0, 1.0]), g.set("sim.wall_y_low", "slip")),
      r"wall_low \(0.0, 9.0, 0.0\) is not below wall_high"),
