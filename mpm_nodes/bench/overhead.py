@@ -80,7 +80,7 @@ def empty_substep(plan: Any) -> Callable[[], None]:
     solver._prepare = lambda: None  # type: ignore[method-assign]
     events = EventStream(Thinned(lambda event: None))
     graph = Graph()
-    graph.add("solve", "sim")
+    graph.add("solve", "sim", sources=[graph.add("emit_box", "box", material=graph.add("material_snow", "snow"))])
     node = plan_graph(graph)["sim"]
 
     def substep() -> None:

@@ -45,7 +45,7 @@ class LaneLoop:
             before = self.rounds(fragment, values, body)
         else:
             results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest, *fragment.sums)]
-            body.append(f"{', '.join(results)} = {call(writer.called(fragment.body), values)}")
+            body.append(call(f"{', '.join(results)} = {writer.called(fragment.body)}", values))
             for name in fragment.writes:
                 for each, value in self.stored(name):
                     body.append(self.store(each, value))
