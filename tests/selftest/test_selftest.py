@@ -300,7 +300,13 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     script = "import sys; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, "selftest", "--only", "graphs", "--hours", "1", "--out", str(tmp_path / "page.md")]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    kept = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background jobs are born deaf to it, and so are theirs
+    try:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+    finally:
+        signal.signal(signal.SIGINT, kept)
     try:
         deadline = time.monotonic() + 120.0
         while not any(tmp_path.glob("mpm_nodes_selftest_*/*/case")):
