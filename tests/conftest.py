@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,10 @@ from mpm_nodes.commands.packaged_samples import samples_folder
 
 # tests build hundreds of kinds of solves on caches of every age: none of them shall start processes beside it
 os.environ.setdefault("MPM_NODES_COMPILE_HELPER", "0")
+
+# background jobs of a shell without job control ignore Ctrl-C, and so does what they start: tests of stops would wait for ever
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # makes `mpm_nodes_samples` this checkout's, also where an older copy is installed
 samples_folder()
