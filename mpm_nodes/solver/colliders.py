@@ -217,8 +217,8 @@ class ColliderSet(Store):
         total = int(contacts.counts.sum())
         if not total:
             return
-        head, tail, again = (np.empty(total, np.int64) for _ in range(3))
-        following = np.empty(len(contacts.rows), np.int32)
+        head, tail, again = self._contacts.chains(total)
+        following = self._contacts.following()
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, grid.slots(), chains)
@@ -247,7 +247,7 @@ class ColliderSet(Store):
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
         )
-        response.leave_pinched_fellows(found, grid.slots(), np.empty(len(found.rows), np.int32))
+        response.leave_pinched_fellows(found, grid.slots(), self._contacts.following())
         return found
 
     def collide_particles(self, particles: ParticleStore) -> None:

@@ -22,6 +22,7 @@ class ContactLists:
     def __init__(self) -> None:
         self._packed, self._room = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._rows, self._places, self._ratios = np.empty((0, COLUMNS)), np.empty((0, PLACES), np.int32), np.empty(0)
+        self._following, self._chains = np.empty(0, np.int32), np.empty((3, 0), np.int64)
 
     def filled(self, packed: np.ndarray, list_blocks: Callable[[ContactList, np.ndarray], None]) -> ContactList:
         """Return the contacts of all blocks. Blocks whose rows do not suffice are listed once more, with enough.
@@ -42,6 +43,18 @@ class ContactLists:
             list_blocks(found, crowded)
         self._packed, self._room = packed, np.where(found.counts > 0, found.counts + SPARE, 0)
         return found
+
+    def following(self) -> np.ndarray:
+        """Return room for an int32 a row."""
+        if len(self._following) < len(self._rows):
+            self._following = np.empty(len(self._rows), np.int32)
+        return self._following
+
+    def chains(self, count: int) -> np.ndarray:
+        """Return room for three int64 a contact, shape (3, at least `count`)."""
+        if self._chains.shape[1] < count:
+            self._chains = np.empty((3, count * 5 // 4), np.int64)
+        return self._chains
 
     def _room_of(self, packed: np.ndarray) -> np.ndarray:
         if len(packed) == len(self._packed) and np.array_equal(packed, self._packed):

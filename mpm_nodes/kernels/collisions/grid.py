@@ -28,7 +28,7 @@ from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
-from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
+from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat, prefetch
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, PLATES, RULE
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
@@ -196,6 +196,7 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
     # rounding must not decide which side of a node the goal is on
     f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
     at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
+    mass = grid.momentum[(block * 64 + node) * 4 + 3]
     found, nearest, out = np.int64(-1), np.inf, 1.0
     d0 = d1 = d2 = np.int64(0)
     # from the nearest corner on: where no other is as near and it will do, it is the one
@@ -219,18 +220,13 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
             d0, d1, d2 = s0, s1, s2
     if found < 0:
         return none
-    return found, _share(grid, found, block * 64 + node) * _ratio(phi, out), d0, d1, d2
-
-
-@inline
-def _share(grid, fellow, node):
-    """Return how much of r a fellow has that is lighter than the node."""
-    return min(1.0, np.float64(grid.momentum[4 * fellow + 3]) / np.float64(grid.momentum[4 * node + 3]))
+    share = min(1.0, np.float64(grid.momentum[4 * found + 3]) / np.float64(mass))
+    return found, share * _ratio(phi, out), d0, d1, d2
 
 
 @inline
 def _ratio(phi, out):
-    """Return r of a node whose fellow is at the distance `out`."""
+    """Return r of a node at the distance phi whose fellow, no lighter, is at the distance `out`."""
     return min(max(phi / out, -STEEPEST), 1.0)
 
 
@@ -242,10 +238,11 @@ def _note(found, block, node, surface, n, w, held_by, u):
     and fellow.
     """
     (level, rule, friction), (fellow, ratio) = surface, held_by
-    at = _note_place(found, block, node, fellow, ratio, level)
-    if at >= 0:
+    at = found.start[block] + found.counts[block]
+    found.counts[block] += 1
+    if at < found.stop[block]:
         row = found.rows[at]
-        found.places[at, SURFACE_PLACE] = at
+        _place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
         row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
         row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
         row[BODY], row[BODY + 1], row[BODY + 2] = w
@@ -254,16 +251,9 @@ def _note(found, block, node, surface, n, w, held_by, u):
 
 
 @inline
-def _note_place(found, block, node, fellow, ratio, level):
-    """Count a contact of a block; where there is room, write its places and r, and return its number, else -1."""
-    at = found.start[block] + found.counts[block]
-    found.counts[block] += 1
-    if at >= found.stop[block]:
-        return np.int64(-1)
-    places = found.places[at]
-    places[NODE_PLACE], places[FELLOW_PLACE], places[LEVEL_PLACE] = block * 64 + node, fellow, level
-    found.ratios[at] = ratio
-    return at
+def _place(places, ratios, at, contact):
+    """Write node, fellow, level and surface of a contact, and its r."""
+    places[at, NODE_PLACE], places[at, FELLOW_PLACE], places[at, LEVEL_PLACE], places[at, SURFACE_PLACE], ratios[at] = contact
 
 
 # ---------------------------------------------------------------- blocks
@@ -279,7 +269,7 @@ def _list_block(place, blocks, grid, motion, walls, bodies, found):
     if bodies.real.shape[0]:
         _meet_bodies(block, grid, base, motion, bodies, found)
     for side in range(6):
-        if int(walls.rules[side]) < OPEN:
+        if int(walls.rules[side]) < OPEN and _may_touch(side, base, motion, walls):
             _wall_block(block, side, bodies.real.shape[0] + side, grid, base, motion, walls, found)
 
 
@@ -395,6 +385,14 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
     _note(found, block, node, (b, rule, friction), (n0, n1, n2), (w0, w1, w2), (fellow, ratio), (u0, u1, u2))
 
 
+@inline
+def _may_touch(side, base, motion, walls):
+    """Return whether some node of a block may be in contact with a wall: most blocks are far from all of them."""
+    (h, shift, _), axis = motion, side >> 1
+    nearest = shift[axis] + h * (base[axis] + (3 if side & 1 else 0)) - walls.box[side & 1, axis]
+    return (-nearest if side & 1 else nearest) < h
+
+
 @part
 def _wall_block(block, side, level, grid, base, motion, walls, found):
     """List the contacts of the nodes of a block with one wall."""
@@ -402,11 +400,21 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
     (h, shift, _), reach = motion, reach_of(int(walls.rules[side]))
     n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
     low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
+    # arrays are taken out of their tuples once: each time counts references
+    momentum, copies, least_mass = grid.momentum, grid.master.shape[0] > 0, grid.least_mass[0]
+    places, ratios, at, stop = found.places, found.ratios, found.start[block] + found.counts[block], found.stop[block]
+    fetched = False
     for layer in range(4):
         phi = sign * (shift[axis] + h * (low + layer) - walls.box[side & 1, axis])
         if phi >= reach * h:
             continue
         outside, first, out = _layer_outside(block, axis, layer, sign, phi / h, grid)
+        along = _ratio(phi / h, out)
+        if not fetched:  # all lines of the two blocks at once, instead of one by one as nodes ask for them
+            fetched = True
+            for line in range(0, 256, 16):
+                prefetch(momentum, 256 * block + line)
+                prefetch(momentum, 4 * (first - first % 64) + line)
         for rest in range(16):
             if axis == 0:
                 node = 16 * layer + rest
@@ -414,16 +422,19 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
                 node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
             else:
                 node = 4 * rest + layer
-            if not _answers(grid, block * 64 + node):
+            own = np.float64(momentum[4 * (block * 64 + node) + 3])
+            if own <= 0.0 or (copies and not _answers(grid, block * 64 + node)):
                 continue
-            fellow = first + node
-            if outside and grid.momentum[4 * fellow + 3] > grid.least_mass[0]:
-                ratio = _share(grid, fellow, block * 64 + node) * _ratio(phi / h, out)
-            else:
+            fellow, ratio = first + node, along
+            mass = np.float64(momentum[4 * fellow + 3]) if outside else 0.0
+            if mass <= least_mass:
                 fellow, ratio, _, _, _ = _fellow(grid, block, node, phi / h, n0, n1, n2)
-            at = _note_place(found, block, node, fellow, ratio, level)
-            if at >= 0:
-                found.places[at, SURFACE_PLACE] = side
+            elif mass < own:
+                ratio = mass / own * along
+            if at < stop:
+                _place(places, ratios, at, (block * 64 + node, fellow, level, side, ratio))
+            at += 1
+    found.counts[block] = at - found.start[block]
 
 
 @inline

@@ -45,8 +45,8 @@ OPPOSITE = -0.5
 SEVERAL = -2
 """Mark of a node that several bodies or walls meet."""
 
-AHEAD = 8
-"""How many chains ahead their nodes are fetched."""
+CHUNK, AHEAD = 64, 8
+"""How many chains are met in one call, and how many chains ahead their nodes are fetched."""
 
 SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
@@ -85,26 +85,27 @@ def leave_pinched_fellows(contacts, slot, following):
         slot: -1 for every node of the grid, int32; used and left as it was.
         following: Room for an int32 a row.
     """
-    given = (lend(contacts), slot, following)
-    blocks = contacts.counts.shape[0]
-    parallel_for(_chain_nodes, blocks, given)
-    parallel_for(_leave_pinched, blocks, given)
-    parallel_for(_forget_nodes, blocks, given)
+    touched = np.flatnonzero(contacts.counts)
+    given = (touched, lend(contacts), slot, following)
+    parallel_for(_chain_nodes, touched.shape[0], given)
+    parallel_for(_leave_pinched, touched.shape[0], given)
+    parallel_for(_forget_nodes, touched.shape[0], given)
 
 
 @part
-def _chain_nodes(block, contacts, slot, following):
+def _chain_nodes(k, touched, contacts, slot, following):
     """Chain the contacts of each node; a node's contacts are all of its block."""
-    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
-        node = contacts.places[c, NODE_PLACE]
+    first, places = contacts.start[touched[k]], contacts.places
+    for c in range(first, first + contacts.counts[touched[k]]):
+        node = places[c, NODE_PLACE]
         following[c] = slot[node]
         slot[node] = c
 
 
 @part
-def _leave_pinched(block, contacts, slot, following):
-    places, rows = contacts.places, contacts.rows
-    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
+def _leave_pinched(k, touched, contacts, slot, following):
+    first, places, rows, ratios = contacts.start[touched[k]], contacts.places, contacts.rows, contacts.ratios
+    for c in range(first, first + contacts.counts[touched[k]]):
         fellow = places[c, FELLOW_PLACE]
         other = np.int64(slot[fellow]) if fellow >= 0 else np.int64(-1)
         while other >= 0:
@@ -115,15 +116,16 @@ def _leave_pinched(block, contacts, slot, following):
                 + rows[a, NORMAL + 2] * rows[b, NORMAL + 2]
             )
             if along < OPPOSITE or places[c, LEVEL_PLACE] == places[other, LEVEL_PLACE]:
-                places[c, FELLOW_PLACE], contacts.ratios[c] = -1, 0.0
+                places[c, FELLOW_PLACE], ratios[c] = -1, 0.0
                 break
             other = np.int64(following[other])
 
 
 @part
-def _forget_nodes(block, contacts, slot, following):
-    for c in range(contacts.start[block], contacts.start[block] + contacts.counts[block]):
-        slot[contacts.places[c, NODE_PLACE]] = -1
+def _forget_nodes(k, touched, contacts, slot, following):
+    first, places = contacts.start[touched[k]], contacts.places
+    for c in range(first, first + contacts.counts[touched[k]]):
+        slot[places[c, NODE_PLACE]] = -1
 
 
 # ---------------------------------------------------------------- chains
@@ -230,7 +232,8 @@ def respond_to_contacts(velocity, momentum, contacts, chains):
     for level in range(level_start.shape[0] - 1):
         first = level_start[level]
         if level_start[level + 1] > first:
-            parallel_for(_meet_chain, level_start[level + 1] - first, (first, level_start[level + 1], *given))
+            last = level_start[level + 1]
+            parallel_for(_meet_chains, -(-(last - first) // CHUNK), (first, last, *given))
     for _ in range(1, SWEEPS):
         for level in range(again_start.shape[0] - 1):
             first = again_start[level]
@@ -240,20 +243,23 @@ def respond_to_contacts(velocity, momentum, contacts, chains):
 
 @part
 def _meet_again(k, first, again, velocity, momentum, contacts, head, following):
-    _meet(again[first + k], velocity, momentum, contacts, head, following)
+    rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
+    _meet(again[first + k], velocity, momentum, rows, places, ratios, head, following)
 
 
 @part
-def _meet_chain(k, first, last, velocity, momentum, contacts, head, following):
-    """Meet one chain; nodes of one that is to come are fetched into the cache: where they lie follows no pattern."""
-    if first + k + AHEAD < last:
-        c = head[first + k + AHEAD]
-        fellow, following_one = 4 * np.int64(contacts.places[c, FELLOW_PLACE]), np.int64(following[c])
-        _fetch(4 * np.int64(contacts.places[c, NODE_PLACE]), velocity, momentum)
-        _fetch(fellow, velocity, momentum)
-        if following_one >= 0:
-            _fetch(4 * np.int64(contacts.places[following_one, NODE_PLACE]), velocity, momentum)
-    _meet(first + k, velocity, momentum, contacts, head, following)
+def _meet_chains(k, first, last, velocity, momentum, contacts, head, following):
+    """Meet a number of chains; nodes of those that come are fetched into the cache: where they lie follows no pattern."""
+    rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
+    for chain in range(first + CHUNK * k, min(first + CHUNK * (k + 1), last)):
+        if chain + AHEAD < last:
+            c = head[chain + AHEAD]
+            after = np.int64(following[c])
+            _fetch(4 * np.int64(places[c, NODE_PLACE]), velocity, momentum)
+            _fetch(4 * np.int64(places[c, FELLOW_PLACE]), velocity, momentum)
+            if after >= 0:
+                _fetch(4 * np.int64(places[after, NODE_PLACE]), velocity, momentum)
+        _meet(chain, velocity, momentum, rows, places, ratios, head, following)
 
 
 @inline
@@ -262,10 +268,9 @@ def _fetch(at, velocity, momentum):
     prefetch(momentum, at)
 
 
-@part
-def _meet(chain, velocity, momentum, contacts, head, following):
+@inline
+def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
     """Meet the contacts of one chain: find the fellow's velocity, then the impulses, then give it what they leave it."""
-    rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
     c = head[chain]
     fellow = np.int64(places[c, FELLOW_PLACE])
     u0 = u1 = u2 = mass = 0.0
@@ -278,7 +283,11 @@ def _meet(chain, velocity, momentum, contacts, head, following):
     p0, p1, p2, carried = mass * u0, mass * u1, mass * u2, mass
     while c >= 0:
         row, i, r = rows[places[c, SURFACE_PLACE]], 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
-        v0, v1, v2 = velocity[i] - row[BODY], velocity[i + 1] - row[BODY + 1], velocity[i + 2] - row[BODY + 2]
+        v0, v1, v2 = (
+            velocity[i] - row[BODY],
+            velocity[i + 1] - row[BODY + 1],
+            velocity[i + 2] - row[BODY + 2],
+        )
         n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
         if row[RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
             m = r * momentum[i + 3]
