@@ -15,7 +15,18 @@ from mpm_nodes.kernels.lanes.memory import load, store
 from mpm_nodes.kernels.transfers.tiles import ROW, SLICE
 from mpm_nodes.kernels.transfers.weights import by_width
 
-__all__ = ["add", "flush", "no_rows", "only_weights", "plain_add", "plain_profile", "profile", "with_weights"]
+__all__ = [
+    "add",
+    "add_into",
+    "flush",
+    "no_rows",
+    "only_weights",
+    "plain_add",
+    "plain_add_into",
+    "plain_profile",
+    "profile",
+    "with_weights",
+]
 
 
 # ---------------------------------------------------------------- what a particle gives along one axis
@@ -177,3 +188,66 @@ def _flush4(rows, scratch, at):
 
 
 flush = by_width(_flush3, _flush4)
+
+
+# ---------------------------------------------------------------- straight into the tile
+@inline
+def _line_into3(w, scratch, at, p, wx, z):
+    store(scratch, at, fma(wx, z[0], fma(w[0], p, load(scratch, at))))
+    store(scratch, at + ROW, fma(wx, z[1], fma(w[1], p, load(scratch, at + ROW))))
+    store(scratch, at + 2 * ROW, fma(wx, z[2], fma(w[2], p, load(scratch, at + 2 * ROW))))
+
+
+@inline
+def _line_into4(w, scratch, at, p, wx, z):
+    _line_into3(w, scratch, at, p, wx, z)
+    store(scratch, at + 3 * ROW, fma(wx, z[3], fma(w[3], p, load(scratch, at + 3 * ROW))))
+
+
+_line_into = by_width(_line_into3, _line_into4)
+
+
+@inline
+def _plain_line_into3(w, scratch, at, p):
+    store(scratch, at, fma(w[0], p, load(scratch, at)))
+    store(scratch, at + ROW, fma(w[1], p, load(scratch, at + ROW)))
+    store(scratch, at + 2 * ROW, fma(w[2], p, load(scratch, at + 2 * ROW)))
+
+
+@inline
+def _plain_line_into4(w, scratch, at, p):
+    _plain_line_into3(w, scratch, at, p)
+    store(scratch, at + 3 * ROW, fma(w[3], p, load(scratch, at + 3 * ROW)))
+
+
+_plain_line_into = by_width(_plain_line_into3, _plain_line_into4)
+
+
+@inline
+def _add_into3(w, scratch, at, p, wx, z):
+    _line_into(w, scratch, at, p[0], wx[0], z)
+    _line_into(w, scratch, at + SLICE, p[1], wx[1], z)
+    _line_into(w, scratch, at + 2 * SLICE, p[2], wx[2], z)
+
+
+@inline
+def _add_into4(w, scratch, at, p, wx, z):
+    _add_into3(w, scratch, at, p, wx, z)
+    _line_into(w, scratch, at + 3 * SLICE, p[3], wx[3], z)
+
+
+@inline
+def _plain_add_into3(w, scratch, at, p):
+    _plain_line_into(w, scratch, at, p[0])
+    _plain_line_into(w, scratch, at + SLICE, p[1])
+    _plain_line_into(w, scratch, at + 2 * SLICE, p[2])
+
+
+@inline
+def _plain_add_into4(w, scratch, at, p):
+    _plain_add_into3(w, scratch, at, p)
+    _plain_line_into(w, scratch, at + 3 * SLICE, p[3])
+
+
+add_into, plain_add_into = by_width(_add_into3, _add_into4), by_width(_plain_add_into3, _plain_add_into4)
+"""As `add` and `plain_add`, to rows that stay in the tile: where registers do not hold them all."""

@@ -15,8 +15,9 @@ The affine part m C d w is slope and highest difference as well (`weights`), so 
     row (i, j) of nodes = w_i w_j H + (s_i U_x + t_i K_x) w_j + w_i (s_j U_y + t_j K_y),   H = w_z G + s_z U_z + t_z K_z
 
 One z-row of four nodes is one sixteen-lane value, so the 3^3 stencil is nine lanes (fourth node weightless) and the 4^3 stencil
-sixteen. A block is scattered into a private tile; its rows stay in registers while consecutive particles share a cell. Tiles are
-added to the grid in eight colours of blocks, without atomics: sums do not depend on the number of threads.
+sixteen. A block is scattered into a private tile; where there are registers enough, its rows stay in them while consecutive
+particles share a cell. Tiles are added to the grid in eight colours of blocks, without atomics: sums do not depend on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
 from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store_each, transpose_lanes
-from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.lanes.types import WIDTH, whole_registers
 from mpm_nodes.kernels.transfers.fields import (
     bare_given,
     bare_or_none,
@@ -40,7 +41,18 @@ from mpm_nodes.kernels.transfers.fields import (
     whole_rows,
 )
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
-from mpm_nodes.kernels.transfers.rows import add, flush, no_rows, only_weights, plain_add, plain_profile, profile, with_weights
+from mpm_nodes.kernels.transfers.rows import (
+    add,
+    add_into,
+    flush,
+    no_rows,
+    only_weights,
+    plain_add,
+    plain_add_into,
+    plain_profile,
+    profile,
+    with_weights,
+)
 from mpm_nodes.kernels.transfers.tiles import RECORDS, SCRATCH, TILE, add_tile, clear_tile
 from mpm_nodes.kernels.transfers.weights import (
     FRACTION,
@@ -60,6 +72,9 @@ from mpm_nodes.kernels.transfers.weights import (
 from mpm_nodes.kernels.transfers.weights import slopes as slopes_of
 
 __all__ = ["scatter_arrays", "scatter_fields", "scatter_run"]
+
+KEEPS_ROWS = whole_registers()
+"""Whether rows stay in registers between particles; where a row takes two registers of sixteen, most of them would spill."""
 
 
 @inline
@@ -211,15 +226,20 @@ def scatter_fields(stencil, place, weight, values, slopes, flux, work):
         store_fraction(scratch, scratch_weights + FRACTION, fz)
         _particle_records(stencil, place, weight, values, slopes, flux, (p, (fx, fy, fz), scratch, records))
         for lane in range(min(WIDTH, end - p)):
-            if at + element(base, base_at + lane) != here:
+            cell = at + element(base, base_at + lane)
+            if KEEPS_ROWS and cell != here:
                 flush(rows, scratch, here)
                 rows = no_rows(stencil, zero)
-                here = at + element(base, base_at + lane)
+                here = cell
             w, r = scratch_weights + lane, records + WIDTH * lane
             x, y = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
             wz, sz, tz = z_weights(stencil, splat_rows((0, 0, 0), scratch, w + FRACTION))
             if slopes is None and flux is None:
-                rows = plain_add(rows, y, only_weights(x, wz * load_quarter(scratch, r)))
+                profile_x = only_weights(x, wz * load_quarter(scratch, r))
+                if KEEPS_ROWS:
+                    rows = plain_add(rows, y, profile_x)
+                else:
+                    plain_add_into(y, scratch, cell, profile_x)
             else:
                 h = sz * load_quarter(scratch, r + 12)
                 if weight is not None:
@@ -227,13 +247,18 @@ def scatter_fields(stencil, place, weight, values, slopes, flux, work):
                 ux, uy = wz * load_quarter(scratch, r + 4), wz * load_quarter(scratch, r + 8)
                 sx, sy = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
                 if slopes is None:
-                    rows = add(rows, y, with_weights(x, h, plain_profile(sx, ux)), x, plain_profile(sy, uy))
+                    along_x, along_y = with_weights(x, h, plain_profile(sx, ux)), plain_profile(sy, uy)
                 else:
                     k = r + WIDTH * WIDTH
                     h = fma(tz, load_quarter(scratch, k + 8), h)
                     kx, ky = wz * load_quarter(scratch, k), wz * load_quarter(scratch, k + 4)
-                    rows = add(rows, y, with_weights(x, h, profile(sx, ux, kx)), x, profile(sy, uy, ky))
-    flush(rows, scratch, here)
+                    along_x, along_y = with_weights(x, h, profile(sx, ux, kx)), profile(sy, uy, ky)
+                if KEEPS_ROWS:
+                    rows = add(rows, y, along_x, x, along_y)
+                else:
+                    add_into(y, scratch, cell, along_x, x, along_y)
+    if KEEPS_ROWS:
+        flush(rows, scratch, here)
 
 
 @inline
