@@ -215,7 +215,7 @@ def read_points(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import read_points as read_from_stage
+    from usd_io.stage_reader import read_points as read_from_stage
 
     found = read_from_stage(path, ctx.frame + frame_offset, prim)
     materials = (material,) if material is not None else found.materials
