@@ -81,6 +81,7 @@ class Scene:
         last: Last frame.
         colours: Linear colour of each gprim without one of its own, by prim path.
         colour_by: Attribute that colours the points, or None for their own colours.
+        fps: Frames (time codes) a second.
     """
 
     path: Path
@@ -90,9 +91,13 @@ class Scene:
     to_metres: np.ndarray = field(repr=False)
     colours: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     colour_by: ColourBy | None = None
+    fps: float = 24.0
 
-    def shapes(self, frame: int, show: str = "points") -> Shapes:
-        """Return what is seen at a frame; `show` is "points" or "surface" where the cache holds both."""
+    def shapes(self, frame: int, show: str = "points", later: float = 0.0) -> Shapes:
+        """Return what is seen at a frame, carried on for `later` seconds by its velocities where it has them.
+
+        `show` is "points" or "surface" where the cache holds both.
+        """
         from pxr import Usd, UsdGeom
 
         places = UsdGeom.XformCache(Usd.TimeCode(frame))
@@ -100,9 +105,9 @@ class Scene:
         for prim in self._drawn(frame):
             matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
             if prim.IsA(UsdGeom.Points):
-                clouds.append(self._cloud(prim, frame, matrix))
+                clouds.append(self._cloud(prim, frame, matrix, later))
             else:
-                skin = self._skin(prim, frame, matrix)
+                skin = self._skin(prim, frame, matrix, later)
                 (wraps if prim.GetName().lower() in SURFACE_NAMES else skins).append(skin)
         clouds = [cloud for cloud in clouds if len(cloud.positions)]
         wraps = [wrap for wrap in wraps if len(wrap.triangles)]
@@ -134,11 +139,11 @@ class Scene:
             if not hidden and imageable.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
                 yield prim
 
-    def _cloud(self, prim: Any, frame: int, matrix: np.ndarray) -> Cloud:
+    def _cloud(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Cloud:
         from pxr import UsdGeom
 
         points = UsdGeom.Points(prim)
-        positions = _placed(points.GetPointsAttr().Get(frame), matrix)
+        positions = _placed(_carried(points, frame, later), matrix)
         widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
         scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
         radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
@@ -154,11 +159,11 @@ class Scene:
             np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32),
         )
 
-    def _skin(self, prim: Any, frame: int, matrix: np.ndarray) -> Skin:
+    def _skin(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Skin:
         from pxr import UsdGeom
 
         mesh = UsdGeom.Mesh(prim)
-        points = _placed(mesh.GetPointsAttr().Get(frame), matrix)
+        points = _placed(_carried(mesh, frame, later), matrix)
         counts = np.array(mesh.GetFaceVertexCountsAttr().Get(frame) or [], np.int32)
         indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(frame) or [], np.int32)
         triangles = fan_triangles(counts, indices)
@@ -209,7 +214,8 @@ def open_scene(path: Path) -> Scene:
     to_metres = np.diag([scale, scale, scale, 1.0])
     if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
         to_metres = to_metres @ np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    scene = Scene(path, round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode()), stage, to_metres)
+    first, last = round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode())
+    scene = Scene(path, first, last, stage, to_metres, fps=stage.GetTimeCodesPerSecond())
     for prim in stage.Traverse():
         if prim.IsA(UsdGeom.Gprim):
             colour = _material_colour(prim)
@@ -243,6 +249,15 @@ def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
         return None
     column = np.array(values, np.float64).reshape(len(values), -1)
     return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
+
+
+def _carried(geometry: Any, frame: int, later: float) -> Any:
+    """Return the points of a prim at a frame, moved for `later` seconds where it has a velocity for each."""
+    points = geometry.GetPointsAttr().Get(frame)
+    velocities = geometry.GetVelocitiesAttr().Get(frame) if later else None
+    if points is None or velocities is None or len(velocities) != len(points):
+        return points
+    return np.array(points, np.float64) + later * np.array(velocities, np.float64)
 
 
 def _placed(points: Any, matrix: np.ndarray) -> np.ndarray:

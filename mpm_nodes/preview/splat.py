@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mpm_nodes.preview.scene import Shapes, View
+from mpm_nodes.preview.scene import Scene, Shapes, View
+from mpm_nodes.preview.takes import Surroundings, Take
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
 SUN = np.array([-0.45, -1.0, -0.35])
 """Direction that sunlight travels."""
 _SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array([0.52, 0.53, 0.54])
 _NEAR = 1e-3
+SHUTTER_PICTURES = 9
+"""Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
 
 
 @dataclass
@@ -25,8 +30,34 @@ class _Buffers:
     layer: np.ndarray
 
 
+def render(
+    scene: Scene,
+    wanted: Sequence[Take],
+    around: Surroundings,
+    how: Any,
+    show: str,
+    done: Callable[[Take, Any], None],
+) -> None:
+    """Render pictures one after the other; arguments as those of `cycles.render`."""
+    from PIL import Image
+
+    count = SHUTTER_PICTURES if how.shutter else 1
+    moments = ((np.arange(count) + 0.5) / count - 0.5) * how.shutter / scene.fps
+    for take in wanted:
+        view = take.view or scene.view(take.frame)
+        light = np.zeros((how.size[1], how.size[0], 3))
+        for later in moments.tolist():
+            light += _linear(scene.shapes(take.frame, show, later), view, how.size, around.ground, around.extent)
+        done(take, Image.fromarray(_srgb(light / count)))
+
+
 def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:
-    """Return a picture, shape (height, width, 3), uint8, sRGB.
+    """Return a picture, shape (height, width, 3), uint8, sRGB; arguments as those of `_linear`."""
+    return _srgb(_linear(shapes, view, size, ground, extent))
+
+
+def _linear(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:
+    """Return a picture in linear light, shape (height, width, 3).
 
     Args:
         shapes: What to draw.
@@ -46,8 +77,7 @@ def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: flo
     lit = _light(shapes, positions, images, extent)
     open_share = occlusion(images.depth, focal, 0.08 * extent, 12)
     linear = _shade(images, positions, view, lit, open_share, extent)
-    coarse = linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
-    return _srgb(coarse)
+    return linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
 
 
 def _buffers(width: int, height: int) -> _Buffers:
