@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpm_nodes.data import InputError
 from mpm_nodes.preview import picture_file
+from mpm_nodes.preview.exposures import chosen_frames
 from mpm_nodes.preview.pictures import (
     Picture,
     Progress,
@@ -18,7 +19,6 @@ from mpm_nodes.preview.pictures import (
 )
 from mpm_nodes.preview.scene import Scene, open_scene
 from mpm_nodes.preview.sheet import contact_sheet, side_by_side
-from mpm_nodes.preview.takes import chosen_frames
 
 __all__ = ["render_beside"]
 
@@ -59,9 +59,9 @@ def render_beside(
         fixed = one if not sides else one._replace(engine=sides[0].engine)  # both by the same renderer
         sides.append(rendered(fixed, place, known, resume, every))
     images = []
-    for take, a, b in zip(ready[0].wanted, sides[0].images, sides[1].images, strict=True):
+    for exposure, a, b in zip(ready[0].wanted, sides[0].images, sides[1].images, strict=True):
         both = side_by_side(_opened(a), _opened(b), names)
-        images.append(picture_file.save(both, folder / f"beside.{take.name}.{sides[0].engine}.png"))
+        images.append(picture_file.save(both, folder / f"beside.{exposure.name}.{sides[0].engine}.png"))
     footer = f"{names[0]} beside {names[1]}, {sides[0].engine}"
     sheet = contact_sheet(images, sides[0].labels, footer, cell=800)
     path = picture_file.save(sheet, folder / f"contact_sheet.beside.{sides[0].engine}.png")

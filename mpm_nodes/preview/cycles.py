@@ -13,8 +13,8 @@ from typing import Any
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.preview.colour_by import STOPS
+from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
-from mpm_nodes.preview.takes import Surroundings, Take
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
 
@@ -42,11 +42,11 @@ class EngineMissing(MpmNodesError):
 
 def render(
     scene: Scene,
-    wanted: Sequence[Take],
-    around: Surroundings,
+    wanted: Sequence[Exposure],
+    around: Backdrop,
     how: Any,
     show: str,
-    done: Callable[[Take, Any], None],
+    done: Callable[[Exposure, Any], None],
 ) -> None:
     """Render pictures; `done` gets each as a PIL image as soon as it is there.
 
@@ -56,7 +56,7 @@ def render(
         around: What stands around them.
         how: `Picture`, with its size known.
         show: "points" or "surface".
-        done: Called with a picture's `Take` and its image.
+        done: Called with a picture's `Exposure` and its image.
 
     Raises:
         EngineMissing: Blender cannot run here, or fails.
@@ -77,8 +77,8 @@ def render(
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
         images = [Path(scratch) / f"{n}.png" for n in range(len(wanted))]
         job["pictures"] = [
-            {"frame": take.frame, "image": str(image), "camera": None if take.view is None else _numbers(take.view)}
-            for take, image in zip(wanted, images, strict=True)
+            {"frame": exposure.frame, "image": str(image), "camera": None if exposure.view is None else _numbers(exposure.view)}
+            for exposure, image in zip(wanted, images, strict=True)
         ]
         path = Path(scratch) / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")

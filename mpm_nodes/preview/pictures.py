@@ -14,9 +14,9 @@ from mpm_nodes.graph.folder import Folder
 from mpm_nodes.preview import cycles, picture_file, splat
 from mpm_nodes.preview.colour_by import draw_legend, spanned
 from mpm_nodes.preview.cycles import EngineMissing
+from mpm_nodes.preview.exposures import Backdrop, Exposure, chosen_frames, exposures, surroundings
 from mpm_nodes.preview.scene import Scene, View, open_scene
 from mpm_nodes.preview.sheet import contact_sheet
-from mpm_nodes.preview.takes import Surroundings, Take, chosen_frames, surroundings, takes
 
 __all__ = ["ENGINES", "EngineMissing", "Picture", "RenderResult", "find_root", "prepared", "render_cache"]
 
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
         samples: Cycles samples a pixel.
         colour_by: Attribute that colours the points, with a legend in its unit.
         shutter: Time for which the shutter is open, in frames, centred on the frame; 0 is without motion blur.
-        camera: One of `takes.CAMERAS`.
+        camera: One of `exposures.CAMERAS`.
     """
 
     size: tuple[int, int] | None = None
@@ -80,8 +80,8 @@ class Prepared(NamedTuple):
     """
 
     scene: Scene
-    wanted: tuple[Take, ...]
-    around: Surroundings
+    wanted: tuple[Exposure, ...]
+    around: Backdrop
     how: Picture
     show: str
     engine: str
@@ -153,11 +153,11 @@ def prepared(
     around = surroundings(scenes, frames, shown)
     camera = view or (first.view(frames[0]) if picture.camera in ("auto", "stage") else None)
     size = picture.size or (WIDTH, max(16, round(WIDTH / (camera.aspect if camera else 4.0 / 3.0))))
-    wanted = takes(first, frames, around, size[0] / size[1], "fit" if view is not None else picture.camera)
+    wanted = exposures(first, frames, around, size[0] / size[1], "fit" if view is not None else picture.camera)
     if view is not None:
-        wanted = [take._replace(view=view) for take in wanted]
+        wanted = [exposure._replace(view=view) for exposure in wanted]
     elif len(scenes) > 1:  # the stage's camera is the first one's for all of them
-        wanted = [take._replace(view=take.view or first.view(take.frame)) for take in wanted]
+        wanted = [exposure._replace(view=exposure.view or first.view(exposure.frame)) for exposure in wanted]
     how = picture._replace(size=size)
     return [Prepared(scene, tuple(wanted), around, how, shown, engine) for scene in scenes]
 
@@ -179,20 +179,25 @@ def _rendered_by(
     engine: str, ready: Prepared, folder: Path, progress: Progress | None, resume: bool, every: int, message: str = ""
 ) -> RenderResult:
     scene, wanted, around, how, show, _ = ready
-    images = [folder / f"{take.name}.{engine}.png" for take in wanted]
-    marks = [picture_file.stamp(_made_from(engine, ready, take)) for take in wanted]
-    places = {take.name: place for take, place in zip(wanted, zip(images, marks, strict=True), strict=True)}
-    missing = [take for take in wanted if not resume or picture_file.stamped(places[take.name][0]) != places[take.name][1]]
+    images = [folder / f"{exposure.name}.{engine}.png" for exposure in wanted]
+    marks = [picture_file.stamp(_made_from(engine, ready, exposure)) for exposure in wanted]
+    places = {exposure.name: place for exposure, place in zip(wanted, zip(images, marks, strict=True), strict=True)}
+
+    def held(exposure: Exposure) -> bool:
+        path, mark = places[exposure.name]
+        return picture_file.stamped(path) == mark
+
+    missing = [exposure for exposure in wanted if not (resume and held(exposure))]
     kept = len(wanted) - len(missing)
     count = kept
     if progress is not None and kept:
         progress(kept, len(wanted))
 
-    def done(take: Take, image: Any) -> None:
+    def done(exposure: Exposure, image: Any) -> None:
         nonlocal count
         if scene.colour_by is not None:
             draw_legend(image, scene.colour_by)
-        path, mark = places[take.name]
+        path, mark = places[exposure.name]
         picture_file.save(image, path, mark)
         count += 1
         if progress is not None:
@@ -200,24 +205,24 @@ def _rendered_by(
 
     if missing:
         (cycles if engine == "cycles" else splat).render(scene, missing, around, how, show, done)
-    labels = tuple(take.label for take in wanted)
+    labels = tuple(exposure.label for exposure in wanted)
     width, height = how.size
     footer = f"{cache_name(scene)}, {engine}, {width} x {height}"
     sheet = picture_file.save(contact_sheet(images, labels, footer), folder / f"contact_sheet.{engine}.png")
-    turning = len({take.frame for take in wanted}) == 1 and len(wanted) > 1
+    turning = len({exposure.frame for exposure in wanted}) == 1 and len(wanted) > 1
     return RenderResult(tuple(images), labels, sheet, engine, 24.0 if turning else scene.fps / every, message, kept)
 
 
-def _made_from(engine: str, ready: Prepared, take: Take) -> dict[str, Any]:
+def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, Any]:
     """Return what a picture depends on, as JSON: for a frame of a cache, its layer's size and time stand for what it holds."""
     scene, how = ready.scene, ready.how
-    view = take.view or scene.view(take.frame)
-    file = scene.path.parent / scene.path.stem / f"{scene.path.stem}.{take.frame:04d}.usdc"
+    view = exposure.view or scene.view(exposure.frame)
+    file = scene.path.parent / scene.path.stem / f"{scene.path.stem}.{exposure.frame:04d}.usdc"
     known = (file if file.is_file() else scene.path).stat()
     return {
         "version": mpm_nodes.__version__,
         "engine": engine,
-        "frame": take.frame,
+        "frame": exposure.frame,
         "layer": [known.st_size, known.st_mtime_ns],
         "show": ready.show,
         "size": how.size,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, Shapes, View
-from mpm_nodes.preview.takes import Surroundings, Take
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
 SUN = np.array([-0.45, -1.0, -0.35])
@@ -32,23 +32,23 @@ class _Buffers:
 
 def render(
     scene: Scene,
-    wanted: Sequence[Take],
-    around: Surroundings,
+    wanted: Sequence[Exposure],
+    around: Backdrop,
     how: Any,
     show: str,
-    done: Callable[[Take, Any], None],
+    done: Callable[[Exposure, Any], None],
 ) -> None:
     """Render pictures one after the other; arguments as those of `cycles.render`."""
     from PIL import Image
 
     count = SHUTTER_PICTURES if how.shutter else 1
     moments = ((np.arange(count) + 0.5) / count - 0.5) * how.shutter / scene.fps
-    for take in wanted:
-        view = take.view or scene.view(take.frame)
+    for exposure in wanted:
+        view = exposure.view or scene.view(exposure.frame)
         light = np.zeros((how.size[1], how.size[0], 3))
         for later in moments.tolist():
-            light += _linear(scene.shapes(take.frame, show, later), view, how.size, around.ground, around.extent)
-        done(take, Image.fromarray(_srgb(light / count)))
+            light += _linear(scene.shapes(exposure.frame, show, later), view, how.size, around.ground, around.extent)
+        done(exposure, Image.fromarray(_srgb(light / count)))
 
 
 def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:

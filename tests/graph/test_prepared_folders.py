@@ -276,7 +276,9 @@ def test_clean_follows_no_link(out, name, capsys):
     assert outside(out) == before
 
 
-@pytest.mark.parametrize("name", ["preview", "preview/frame.0001.splat.png", "preview/contact_sheet.splat.png", "preview/.tmp-frame.0001.splat.png"])
+@pytest.mark.parametrize(
+    "name", ["preview", "preview/frame.0001.splat.png", "preview/contact_sheet.splat.png", "preview/.tmp-frame.0001.splat.png"]
+)
 def test_render_writes_through_no_link(tmp_path, name, capsys):
     """Pictures beside a cache replace a link of their name; a folder for them that is a link is refused."""
     pytest.importorskip("pxr")

@@ -14,9 +14,9 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.preview import movie, picture_file, pictures, splat
 from mpm_nodes.preview.beside import render_beside
+from mpm_nodes.preview.exposures import TURN_PICTURES, chosen_frames, exposures, surroundings
 from mpm_nodes.preview.pictures import Picture, render_cache
 from mpm_nodes.preview.scene import open_scene
-from mpm_nodes.preview.takes import TURN_PICTURES, chosen_frames, surroundings, takes
 
 SIZE = (80, 60)
 SMALL = Picture(SIZE)
@@ -54,16 +54,17 @@ def test_a_turntable_makes_one_turn_around_the_middle(cache: Path):
     around = surroundings([scene], [1, 5], "points")
     middle = 0.5 * (around.low + around.high)
     for frames, count in (([3], TURN_PICTURES), ([1, 2, 3, 4], 4)):
-        views = [take.view for take in takes(scene, frames, around, 4 / 3, "turntable")]
+        made = exposures(scene, frames, around, 4 / 3, "turntable")
+        views = [exposure.view for exposure in made]
         eyes = np.array([view.eye - middle for view in views])
-        assert len(views) == count and len({take.name for take in takes(scene, frames, around, 4 / 3, "turntable")}) == count
+        assert len(views) == count and len({exposure.name for exposure in made}) == count
         assert np.allclose(np.linalg.norm(eyes, axis=1), np.linalg.norm(eyes[0])) and np.allclose(eyes[:, 1], eyes[0, 1])
         assert all(np.allclose(np.cross(view.forward, middle - view.eye), 0.0, atol=1e-9) for view in views)
         assert np.allclose(eyes[:, [0, 2]].sum(axis=0), 0.0, atol=1e-9)  # evenly spread over the circle
     with pytest.raises(InputError, match="has no camera; take the camera fit"):
-        takes(scene, [1], around, 4 / 3, "stage")
+        exposures(scene, [1], around, 4 / 3, "stage")
     with pytest.raises(MpmNodesError, match="choose one of auto, stage, fit, turntable"):
-        takes(scene, [1], around, 4 / 3, "orbit")
+        exposures(scene, [1], around, 4 / 3, "orbit")
 
 
 def test_blur_is_as_long_as_the_way_in_the_open_shutter(tmp_path: Path):
@@ -82,7 +83,8 @@ def test_blur_is_as_long_as_the_way_in_the_open_shutter(tmp_path: Path):
     dot.GetVelocitiesAttr().Set(Vt.Vec3fArray([(16, 0, 0)]), 1)  # 0.8 m in a frame
     stage.Save()
     scene = open_scene(tmp_path / "dot.usda")
-    view = takes(scene, [1], surroundings([scene], [1], "points")._replace(low=-np.ones(3), high=np.ones(3)), 4 / 3, "fit")[0].view
+    around = surroundings([scene], [1], "points")._replace(low=-np.ones(3), high=np.ones(3))
+    view = exposures(scene, [1], around, 4 / 3, "fit")[0].view
     widths = {}
     for shutter in (0.0, 0.5, 1.0):
         made = render_cache(
@@ -104,7 +106,7 @@ def test_resume_renders_what_is_missing_damaged_or_different(cache: Path, tmp_pa
     drawn = splat.render
 
     def counted(scene, wanted, *rest):
-        made.extend(take.frame for take in wanted)
+        made.extend(exposure.frame for exposure in wanted)
         return drawn(scene, wanted, *rest)
 
     monkeypatch.setattr(pictures.splat, "render", counted)

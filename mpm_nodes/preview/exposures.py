@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview.scene import Scene, View, framing, look
 
-__all__ = ["CAMERAS", "Surroundings", "Take", "chosen_frames", "surroundings", "takes"]
+__all__ = ["CAMERAS", "Backdrop", "Exposure", "chosen_frames", "exposures", "surroundings"]
 
 CAMERAS = ("auto", "stage", "fit", "turntable")
 SHEET_FRAMES = 9
@@ -18,7 +18,7 @@ TURN_PICTURES = 48
 """Pictures of a turntable around a single frame."""
 
 
-class Take(NamedTuple):
+class Exposure(NamedTuple):
     """One picture.
 
     Attributes:
@@ -34,7 +34,7 @@ class Take(NamedTuple):
     view: View | None = None
 
 
-class Surroundings(NamedTuple):
+class Backdrop(NamedTuple):
     """What stands still around everything that is rendered together.
 
     Attributes:
@@ -77,7 +77,7 @@ def chosen_frames(scene: Scene, frames: Sequence[int] | None, every: int = 1, al
     return wanted[::every]
 
 
-def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Surroundings:
+def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Backdrop:
     """Return the box around the first, the middle and the last frame of all scenes, its floor and its radius.
 
     Raises:
@@ -89,10 +89,10 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> S
         raise InputError(f"{scenes[0].path}: holds neither points nor meshes at frames {sampled}; nothing to render")
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
-    return Surroundings(low, high, float(low[1]) - 1e-3 * radius, radius)
+    return Backdrop(low, high, float(low[1]) - 1e-3 * radius, radius)
 
 
-def takes(scene: Scene, frames: Sequence[int], around: Surroundings, aspect: float, camera: str) -> list[Take]:
+def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str) -> list[Exposure]:
     """Return the pictures to make.
 
     Args:
@@ -116,10 +116,10 @@ def takes(scene: Scene, frames: Sequence[int], around: Surroundings, aspect: flo
     if camera == "turntable":
         return _turntable(frames, fitted, around)
     view = None if own and camera != "fit" else fitted
-    return [Take(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
+    return [Exposure(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
 
 
-def _turntable(frames: Sequence[int], fitted: View, around: Surroundings) -> list[Take]:
+def _turntable(frames: Sequence[int], fitted: View, around: Backdrop) -> list[Exposure]:
     middle = 0.5 * (around.low + around.high)
     count = len(frames) if len(frames) > 1 else TURN_PICTURES
     found = []
@@ -128,8 +128,8 @@ def _turntable(frames: Sequence[int], fitted: View, around: Surroundings) -> lis
         turn = np.array([[np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]])
         view = look(middle + turn @ (fitted.eye - middle), middle, fitted.focal)
         if len(frames) > 1:
-            found.append(Take(frames[n], f"turn.{frames[n]:04d}", f"frame {frames[n]}", view))
+            found.append(Exposure(frames[n], f"turn.{frames[n]:04d}", f"frame {frames[n]}", view))
         else:
             degrees = round(360.0 * n / count)
-            found.append(Take(frames[0], f"turn.{frames[0]:04d}.{degrees:03d}", f"frame {frames[0]}, {degrees} degrees", view))
+            found.append(Exposure(frames[0], f"turn.{frames[0]:04d}.{degrees:03d}", f"frame {frames[0]}, {degrees} degrees", view))
     return found
