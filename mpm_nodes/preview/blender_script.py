@@ -75,7 +75,7 @@ def _surroundings(bpy, scene, job) -> None:
     """Add a sun and a sky where the stage has no light, and a ground."""
     if not any(item.type == "LIGHT" for item in scene.objects):
         lamp = bpy.data.lights.new("sun", "SUN")
-        lamp.energy, lamp.angle = 3.0, math.radians(3.0)
+        lamp.energy, lamp.angle = 2.4, math.radians(3.0)
         sun = bpy.data.objects.new("sun", lamp)
         sun.rotation_euler = (math.radians(30.0), 0.0, math.radians(52.0))
         scene.collection.objects.link(sun)
@@ -85,14 +85,14 @@ def _surroundings(bpy, scene, job) -> None:
         tree = scene.world.node_tree
         background = tree.nodes.get("Background") or tree.nodes.new("ShaderNodeBackground")
         background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
-        background.inputs[1].default_value = 0.6
+        background.inputs[1].default_value = 0.35
     reach = 60.0 * job["extent"]
     mesh = bpy.data.meshes.new("ground")
     corners = [(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)]
     mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
     ground = bpy.data.objects.new("ground", mesh)
     ground.location.z = job["ground"]
-    ground.data.materials.append(_material(bpy, "ground", (0.42, 0.43, 0.44), 0.9))
+    ground.data.materials.append(_material(bpy, "ground", (0.50, 0.51, 0.52), 0.9))
     scene.collection.objects.link(ground)
 
 

@@ -103,7 +103,9 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
         for cloud in shapes.clouds:
             found[cloud.path.rsplit("/", 1)[1]] = [float(c) for c in cloud.colours.mean(axis=0)]
         for skin in shapes.skins:
-            found[skin.path.rsplit("/", 1)[1]] = [float(c) for c in skin.colour]
+            found[skin.path.rsplit("/", 1)[1]] = (
+                [float(c) for c in skin.colours.reshape(-1, 3).mean(axis=0)] if len(skin.colours) else [0.5] * 3
+            )
     return found
 
 

@@ -34,13 +34,13 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Skin:
-    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), corner normals (t, 3, 3), one linear colour."""
+    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3)."""
 
     path: str
     points: np.ndarray
     triangles: np.ndarray
     normals: np.ndarray
-    colour: tuple[float, float, float]
+    colours: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,16 @@ class Scene:
                 return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal, camera.aspectRatio)
         return None
 
+    def sun(self) -> np.ndarray | None:
+        """Return the direction in which the stage's first distant light shines, shape (3,), or None."""
+        from pxr import UsdGeom, UsdLux
+
+        for prim in self.stage.Traverse():
+            if prim.IsA(UsdLux.DistantLight):
+                matrix = self.to_metres @ np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(self.first)).T
+                return -unit(matrix[:3, 2])
+        return None
+
     def _drawn(self, frame: int) -> Iterable[Any]:
         from pxr import UsdGeom
 
@@ -170,8 +180,14 @@ class Scene:
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
         colours = self._display_colour(prim, frame)
         fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
-        colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else tuple(colours.mean(axis=0))
-        return Skin(str(prim.GetPath()), points, triangles, corner_normals(points, triangles), colour)
+        if colours is not None and len(colours) == len(points):
+            shown = colours[triangles]
+        else:
+            colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else colours.mean(axis=0)
+            shown = np.broadcast_to(np.asarray(colour, np.float32), (len(triangles), 3, 3))
+        return Skin(
+            str(prim.GetPath()), points, triangles, corner_normals(points, triangles), np.ascontiguousarray(shown, np.float32)
+        )
 
     def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
         """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""
@@ -288,13 +304,14 @@ def corner_normals(points: np.ndarray, triangles: np.ndarray, crease: float = 40
     for n in range(3):
         for axis in range(3):
             smooth[:, axis] += np.bincount(triangles[:, n], faces[:, axis], len(points))
-    flat = _unit(faces)[:, None, :]
-    corners = _unit(smooth)[triangles]
+    flat = unit(faces)[:, None, :]
+    corners = unit(smooth)[triangles]
     sharp = (corners * flat).sum(axis=2, keepdims=True) < np.cos(np.radians(crease))
     return np.ascontiguousarray(np.where(sharp, flat, corners), np.float32)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (..., 3) at length 1."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
 
 
@@ -304,12 +321,12 @@ def framing(bounds: tuple[np.ndarray, np.ndarray], aspect: float) -> View:
     centre, radius = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low)) + 1e-6
     focal = 1.4
     half = min(0.5 / focal, 0.5 / focal / aspect)
-    eye = centre + _unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
+    eye = centre + unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
     return look(eye, centre, focal)
 
 
 def look(eye: np.ndarray, target: np.ndarray, focal: float) -> View:
     """Return the camera at `eye` that looks at `target`, Y up."""
-    forward = _unit(np.asarray(target, np.float64) - eye)
-    right = _unit(np.cross(forward, [0.0, 1.0, 0.0]))
+    forward = unit(np.asarray(target, np.float64) - eye)
+    right = unit(np.cross(forward, [0.0, 1.0, 0.0]))
     return View(np.asarray(eye, np.float64), right, np.cross(right, forward), forward, focal)
