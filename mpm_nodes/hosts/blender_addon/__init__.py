@@ -5,7 +5,7 @@ Imports nothing but bpy and Python's own library; the simulation runs in a Pytho
 
 import bpy
 
-from . import cook, curves, interface, nodes, operators, places, point_materials, sockets, trees
+from . import cook, curves, history, interface, nodes, operators, places, point_materials, sockets, trees
 
 bl_info = {  # for Blender before 4.2, which has no extensions
     "name": "MPM Nodes",
@@ -28,6 +28,7 @@ def register():
     bpy.app.handlers.load_pre.append(cook.before_load)
     bpy.app.handlers.load_post.append(nodes.after_load)
     bpy.app.handlers.load_post.append(places.after_load)
+    history.register()
     point_materials.register()
 
 
@@ -37,6 +38,7 @@ def unregister():
     if bpy.app.timers.is_registered(cook.look):
         bpy.app.timers.unregister(cook.look)
     point_materials.unregister()
+    history.unregister()
     bpy.app.handlers.load_post.remove(places.after_load)
     bpy.app.handlers.load_post.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)

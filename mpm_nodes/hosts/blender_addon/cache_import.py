@@ -79,6 +79,15 @@ def collection_of(tree, scene):
     return holder
 
 
+def take_away(tree):
+    """Remove the collection of a tree with all that it has brought in."""
+    for holder in [each for each in bpy.data.collections if each.get(MARK) and each.get(MARK) == tree.get(MARK)]:
+        for thing in [each for each in bpy.data.objects if str(each.get(MARK, "")).startswith(f"{holder[MARK]}/")]:
+            _remove(thing)
+        bpy.data.collections.remove(holder)
+    _drop_unused_caches()
+
+
 def objects_of(holder, stage):
     """Return our objects of a stage by their key, those that the artist has moved to other collections included."""
     prefix = f"{holder[MARK]}/{stage}/"
@@ -89,13 +98,14 @@ def objects_of(holder, stage):
 def _cache_files(things):
     found = []
     for thing in things.values():
-        modifier = _cache_modifier(thing)
+        modifier = cache_modifier(thing)
         if modifier and modifier.cache_file and modifier.cache_file not in found:
             found.append(modifier.cache_file)
     return found
 
 
-def _cache_modifier(thing):
+def cache_modifier(thing):
+    """Return the modifier that lets an object follow a cache, or None."""
     return next((each for each in thing.modifiers if each.type == "MESH_SEQUENCE_CACHE"), None)
 
 
@@ -164,6 +174,7 @@ def _imported(stage, scene):
     if units.system != "NONE" and units.scale_length != 1.0:
         options["scale"] = 1.0 / units.scale_length
     current, layer = scene.frame_current, scene.view_layers[0]
+    layer.update()  # it may still list what has just been removed
     selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
         with bpy.context.temp_override(**_place(scene)):
@@ -209,7 +220,7 @@ def _frame_offset(revision):
 
 def _repoint(old, new, stage):
     """Let an object follow the files that a newly imported one follows."""
-    mine, theirs = _cache_modifier(old), _cache_modifier(new)
+    mine, theirs = cache_modifier(old), cache_modifier(new)
     if theirs is not None:
         if mine is None:  # what was imported when it had a single frame does not move
             mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")

@@ -9,7 +9,8 @@ import time
 
 import bpy
 
-from . import cache_import, environment, graph_file, places, problems, scene_input, timeline
+from . import cache_import, environment, graph_file, history, places, problems, scene_input, timeline
+from .history import key_of
 from .trees import GRAPH_TREE
 
 INTERVAL = 0.25
@@ -163,7 +164,8 @@ def start(tree, scene, resume=False, frames=None):
         fail_to_start(tree, str(error))
         return None
     tree.progress = 0.0
-    timeline.follow(tree, scene)
+    if timeline.follow(tree, scene):
+        history.remember("Cook")
     problems.report(tree, "Starting", False)
     JOBS[key_of(tree)] = job
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
@@ -177,11 +179,6 @@ def fail_to_start(tree, text):
         if getattr(node, "record", None) and node.record["sequential"]:
             problems.add(node, text)
     problems.report(tree, text, True)
-
-
-def key_of(tree):
-    """Return what tells a tree from all others as long as Blender runs, undo and renaming included."""
-    return getattr(tree, "session_uid", None) or tree.name
 
 
 def job_of(tree):
@@ -291,8 +288,7 @@ def _show_frames(tree, job):
     if scene is None or not job.frames:
         return
     try:
-        if cache_import.show(tree, job.revision, scene, job.frames):
-            timeline.remember("Cooked frames")
+        history.show(tree, job.revision, scene, job.frames)
     except cache_import.CacheFault as error:
         problems.report(tree, str(error), True)
 

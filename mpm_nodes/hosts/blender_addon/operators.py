@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, graph_file, knobs, places, problems, scene_input, timeline
+from . import cache_import, cook, environment, graph_file, history, knobs, places, problems, scene_input, timeline
 from .nodes import MpmNode
 from .specification import PRESETS
 from .trees import GRAPH_TREE, new_tree
@@ -256,7 +256,7 @@ class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
             self.report({"ERROR"}, f"{places.out_path(tree)} holds no whole frame; cook the graph first")
             return {"CANCELLED"}
         try:
-            cache_import.show(tree, found[-1], context.scene, frames)
+            history.show(tree, found[-1], context.scene, frames)
         except cache_import.CacheFault as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
