@@ -64,7 +64,7 @@ def add(node, text, bad=True):
 def show_text(tree, text, bad=True):
     """Put each line of an error's text on the node that it begins with; return the lines that name none."""
     rest = []
-    for line in text.splitlines():
+    for line in environment.in_own_words(text).splitlines():
         line = re.sub(r"^mpm-nodes: (error: )?", "", line).strip()
         found = PLACE.match(line)
         if not line:
@@ -120,12 +120,13 @@ def sentence(problem):
     """Return a problem's text without its place."""
     value = "" if problem.get("value") is None else f"{json.dumps(problem['value'])[:60]} "
     allowed = f"; allowed: {problem['allowed']}" if problem.get("allowed") else ""
-    return f"{value}{problem['message']}{allowed}" + (f"; {problem['cure']}" if problem.get("cure") else "")
+    text = f"{value}{problem['message']}{allowed}" + (f"; {problem['cure']}" if problem.get("cure") else "")
+    return environment.in_own_words(text)
 
 
 def report(tree, text, failed):
     """Show a text in the tree's panel."""
-    tree.status, tree.failed = text, failed
+    tree.status, tree.failed = environment.in_own_words(text), failed
 
 
 def graph_trees(bpy_data):
