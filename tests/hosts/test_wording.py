@@ -29,7 +29,7 @@ def words_of(host: str) -> Mapping[str, str]:
 
 
 def said() -> Iterator[tuple[str, str]]:
-    """Yield (place, text) of every text with an argument in it that is no docstring: what errors, warnings and notes are made of."""
+    """Yield (place, text) of every text with an argument in it that is not a docstring: what messages are made of."""
     for path in sorted([*PACKAGE.glob("*/**/*.py"), PACKAGE / "supervisor.py", PACKAGE / "cli.py"]):
         if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "selftest", "verification"):
             continue  # programs and tables of their own, which no host shows
