@@ -194,6 +194,7 @@ def test_a_sheet_without_thickness_is_refused_before_the_cook(kind, tmp_path):
         'def Mesh "plane" {\n point3f[] points = [(0,0,0), (1,0,0), (1,0,1), (0,0,1)]\n'
         " int[] faceVertexCounts = [4]\n int[] faceVertexIndices = [0, 1, 2, 3]\n}\n"
     )
+    graph = Graph(cell_size=0.1, start=1, end=2)
     matter = {"material": graph.add("material_library", "matter", name="snow")} if kind == "emit_mesh" else {}
     graph.add(kind, "thin", path=str(plane), **matter)
     with pytest.raises(MpmNodesError, match=r"thin: .*is a sheet, it has no inside \(4 open edges\); give it a thick"):

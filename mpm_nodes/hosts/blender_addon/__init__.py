@@ -5,7 +5,7 @@ Imports nothing but bpy and Python's own library; the simulation runs in a Pytho
 
 import bpy
 
-from . import cook, curves, history, interface, nodes, operators, places, point_materials, sockets, trees
+from . import cook, curves, history, interface, nodes, operators, places, point_materials, quick, sockets, trees
 
 bl_info = {  # for Blender before 4.2, which has no extensions
     "name": "MPM Nodes",
@@ -17,13 +17,22 @@ bl_info = {  # for Blender before 4.2, which has no extensions
     "category": "Node",
 }
 
-CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES, *curves.CLASSES, *operators.CLASSES, *interface.CLASSES]
+CLASSES = [
+    *trees.CLASSES,
+    *sockets.CLASSES,
+    *nodes.CLASSES,
+    *curves.CLASSES,
+    *operators.CLASSES,
+    *quick.CLASSES,
+    *interface.CLASSES,
+]
 
 
 def register():
     """Make everything known to Blender."""
     for cls in CLASSES:
         bpy.utils.register_class(cls)
+    quick.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
     bpy.app.handlers.load_post.append(nodes.after_load)
@@ -43,5 +52,6 @@ def unregister():
     bpy.app.handlers.load_post.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
+    quick.unregister()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bpy
 
-from . import point_materials
+from . import looks, point_materials
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -258,7 +258,7 @@ def _dress(thing, tree):
     if not thing.data.materials:
         thing.data.materials.append(None)
     for slot in thing.material_slots:
-        material = slot.material or default_material(thing)
+        material = looks.preset_material(thing, tree) or slot.material or looks.default_material(thing)
         slot.link = "OBJECT"
         slot.material = material
     point_materials.hold(thing)
@@ -277,36 +277,6 @@ def _stands_for_object(thing, tree):
     """Return whether a collider of the cache is an object of the scene, which is there anyway."""
     names = {getattr(node, "k_name", "") for node in tree.nodes if getattr(node, "scene_object", None)}
     return re.sub(r"[.][0-9]{3,}$", "", thing.name)[len("collider_") :] in names
-
-
-def default_material(thing):
-    """Return a plain material for an object; points and meshes show the colour that the cache carries."""
-    name = f"MPM {thing.type.title()}"
-    material = bpy.data.materials.get(name)
-    if material is not None:
-        return material
-    material = bpy.data.materials.new(name)
-    material.use_nodes = True
-    tree = material.node_tree
-    tree.nodes.clear()
-    output = tree.nodes.new("ShaderNodeOutputMaterial")
-    if thing.type == "VOLUME":
-        shader = tree.nodes.new("ShaderNodeVolumePrincipled")
-        shader.inputs["Density"].default_value = 20.0
-        tree.links.new(shader.outputs["Volume"], output.inputs["Volume"])
-        return material
-    shader = tree.nodes.new("ShaderNodeBsdfPrincipled")
-    shader.inputs["Base Color"].default_value = (0.95, 0.62, 0.16, 1.0)
-    shader.inputs["Roughness"].default_value = 0.45
-    if "displayColor" in getattr(thing.data, "attributes", ()):
-        colour = tree.nodes.new("ShaderNodeAttribute")
-        colour.attribute_name = "displayColor"
-        tree.links.new(colour.outputs["Color"], shader.inputs["Base Color"])
-        colour.location = (-300, 0)
-        material.name = f"{name} Coloured"
-    tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
-    output.location = (300, 0)
-    return material
 
 
 def _choose_what_renders(new, things):

@@ -343,7 +343,9 @@ def _finish_failed(tree, job, code, kept):
 def _redraw():
     for window in bpy.context.window_manager.windows if bpy.context.window_manager else ():
         for area in window.screen.areas:
-            if area.type == "NODE_EDITOR" and getattr(area.spaces.active, "tree_type", "") == GRAPH_TREE:
+            if area.type == "VIEW_3D" or (
+                area.type == "NODE_EDITOR" and getattr(area.spaces.active, "tree_type", "") == GRAPH_TREE
+            ):
                 area.tag_redraw()
 
 
