@@ -5,7 +5,21 @@ Imports nothing but bpy and Python's own library; the simulation runs in a Pytho
 
 import bpy
 
-from . import cook, curves, history, interface, nodes, operators, places, point_materials, quick, sockets, trees
+from . import (
+    cache_panel,
+    cook,
+    curves,
+    guides,
+    history,
+    interface,
+    nodes,
+    operators,
+    places,
+    point_materials,
+    quick,
+    sockets,
+    trees,
+)
 
 bl_info = {  # for Blender before 4.2, which has no extensions
     "name": "MPM Nodes",
@@ -24,6 +38,7 @@ CLASSES = [
     *curves.CLASSES,
     *operators.CLASSES,
     *quick.CLASSES,
+    *cache_panel.CLASSES,
     *interface.CLASSES,
 ]
 
@@ -33,6 +48,7 @@ def register():
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     quick.register()
+    guides.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
     bpy.app.handlers.load_post.append(nodes.after_load)
@@ -52,6 +68,7 @@ def unregister():
     bpy.app.handlers.load_post.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
+    guides.unregister()
     quick.unregister()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

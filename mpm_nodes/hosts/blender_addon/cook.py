@@ -9,7 +9,7 @@ import time
 
 import bpy
 
-from . import cache_import, environment, graph_file, history, places, problems, scene_input, timeline
+from . import cache_import, environment, graph_file, history, places, problems, revisions, scene_input, timeline
 from .history import key_of
 from .trees import GRAPH_TREE
 
@@ -267,13 +267,41 @@ def busy():
 def _show_progress(tree, job, event):
     first, last = job.span
     count = max(1, last - first + 1)
-    if event["event"] == "frame_done":
+    if event["event"] == "estimate":
+        problems.report(tree, f"Starting; {needs_in_words(event)}", False)
+    elif event["event"] == "substep":
+        problems.report(tree, _substep_in_words(event, last), False)
+    elif event["event"] == "pace" and event.get("share") is not None:
+        tree.progress = min(1.0, (event["frame"] - first + event["share"]) / count)
+    elif event["event"] == "frame_done":
+        tree.seconds_a_frame = event.get("seconds") or tree.seconds_a_frame
         tree.progress = (event["frame"] - first + 1) / count
         left = in_words(event.get("seconds_left") or 0.0)
         particles = f", {event['particles']} particles" if event.get("particles") else ""
         problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
     elif event["event"] == "note":
         problems.report(tree, event["message"], False)
+
+
+def _substep_in_words(event, last):
+    """Return how far a frame has come, and what holds the length of its steps."""
+    said = f"Frame {event['frame']} of {last}, substep {event['substep']}"
+    if event.get("particles"):
+        said += f", {event['particles']} particles"
+    if event.get("dt"):
+        said += f", steps of {1e3 * event['dt']:.3g} ms"
+    if event.get("limit"):
+        said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
+    return said
+
+
+def needs_in_words(needs):
+    """Return what a cook is expected to need: an estimate of the program, with particles, memory and disk in bytes."""
+    said = [f"about {needs['particles']} particles"] if needs.get("particles") else []
+    for name, place in (("memory", "of memory"), ("disk", "on disk")):
+        if needs.get(name):
+            said.append(f"{revisions.in_words(needs[name])} {place}")
+    return ", ".join(said)
 
 
 def in_words(seconds):

@@ -136,7 +136,9 @@ class MPM_PT_quick(bpy.types.Panel):
         layout, chosen = self.layout, context.window_manager
         presets, faults = quick_presets.found(quick.own_folder())
         layout.prop(chosen, "mpm_nodes_particles")
-        layout.prop(chosen, "mpm_nodes_ground")
+        row = layout.row()
+        row.prop(chosen, "mpm_nodes_ground")
+        row.prop(chosen, "mpm_nodes_guides")
         grid = layout.grid_flow(columns=3, even_columns=True, align=True)
         for name, document in presets.items():
             grid.operator("mpm_nodes.quick", text=document["editor"]["quick"].get("label", name)).preset = name

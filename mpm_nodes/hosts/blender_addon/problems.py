@@ -81,9 +81,10 @@ def validate(tree, path):
         environment.EnvironmentFault: The program cannot be run.
     """
     clear(tree)
-    code, out, error = environment.run(environment.command("validate", graph=str(path)))
+    code, out, error = environment.run(environment.command("needs", graph=str(path)))
     try:
-        found = json.loads(out)
+        answer = json.loads(out)
+        found = answer["problems"]
     except ValueError:
         rest = show_text(tree, error or out)
         report(tree, "\n".join(rest) or "see the nodes in red", code != 0)
@@ -98,8 +99,17 @@ def validate(tree, path):
         count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
         report(tree, "\n".join([f"{count}; see the nodes in red", *rest] if len(rest) < len(found) else rest), True)
     else:
-        report(tree, "The graph is valid", False)
+        report(tree, f"The graph is valid: {_needs(tree, answer['needs'])}", False)
     return len(found)
+
+
+def _needs(tree, needs):
+    """Return what a cook of a graph needs: particles, memory, disk, and time where an earlier cook says how long a frame takes."""
+    from .cook import in_words, needs_in_words
+
+    frames = max(1, tree.k_end - tree.k_start + 1)
+    time = f"about {in_words(frames * tree.seconds_a_frame)} at the last cook's pace" if tree.seconds_a_frame else ""
+    return ", ".join(filter(None, [needs_in_words(needs), time])) + f" for {frames} frames"
 
 
 def missing_files(tree, path):
