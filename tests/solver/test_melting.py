@@ -55,6 +55,31 @@ def test_mass_and_enthalpy_are_kept_while_matter_melts_and_draws_in():
     assert np.allclose(run.particles.unpack("volume"), exact, rtol=1e-12)
 
 
+@pytest.mark.parametrize(("ice", "water"), [(-0.5, 1.0), (-4.0, 0.05)], ids=["melting", "freezing"])
+def test_each_substep_keeps_the_enthalpy(ice, water):
+    """No substep of an insulated cube changes its enthalpy over ice at its freezing point by more than 1e-10 of that."""
+    start = half_frozen()
+    temperature = np.where(start["position"][:, 1] < 0.15, FREEZING + water, FREEZING + ice)
+    run = solver(dataclasses.replace(start, attributes={**start.attributes, "temperature": temperature}))
+    liquid, before = (run.particles.unpack("phase") == 1).sum(), enthalpy(run)
+    for _ in range(40):
+        run.step()
+        after = enthalpy(run)
+        assert abs(after - before) <= 1e-10 * abs(before)
+        before = after
+    now = (run.particles.unpack("phase") == 1).sum()
+    assert now > liquid if water > 0.5 else now < liquid
+
+
+def test_no_substep_changes_the_momentum_in_free_space():
+    """Half a cube of ice melts and draws in, untouched: sum m v stays 0, to 1e-10 of the mass times the fastest particle."""
+    run = solver()
+    for _ in range(20):
+        run.step()
+        mass, velocity = run.particles.unpack("mass"), run.particles.unpack("velocity")
+        assert np.abs(mass @ velocity).max() <= 1e-10 * mass.sum() * np.linalg.norm(velocity, axis=1).max()
+
+
 def test_what_melts_takes_the_room_of_its_new_density():
     """Melted whole by a source inside it, a cube of ice takes 80 % of its room: the volume that its law knows, and its extent."""
     start = half_frozen()
