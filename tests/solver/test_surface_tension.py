@@ -160,17 +160,17 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are not bodies."""
-    plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.05, 0.1]]))
+    """0.3 cells from a body the tension is - k cos(its angle), at a wall - k cos(the solve's); slab walls are not bodies."""
+    plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.02, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
-    walls = walled((-0.05, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
+    walls = walled((0.0, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
     substeps = {"preset": "surface_tension", "set": {"slab": "z", "contact_angle": 120.0}}
     run = solver(drop(matter), substeps, colliders=[body], walls=walls, fuse=False)
     run_until(run, "set_tension")
     samples = run.stores["samples"]
     x, tension = samples.unpack("position"), samples.unpack("tension")
-    on_plate, on_wall = x[:, 1] < -0.03, x[:, 0] < -0.05
+    on_plate, on_wall = x[:, 1] < 0.3 * H, x[:, 0] < 0.3 * H
     plate_only, wall_only, free = on_plate & ~on_wall, on_wall & ~on_plate, ~on_plate & ~on_wall
     assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
     np.testing.assert_allclose(tension[plate_only], -1.0)
