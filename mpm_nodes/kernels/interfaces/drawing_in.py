@@ -26,7 +26,7 @@ FAR = 1e12
 """Planes beyond this stand for none [r]: loops are compiled without infinities."""
 ONE = 2.0**40
 """Sums are whole numbers of this part: they hang on no order of the particles."""
-REFINEMENTS = 2
+REFINEMENTS = 1
 """Steps of regula falsi: f is almost linear over d."""
 
 

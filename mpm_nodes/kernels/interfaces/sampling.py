@@ -236,27 +236,29 @@ def _area_vector(triangle):
 @part
 def _owner(bins, near, slot, e, x, y, z, drift):
     """Return the particle nearest to a point of place e."""
-    reach, best, least = 2 + drift, np.int32(-1), np.float64(1e30)
+    reach, best, least = 1 + drift, np.int32(-1), np.float64(1e30)
+    i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
     while True:
-        i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
+        k0, k1 = max(k - reach, -8), min(k + reach, 15)
         for ci in range(max(i - reach, -8), min(i + reach + 1, 16)):
             for cj in range(max(j - reach, -8), min(j + reach + 1, 16)):
-                for ck in range(max(k - reach, -8), min(k + reach + 1, 16)):
-                    n, cell = in_block(ci, cj, ck)
+                for bk in range(k0 >> 3, (k1 >> 3) + 1):
+                    n, first = in_block(ci, cj, max(k0, 8 * bk))
                     place = near[e, n]
                     q = slot[place] if place >= 0 else -1
-                    if q >= 0:
-                        for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
+                    if q >= 0:  # cells along z follow each other
+                        last = first + min(k1, 8 * bk + 7) - max(k0, 8 * bk)
+                        for row in range(bins.start[512 * q + first], bins.start[512 * q + last + 1]):
                             dx = bins.x[row] + (ci & ~7) - x
                             dy = bins.y[row] + (cj & ~7) - y
-                            dz = bins.z[row] + (ck & ~7) - z
+                            dz = bins.z[row] + 8 * bk - z
                             square, p = dx * dx + dy * dy + dz * dz, bins.index[row]
                             if square < least or (square == least and p < best):
                                 least, best = square, p
         found = reach - drift  # everything nearer than this has been looked at
         if least <= found * found or reach > 16:
             return best
-        reach += 2
+        reach += 1
 
 
 @compiled

@@ -25,7 +25,7 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import needs_whole_nodes, stage
-from mpm_nodes.kernels.interfaces.near_points import find_nearest
+from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver.colliders import ColliderSet
@@ -139,8 +139,8 @@ def sample_surface(
 
 @stage(label="Set Tension")
 def set_tension(
-    particles: A[ParticleStore, Reads("material", "temperature")],
-    samples: A[SampleStore, Reads("position", "owner"), Writes("tension")],
+    particles: A[ParticleStore, Reads("material", "temperature", "concentration")],
+    samples: A[SampleStore, Reads("position", "normal", "owner"), Writes("tension")],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
@@ -151,28 +151,27 @@ def set_tension(
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
-    changes along the surface, with temperature, drives the flow of Marangoni by itself.
+    changes along the surface, with temperature or concentration, drives the flow of Marangoni by itself.
 
     Args:
-        particles: Owners; their temperature is read where the tension varies with it.
+        particles: Owners; temperature and concentration are read where the tension varies with them.
         samples: Samples of the surface.
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
             neutral, 180 repels.
-        contact_distance: How near the surface of a body samples count as touching it, in cells. The sampled surface of matter on a
-            body lies within a quarter of a cell of the body's own. 0.5 counts the rim of a drop as wetted as well, and thin
-            films run away; 0 leaves it to chance what is wetted.
+        contact_distance: How near the surface of a body samples that face it count as touching it, in cells. The sampled surface of
+            matter on a body lies within a quarter of a cell of the body's own.
         slab: As in sample_surface: its two walls are not bodies.
     """
     if not samples.count:
         return
     owner = samples.rows("owner")[0]
-    material, temperature = particles.rows("material")[0][owner], particles.rows("temperature")[0][owner]
+    material, temperature, concentration = (particles.rows(name)[0][owner] for name in ("material", "temperature", "concentration"))
     tension = np.zeros(samples.count)
     for law in particles.laws:
         if law.material.surface_tension is not None:
             mine = material == law.index
-            tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float))
+            tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
     if not colliders.idle:
         colliders.pose(step.time, step.time + step.dt)
         walls, bodies = colliders.shapes()
@@ -181,7 +180,7 @@ def set_tension(
             walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
         which = np.empty(samples.count, np.int32)
         points = samples.unpack("position") - colliders.origin
-        find_nearest(points, walls, bodies, contact_distance * step.cell_size, which)
+        find_touched(points, samples.unpack("normal"), walls, bodies, contact_distance * step.cell_size, which)
         own = [contact_angle if each.contact_angle is None else each.contact_angle for each in colliders.colliders]
         tension *= np.array([*(-math.cos(math.radians(angle)) for angle in (*own, *[contact_angle] * 6)), 1.0])[which]
     samples.rows("tension")[0] = tension
