@@ -117,9 +117,9 @@ def _share(bins, near, slot, e, at, volume, planes, drift):
 
 
 @part
-def _drawn(bins, near, slot, e, at, volume, depth, planes, drift):
+def _drawn(bins, near, slot, e, at, volume, limits):
     """Return where a vertex comes to lie: as far along grad f as f is 1/2, within depth; never along the axis of a slab."""
-    x, y, z = at
+    (x, y, z), (depth, planes, drift) = at, limits
     f, gx, gy, gz = _share(bins, near, slot, e, at, volume, planes, drift)
     gx = 0.0 if abs(planes[0]) < FAR else gx
     gy = 0.0 if abs(planes[2]) < FAR else gy
@@ -166,7 +166,7 @@ def _cut_at(e, bins, field, volume, wanted, cuts):
             x, y, z = 2.0 * i + 1.0, 2.0 * j + 1.0, 2.0 * k + 1.0
             at = (x + t if axis == 0 else x, y + t if axis == 1 else y, z + t if axis == 2 else z)
             if depth > 0.0:
-                at = _drawn(bins, near, slot, e, at, volume, depth, planes, drift)
+                at = _drawn(bins, near, slot, e, at, volume, (depth, planes, drift))
             cuts[e, node, axis, 0], cuts[e, node, axis, 1], cuts[e, node, axis, 2] = at
 
 
