@@ -66,7 +66,8 @@ def openvdb_cure() -> str:
         return 'pip install "mpm-nodes[vdb]", or your distribution\'s python3-openvdb'
     return (
         f"no wheel holds it for Python {_version()}: install your distribution's python3-openvdb "
-        f'(Debian and Ubuntu: apt install python3-openvdb; for its system Python), or use Python {wheels_in_words()} and "mpm-nodes[vdb]"'
+        "(Debian and Ubuntu: apt install python3-openvdb; for its system Python), "
+        f'or use Python {wheels_in_words()} and "mpm-nodes[vdb]"'
     )
 
 
