@@ -26,6 +26,12 @@ def add(command: argparse.ArgumentParser) -> None:
         help="what to draw of a cache that holds both (default: the surface); points show each material in its colour",
     )
     command.add_argument(
+        "--movie",
+        type=Path,
+        metavar="FILE",
+        help="also put the frames, all of them without --frames, into a movie: FILE.webp or FILE.gif",
+    )
+    command.add_argument(
         "--colour-by",
         default="",
         metavar="ATTRIBUTE",
@@ -36,10 +42,16 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
     from mpm_nodes.graph.revision import latest_revision
-    from mpm_nodes.preview.pictures import Picture, render_cache
+    from mpm_nodes.preview.movie import check_movie, write_movie
+    from mpm_nodes.preview.pictures import Picture, render_cache, span_of
 
-    frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
+    if args.movie is not None:
+        check_movie(args.movie)
     folder = latest_revision(args.cache)
+    first, last, fps = span_of(folder)
+    if args.frames is not None:
+        first, last = args.frames
+    frames = None if args.frames is None and args.movie is None else list(range(first, last + 1))
     picture = Picture(colour_by=args.colour_by)
     result = render_cache(
         folder, frames=frames, out=args.out, engine=args.engine, picture=picture, show=args.show, progress=show_progress
@@ -49,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     for image in result.images:
         print(image)
     print(result.contact_sheet)
+    if args.movie is not None:
+        print(write_movie(result.images, args.movie, fps))
     return 0
 
 

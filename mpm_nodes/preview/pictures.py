@@ -169,6 +169,16 @@ def find_root(place: Path) -> Path:
     raise InputError(f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first")
 
 
+def span_of(place: Path) -> tuple[int, int, float]:
+    """Return the first and the last frame of a cache, and its frames a second.
+
+    Raises:
+        InputError: There is no cache.
+    """
+    scene = open_scene(find_root(place))
+    return scene.first, scene.last, float(scene.stage.GetTimeCodesPerSecond())
+
+
 def contact_sheet(images: Sequence[Path], labels: Sequence[str], path: Path, cell: int = 400) -> Path:
     """Put pictures on one sheet, labelled, at most `cell` pixels wide each; write it to `path` and return that."""
     from PIL import Image, ImageDraw, ImageFont

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from preview_samples import FACES, OCTAHEDRON, write_cache
 
+from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
@@ -105,6 +106,32 @@ def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
     assert all(low > high + 2 for high, low in itertools.pairwise(heights))  # it falls
     sheet = np.asarray(Image.open(made.contact_sheet))
     assert sheet.shape[0] > 2 * 120 and sheet.shape[1] > 3 * 160
+
+
+@pytest.mark.parametrize("ending", [".webp", ".gif"])
+def test_the_command_makes_a_movie_of_all_frames(tmp_path: Path, capsys, ending):
+    """`render --movie` draws every frame, and the movie lasts as long as the shot: five frames of 24 a second."""
+    write_cache(tmp_path / "out")
+    movie = tmp_path / f"fall{ending}"
+    assert cli.main(["render", str(tmp_path / "out"), "--engine", "splat", "--movie", str(movie)]) == 0
+    assert str(movie) in capsys.readouterr().out
+    with Image.open(movie) as opened:
+        durations = []
+        for n in range(opened.n_frames):
+            opened.seek(n)
+            opened.load()
+            durations.append(opened.info["duration"])
+        pictures = [opened.seek(n) or np.asarray(opened.convert("RGB")).astype(int) for n in (0, 4)]
+    assert len(durations) == 5 and sum(durations) == pytest.approx(5000 / 24, abs=5)
+    assert np.abs(pictures[0] - pictures[1]).max() > 60
+
+
+def test_a_movie_of_another_kind_is_refused_before_anything_is_drawn(tmp_path: Path, capsys):
+    """The message names the endings that there are, and the way to others."""
+    write_cache(tmp_path / "out")
+    assert cli.main(["render", str(tmp_path / "out"), "--movie", str(tmp_path / "fall.mp4")]) == 2
+    assert "'fall.mp4' cannot be written; its name ends in .webp or .gif" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("preview"))
 
 
 def test_points_and_surface_are_not_drawn_over_each_other(tmp_path: Path):
