@@ -201,3 +201,18 @@ def test_shots_that_begin_without_matter_are_written_with_all_their_columns(tmp_
     execute(graph, out=tmp_path)
     (ply, _) = sorted(tmp_path.rglob("*.ply"))
     assert b"element vertex 0\n" in ply.read_bytes() and len(list(tmp_path.rglob("cache.000?.usdc"))) == 2
+
+
+def test_a_stream_alone_has_the_surface_of_its_own_scale():
+    """Without sources the spacing is that of the stream: a surface at a millimetre is as fine as one at a decimetre."""
+    counts = []
+    for scale in (1.0, 0.01):
+        graph = Graph(cell_size=0.1 * scale, start=1, end=2)
+        jelly = graph.add("material_neo_hookean", "jelly", youngs_modulus=1e4)
+        template = graph.add("emit_box", "template", material=jelly, size=(0.4 * scale,) * 3)
+        stream = graph.add("emit_stream", "stream", template=template, velocity=(0.0, -4.8 * scale, 0.0))
+        fall = graph.add("solve", "fall", emitters=[stream], gravity=(0.0, 0.0, 0.0))
+        graph.add("surface_particles", "skin", particles=fall["particles"])
+        result = execute(graph)
+        counts.append(len(result.outputs["skin"]["mesh"].points))
+    assert counts[1] == pytest.approx(counts[0], rel=0.1) and counts[0] > 200
