@@ -56,7 +56,9 @@ def add(command: argparse.ArgumentParser) -> None:
         help="colour the points by an attribute (temperature), with a legend in its unit",
     )
     command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
-    command.add_argument("--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png or .webp")
+    command.add_argument(
+        "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
+    )
     command.add_argument("--flipbook", type=Path, metavar="FILE", help="write an HTML page that plays them, without a network")
 
 

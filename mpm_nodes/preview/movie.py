@@ -1,4 +1,4 @@
-"""Pictures that play: animated PNG and WebP, MP4, and a page that any browser opens without a network."""
+"""Pictures that play: animated PNG, WebP and GIF, MP4, and a page that any browser opens without a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpm_nodes.preview.picture_file import put
 
 __all__ = ["MOVIES", "check_movie", "write_flipbook", "write_movie"]
 
-MOVIES = (".mp4", ".png", ".webp")
+MOVIES = (".mp4", ".png", ".webp", ".gif")
 QUALITY = 88
 """Of pictures in a page: 100 is the best."""
 
@@ -41,7 +41,7 @@ def write_movie(images: Sequence[Path], path: Path, fps: float, progress: Progre
 
     Args:
         images: PNGs, in order.
-        path: MP4 (H.264), or an animated PNG or WebP that plays over and over.
+        path: MP4 (H.264), or an animated PNG, WebP or GIF that plays over and over.
         fps: Pictures a second.
         progress: Called with (pictures done, pictures in all).
 

@@ -255,7 +255,7 @@ def _spread(points: np.ndarray) -> float:
 
 # ---------------------------------------------------------------- tendril
 def tendril(shot: Shot) -> list[Figure]:
-    """Return when each stretched column comes apart: torn and mending, torn for good, and without tearing."""
+    """Return when each stretched column comes apart: torn and healing, torn for good, and without tearing."""
     parted = [_first_parted(shot, material) for material in range(3)]
     weak = [_torn(shot, shot.last, material) for material in range(3)]
     most = [max(_torn(shot, frame, material) for frame in shot.sampled) for material in range(3)]
@@ -264,7 +264,7 @@ def tendril(shot: Shot) -> list[Figure]:
         Figure("sticky (recovers in 0.3 s): first frame in two", parted[0], Bar(1), "tears"),
         Figure("without tearing: first frame in two", parted[2], Bar(0, 0), "the thread stays"),
         Figure("sticky: torn at most, share of the particles [%]", most[0], Bar(1.0), "tears"),
-        Figure("sticky: still torn at the end [%]", weak[0], Bar(most=round(0.1 * most[0], 3)), "mends"),
+        Figure("sticky: still torn at the end [%]", weak[0], Bar(most=round(0.1 * most[0], 3)), "heals"),
         Figure("brittle (recovers in 100 s): still torn at the end [%]", weak[1], Bar(round(0.9 * most[1], 3)), "stays torn"),
     ]
 
