@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 from preview_samples import FACES, OCTAHEDRON, write_cache
 
-from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
@@ -112,15 +111,6 @@ def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
     assert all(low > high + 2 for high, low in itertools.pairwise(heights))  # it falls
     sheet = np.asarray(Image.open(made.contact_sheet))
     assert sheet.shape[0] > 2 * 120 and sheet.shape[1] > 3 * 160
-
-
-@pytest.mark.parametrize("ending", [".webp", ".gif"])
-def test_a_movie_of_another_kind_is_refused_before_anything_is_drawn(tmp_path: Path, capsys):
-    """The message names the endings that there are, and the way to others."""
-    write_cache(tmp_path / "out")
-    assert cli.main(["render", str(tmp_path / "out"), "--movie", str(tmp_path / "fall.mp4")]) == 2
-    assert "'fall.mp4' cannot be written; its name ends in .webp or .gif" in capsys.readouterr().err
-    assert not list(tmp_path.rglob("preview"))
 
 
 def test_points_and_surface_are_not_drawn_over_each_other(tmp_path: Path):
