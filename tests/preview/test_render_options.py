@@ -15,7 +15,7 @@ from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.preview import movie, picture_file, pictures, splat
 from mpm_nodes.preview.beside import render_beside
 from mpm_nodes.preview.exposures import TURN_PICTURES, chosen_frames, exposures, surroundings
-from mpm_nodes.preview.pictures import Picture, render_cache
+from mpm_nodes.preview.pictures import Picture, frames_of, render_cache
 from mpm_nodes.preview.scene import open_scene
 
 SIZE = (80, 60)
@@ -35,17 +35,24 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def test_frames_are_chosen_one_by_one_or_spread(cache: Path):
-    """Every n-th of a span, all, or up to nine; what the cache lacks is named with what it holds."""
+    """Those that are named, or up to nine; what the cache lacks is named with what it holds."""
     scene = open_scene(cache / "r002" / "shot.usda")
-    assert chosen_frames(scene, None) == [1, 2, 3, 4, 5]
-    assert chosen_frames(scene, None, every=2) == [1, 3, 5]
-    assert chosen_frames(scene, [2, 3, 4, 5], every=3) == [2, 5]
+    assert list(frames_of(cache)) == [1, 2, 3, 4, 5]
+    assert chosen_frames(scene, None) == [1, 2, 3, 4, 5] and chosen_frames(scene, [2, 5]) == [2, 5]
     scene.last = 100
-    assert len(chosen_frames(scene, None)) == 9 and len(chosen_frames(scene, None, all_frames=True)) == 100
+    assert len(chosen_frames(scene, None)) == 9
     with pytest.raises(InputError, match="no frame 101; it holds frames 1 to 100"):
         chosen_frames(scene, [101])
-    with pytest.raises(MpmNodesError, match="give 1 or more"):
-        chosen_frames(scene, None, every=0)
+
+
+def test_every_nth_frame_plays_at_the_speed_of_the_shot(cache: Path, tmp_path: Path, capsys):
+    """`--every` leaves frames out; the pictures that remain are shown longer."""
+    command = ["render", str(cache), "--engine", "splat", "--size", "80x60", "--out", str(tmp_path)]
+    assert cli.main([*command, "--every", "2"]) == 0
+    assert [path.name[6:10] for path in sorted(tmp_path.glob("frame.*"))] == ["0001", "0003", "0005"]
+    assert cli.main([*command, "--every", "0"]) == 2
+    assert "--every 0: is not a number of frames; give 1 or more" in capsys.readouterr().err
+    assert render_cache(cache, [1, 3, 5], tmp_path, "splat", SMALL).fps == 12.0
 
 
 def test_a_turntable_makes_one_turn_around_the_middle(cache: Path):
@@ -88,7 +95,7 @@ def test_blur_is_as_long_as_the_way_in_the_open_shutter(tmp_path: Path):
     widths = {}
     for shutter in (0.0, 0.5, 1.0):
         made = render_cache(
-            tmp_path / "dot.usda", [1], tmp_path / f"{shutter}", "splat", Picture((320, 240), shutter=shutter), view=view
+            tmp_path / "dot.usda", [1], tmp_path / f"{shutter}", "splat", Picture((320, 240), shutter=shutter, camera=view)
         )
         picture = pixels(made.images[0])
         warmth = picture[..., 0] - picture[..., 2]
@@ -146,7 +153,7 @@ def test_two_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Pa
 @pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".mp4"])
 def test_movies_hold_every_picture_at_the_shots_speed(cache: Path, tmp_path: Path, ending: str):
     """All pictures, in order, at the frames per second of the stage; MP4 needs even sides and gets them."""
-    made = render_cache(cache, None, tmp_path / "png", "splat", Picture((81, 61)), all_frames=True)
+    made = render_cache(cache, None, tmp_path / "png", "splat", Picture((81, 61)))
     path = movie.write_movie(made.images, tmp_path / "films" / f"fall{ending}", 24.0)
     if ending == ".mp4":
         av = pytest.importorskip("av")
