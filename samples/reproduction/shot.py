@@ -27,7 +27,7 @@ class Bar:
     most: float = math.inf
 
     def holds(self, measured: float) -> bool:
-        """Whether a number holds; what is no number never does."""
+        """Whether a number holds; what is not a number never does."""
         return bool(self.least <= measured <= self.most)
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class Shot:
 
     def at(self, frame: int) -> Particles:
         """Return the particles of a frame."""
-        from usd_io.stage import read_points
+        from usd_io.stage_reader import read_points
 
         if frame not in self.kept:
             self.kept[frame] = read_points(self.stage, frame)

@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, sides_seen, through_plate
+from mpm_nodes.kernels.collisions.sides import kept_apart, nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -364,13 +364,14 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
     x1 = shift[1] + h * (base[1] + ((node >> 2) & 3))
     x2 = shift[2] + h * (base[2] + (node & 3))
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    phi, g0, g1, g2 = np.inf, 0.0, 0.0, 0.0
+    deepest = (np.inf, 0.0, 0.0, 0.0)
     for sheet in range(bodies.integer[b, PLATES]):
         side = _side_at(grid, block, node, bodies.integer[b, PLATE] + sheet)
         if side:
             met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)
-            if met[0] < phi:
-                phi, g0, g1, g2 = met
+            if met[0] < deepest[0]:
+                deepest = met
+    phi, g0, g1, g2 = nearer_part(b, np.int64(1), (y0, y1, y2), deepest, h, bodies)
     rule = bodies.integer[b, RULE]
     if phi >= reach_of(rule) * h:
         return
