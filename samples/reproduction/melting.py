@@ -5,18 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import Particles
+from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 
 def enthalpy(particles: Particles) -> float:
-    """Return heat and latent heat of particles, over solids at their freezing temperature [J]."""
+    """Return heat and latent heat of particles, over solids at their freezing temperature, 0 K where they have none [J]."""
     total, kind, mass = 0.0, particles["material"], np.asarray(particles["mass"], float)
-    temperature, share = (np.asarray(particles[name], float) for name in ("temperature", "latent_heat_fraction"))
-    thermal = next(each.thermal for each in particles.materials if each.thermal is not None)
-    for index in range(len(particles.materials)):
+    temperature = np.asarray(particles["temperature"], float)
+    liquid = particles["phase"] == 1 if "phase" in particles else np.zeros(len(mass), bool)
+    share = np.asarray(particles["latent_heat_fraction"], float) if "latent_heat_fraction" in particles else np.zeros(len(mass))
+    known = [material.thermal for material in particles.materials]
+    for index, thermal in enumerate(known):
         mine = (kind == index) & np.isfinite(temperature)
+        if thermal is None or not mine.any():
+            continue
         above = temperature[mine] - (thermal.freezing_temperature or 0.0)
-        capacity = np.where(particles["phase"][mine] == 1, thermal.liquid_heat_capacity, thermal.heat_capacity)
+        capacity = np.where(liquid[mine], thermal.liquid_heat_capacity, thermal.heat_capacity)
         total += float(mass[mine] @ (capacity * above + thermal.latent_heat * share[mine]))
     return total
 
@@ -26,13 +31,8 @@ def momentum(particles: Particles) -> np.ndarray:
     return np.asarray(particles["mass"], float) @ np.asarray(particles["velocity"], float)
 
 
-def books(shot: Shot, insulated: bool = False) -> list[Figure]:
-    """Return mass, momentum and, where there is heat, enthalpy at the start and at the end.
-
-    Args:
-        shot: The cooked sample.
-        insulated: Whether no heat crosses the surface of the matter.
-    """
+def books(shot: Shot) -> list[Figure]:
+    """Return mass, momentum and, where there is heat, enthalpy at the start and at the end."""
     first, last = shot.at(shot.first), shot.at(shot.last)
     before, after = shot.mass(shot.first), shot.mass(shot.last)
     found = [
@@ -43,12 +43,16 @@ def books(shot: Shot, insulated: bool = False) -> list[Figure]:
     ]
     if "temperature" not in first:
         return found
-    begin, end = enthalpy(first), enthalpy(last)
-    found += [Figure("enthalpy at the start [J]", begin), Figure("enthalpy at the end [J]", end)]
-    if insulated:
-        latent = max(each.thermal.latent_heat for each in first.materials if each.thermal is not None)
-        share = abs(end - begin) / (before * latent)
-        found.append(Figure("change of the enthalpy, over the latent heat of all", share, Bar(most=1e-4), "insulated: conserved"))
+    begin, end, heat = enthalpy(first), enthalpy(last), shot.progress.heat
+    found += [
+        Figure("enthalpy at the start [J]", begin),
+        Figure("enthalpy at the end [J]", end),
+        Figure("heat from bodies, air and sources [J]", heat),
+    ]
+    latent = max((each.thermal.latent_heat for each in first.materials if each.thermal is not None), default=0.0)
+    over = max(abs(heat), after * latent) or 1.0
+    missing = abs(end - begin - heat) / over
+    found.append(Figure("enthalpy that is missing, over that heat or all latent heat", missing, Bar(most=1e-4), "conserved"))
     return found
 
 
@@ -63,11 +67,30 @@ def ice_in_water(shot: Shot) -> list[Figure]:
     under = 100.0 * float((y[solid] < level).mean())
     depth = level - float(y[solid].min()) if solid.any() else 0.0
     return [
-        *books(shot, insulated=True),
+        *books(shot),
         Figure(f"ice left in frame {middle} [%]", left, Bar(1.0, 90.0), "melts"),
         Figure("share of it below the level of the water [%]", under, Bar(60.0, 100.0), "floats: 92 in water at rest"),
         Figure("depth of its lowest point, over that of the pool", depth / level, Bar(most=0.9), "does not sink"),
     ]
+
+
+def between(value: float, within: float) -> Bar:
+    """Return the bar of a number that another machine may miss by so much."""
+    return Bar(value - within, value + within)
+
+
+def letters(shot: Shot) -> list[Figure]:
+    """Return the books, the fall of the first frame, and the volumes of the letters."""
+    second, last = shot.at(shot.frames[1]), shot.at(shot.last)
+    exact = shot.mass(shot.first) * 9.81 / 24.0
+    found = [*books(shot), Figure("momentum down in free fall, over m g t", -momentum(second)[1] / exact, between(1.0, 1e-4))]
+    rest = last["volume"].astype(float)
+    taken = volume_ratios(last) * rest
+    for index, name, within in ((0, "L, lam = 0.1 MPa", 0.02), (2, "F, lam = 5 GPa", 0.01), (3, "T, incompressible clay", 0.01)):
+        mine = last["material"] == index
+        ratio = float(taken[mine].sum() / rest[mine].sum())
+        found.append(Figure(f"volume of {name}, over that at rest", ratio, between(0.997 if index == 0 else 1.0, within)))
+    return [*found, Figure("highest particle [m]", float(last["position"][:, 1].max()), between(0.189, 0.06))]
 
 
 def pool_at_rest(shot: Shot) -> list[Figure]:

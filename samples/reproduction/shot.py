@@ -79,6 +79,7 @@ class Progress:
         substeps: Substeps by frame.
         seconds: Seconds that the solve took, by frame.
         stages: Seconds of each stage, by frame and stage.
+        heat: Heat that came from bodies, air and sources [J].
         done: Frames that were cooked.
         folder: Where the cook writes.
         files: Names of what it wrote, in that folder.
@@ -90,6 +91,7 @@ class Progress:
     substeps: dict[int, int] = field(default_factory=dict)
     seconds: dict[int, float] = field(default_factory=dict)
     stages: dict[int, dict[str, float]] = field(default_factory=dict)
+    heat: float = 0.0
     done: list[int] = field(default_factory=list)
     folder: Path | None = None
     files: list[str] = field(default_factory=list)
@@ -110,6 +112,8 @@ class Progress:
             self._started = now
         elif kind == "stages":
             self.seconds[event["frame"]], self.stages[event["frame"]] = event["seconds"], dict(event["stages"])
+        elif kind == "heat":
+            self.heat += sum(event[name] for name in ("from_bodies", "from_air", "from_sources"))
         elif kind == "frame_done":
             self.substeps[event["frame"]] = event.get("substeps", 0)
             self.done.append(event["frame"])

@@ -152,16 +152,6 @@ def distance_to_bowl(cooked: Cooked) -> float:
     return float(distances(cooked.at(60)["position"].astype(float), points[triangles]).min())
 
 
-def swelling(cooked: Cooked, material: int) -> float:
-    """Return sum J V0 over sum V0 of one material at frame 36."""
-    from mpm_nodes.materials.volumes import volume_ratios
-
-    particles = cooked.at(36)
-    chosen = particles["material"] == material
-    volume = particles["volume"][chosen].astype(float)
-    return float(volume_ratios(particles)[chosen] @ volume / volume.sum())
-
-
 def mass(cooked: Cooked, material: int) -> float:
     """Return the mass of one material at frame 60 [kg]."""
     particles = cooked.at(60)
@@ -224,15 +214,6 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "share molten at frame 36 with 15 kJ/kg": lambda c: molten(c, 1),
         "share molten at frame 36 with 45 kJ/kg": lambda c: molten(c, 2),
         "share molten at frame 36 with 135 kJ/kg": lambda c: molten(c, 3),
-    },
-    "letters": {
-        "particles": lambda c: len(c.at(36)),
-        "mass at frame 36 [kg]": lambda c: c.at(36)["mass"].sum(dtype=float),
-        "momentum down at frame 2, in free fall: m g / 24 [kg m/s]": lambda c: -float(c.at(2)["mass"] @ c.at(2)["velocity"][:, 1]),
-        "volume of L, lam = 0.1 MPa, over that at rest, at frame 36": lambda c: swelling(c, 0),
-        "volume of F, lam = 5 GPa, over that at rest, at frame 36": lambda c: swelling(c, 2),
-        "volume of T, incompressible clay, over that at rest, at frame 36": lambda c: swelling(c, 3),
-        "highest particle at frame 36 [m]": lambda c: c.x(36).max(),
     },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

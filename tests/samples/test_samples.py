@@ -26,7 +26,6 @@ CACHES = {
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
     "butter_on_pan": "butter.usda",
-    "letters": "letters.usda",
     "lava": "lava.usda",
     "caramel": "caramel.usda",
     "wax": "wax.usda",
@@ -37,7 +36,6 @@ COARSE = {
     "student_report": 0.1,
     "keyed_gravity": 0.08,
     "butter_on_pan": 0.008,
-    "letters": 0.06,
     "lava": 0.04,
     "caramel": 0.006,
     "wax": 0.012,
@@ -73,7 +71,7 @@ def test_it_is_valid_and_written_out(file: Path, capsys):
 @pytest.mark.parametrize(
     "file",
     # a minute of compiling, for what tests of stages and of tables show
-    [pytest.param(file, marks=[pytest.mark.slow] if file.stem in ("letters", "lava", "caramel", "wax") else []) for file in FILES],
+    [pytest.param(file, marks=[pytest.mark.slow] if file.stem in ("lava", "caramel", "wax") else []) for file in FILES],
     ids=lambda file: file.stem,
 )
 def test_it_cooks_coarsely(file: Path, tmp_path: Path):
