@@ -65,9 +65,9 @@ class ContactAngle(VerificationProblem):
     """A drop on a floor comes to lie at the angle of the floor.
 
     Scene: caps (slab) with the area of half a disc of 8 cells that begin 20 degrees off, without gravity, viscous, on a floor that
-        slips; after four capillary times the mean over one more.
+        slips; mean over the last second of four (a capillary time is 0.7 s).
     Exact: Young's law: the angle of the solve.
-    Tolerance: 3 degrees.
+    Tolerance: 5 degrees, that of the method (V39).
     """
 
     name = "contact_angle"
@@ -92,7 +92,7 @@ class ContactAngle(VerificationProblem):
                 while run.time < time:
                     run.step()
                 angles.append(angle_of(run))
-            yield Finding(angle, float(np.mean(angles)), 3.0, f"{angle:g} degrees")
+            yield Finding(angle, float(np.mean(angles)), 5.0, f"{angle:g} degrees")
 
 
 class Puddle(VerificationProblem):
