@@ -1,4 +1,4 @@
-"""Surface tension at bodies and with gradients: contact angles, puddles, Marangoni flow, forces that cancel."""
+"""Surface tension at bodies and with gradients: contact angles, puddles, forces that cancel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Particles, SurfaceTension, Walls
+from mpm_nodes.data import Particles, Walls
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, calm, changed, walled
+from mpm_nodes.verification.scenes import OPEN, SLIP, calm, changed, walled
 from mpm_nodes.verification.surface_tension import DISCS, H, disc, liquid, slab
 
 FAR = 100.0 * H
@@ -118,48 +117,6 @@ class Puddle(VerificationProblem):
         x, area = surface_samples(run)
         top = (x[:, 0] < 6.0 * H) & (x[:, 1] > 2.0 * H)
         yield Finding.relative(exact, float(x[top, 1] @ area[top] / area[top].sum()), 0.08, "height [m]")
-
-
-class MarangoniLayer(VerificationProblem):
-    """A tension that grows along a layer's surface drags it along: at first its skin, in the end all of it round.
-
-    Scene: a box (slab, 40 x 10 cells, a floor that holds) with a viscous liquid, whose temperature, and with it the tension,
-        changes linearly along it; gravity of 40 m/s^2 holds the surface level and lets the pressure along the floor set up at once.
-    Exact: start-up u = (2 tau / mu) sqrt(nu t) ierfc(z / (2 sqrt(nu t))) at depth z; in the end (closed ends)
-        u = (tau / mu) (3 y^2 / (4 H) - y / 2); tau = dk/dx.
-    Tolerance: 8 % of the surface's speed, root mean square over the depth, in the middle third.
-    """
-
-    name = "marangoni_layer"
-    source = "Levich 1962; method V42"
-    slow = True
-
-    def findings(self) -> Iterator[Finding]:
-        """Compare the profile at two times."""
-        tau, depth, gravity, bulk = 0.1, 1.0, 40.0, 4000.0
-        matter = liquid(bulk, 1.0)
-        matter = type(matter)(
-            "liquid", matter.params, 1.0, "layer", viscosity=1.0, surface_tension=SurfaceTension(0.8, 1.2, 300.0, 340.0)
-        )
-        layer = filled((0, 0, 0), (40, 10, 2), lambda at: at[:, 0] > 0.0, matter)
-        x, y = layer["position"][:, 0], layer["position"][:, 1]
-        layer = changed(layer, temperature=300.0 + 10.0 * x, volume_change=-gravity * (depth - y) / bulk)
-        walls = walled((0.0, 0.0, 0.0), (40 * H, FAR, 2 * H), SLIP, SLIP, STICKY, OPEN, SLIP, SLIP)
-        run = in_slab(layer, walls, gravity)
-        for end, what in ((0.1, "start-up"), (1.5, "steady profile")):
-            while run.time < end * (1.0 - 1e-9):
-                run.step(time_left=end - run.time)
-            at, u = column(run, "position"), column(run, "velocity")[:, 0]
-            middle = np.abs(at[:, 0] - 20 * H) < 6 * H
-            y, u = at[middle, 1], u[middle]
-            if end < 1.0:
-                reach = 2.0 * math.sqrt(run.time)
-                s = (depth - y) / reach
-                exact = tau * reach * (np.exp(-(s**2)) / math.sqrt(math.pi) - s * np.array([math.erfc(each) for each in s]))
-                scale = tau * reach / math.sqrt(math.pi)
-            else:
-                exact, scale = tau * (0.75 * y * y / depth - 0.5 * y), 0.25 * tau * depth
-            yield Finding(0.0, float(np.sqrt(np.mean((u - exact) ** 2)) / scale), 0.08, what)
 
 
 class InternalForces(VerificationProblem):
