@@ -1,4 +1,4 @@
-"""Surface tension at bodies and with gradients: contact angles, puddles, forces that cancel."""
+"""Surface tension at bodies, even and uneven: contact angles, forces that cancel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.scenes import OPEN, SLIP, calm, changed, walled
+from mpm_nodes.verification.scenes import OPEN, SLIP, changed, walled
 from mpm_nodes.verification.surface_tension import DISCS, H, disc, liquid, slab
 
 FAR = 100.0 * H
@@ -92,31 +92,6 @@ class ContactAngle(VerificationProblem):
                     run.step()
                 angles.append(angle_of(run))
             yield Finding(angle, float(np.mean(angles)), 5.0, f"{angle:g} degrees")
-
-
-class Puddle(VerificationProblem):
-    """A wide puddle has the height at which gravity and the surface balance.
-
-    Scene: half a puddle (slab, 24 cells long, begins 15 % too high) between a wall and air, 90 degrees, g = 4 m/s^2, damped.
-    Exact: e = 2 sqrt(k / (rho g)) sin(angle / 2), seven cells; measured at its symmetry plane, a quarter of its length.
-    Tolerance: 8 %.
-    """
-
-    name = "puddle_height"
-    source = "de Gennes, Brochard-Wyart, Quere 2004; method V40"
-    slow = True
-
-    def findings(self) -> Iterator[Finding]:
-        """Let it spread and come to rest."""
-        gravity, exact = 4.0, 2.0 * math.sqrt(1.0 / 4.0) * math.sin(math.pi / 4.0)
-        walls = walled((0.0, 0.0, 0.0), (FAR, FAR, 2 * H), SLIP, OPEN, SLIP, OPEN, SLIP, SLIP)
-        run = in_slab(filled((0, 0, 0), (24, 8, 2), lambda at: at[:, 0] > 0.0, liquid(300.0, 0.1)), walls, gravity)
-        while run.time < 6.0:
-            dt = run.step()
-            calm(run, float(np.exp(-1.0 * dt)))
-        x, area = surface_samples(run)
-        top = (x[:, 0] < 6.0 * H) & (x[:, 1] > 2.0 * H)
-        yield Finding.relative(exact, float(x[top, 1] @ area[top] / area[top].sum()), 0.08, "height [m]")
 
 
 class InternalForces(VerificationProblem):
