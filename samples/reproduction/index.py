@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction import figures, melting, viscoelastic
+from mpm_nodes_samples.reproduction import figures, melting, surfaces, viscoelastic
 from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 PAPER_FRAMES = 4
@@ -268,6 +268,26 @@ SAMPLES: dict[str, Sample] = {
             melting.letters,
             "points",
             (1, 6, 9, 12, 15, 18, 24, 30, 36),
+        ),
+        Sample(
+            "drops_on_plates",
+            "Four drops come to lie on glass, plastic, wax and soot, each at the angle of its plate.",
+            "C21 figure 10",
+            None,
+            surfaces.drops_on_plates,
+            sheet=(1, 4, 7, 10, 15, 25),
+            camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
+        ),
+        Sample(
+            "soap_on_water",
+            "A drop of soap lowers the tension of the water under it: the surface pulls the water from the centre to the walls.",
+            "C21 figure 11",
+            None,
+            surfaces.soap_on_water,
+            "points",
+            (1, 3, 6, 10, 16, 25),
+            camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
+            colour_by="concentration",
         ),
     )
 }
