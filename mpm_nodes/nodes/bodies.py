@@ -68,6 +68,11 @@ def passed_on(told: PreflightContext) -> dict[str, Any]:
     return {"particles": told.total("particles", "particles"), "bodies": told.distinct("particles", "bodies")}
 
 
+def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
+    """Preflight of a node that gives on the collider that is wired into its port `collider`."""
+    return {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+
+
 def fastest(velocity: Any) -> np.ndarray:
     """Return a velocity, where it is keyed the fastest of its keys, shape (3,) [m/s]."""
     keys = [key[1] for key in velocity.keys] if carries_keys(velocity) else [velocity]

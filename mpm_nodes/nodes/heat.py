@@ -24,6 +24,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -83,7 +84,7 @@ class Ramp(enum.Enum):
     Z = "z"
 
 
-@node(category="Emit", label="Temperature")
+@node(category="Emit", label="Temperature", preflight=passed_on)
 def set_temperature(
     particles: Particles,
     *,
@@ -128,7 +129,7 @@ def set_temperature(
     return dataclasses.replace(particles, attributes=columns)
 
 
-@node(category="Collide", label="Collider Temperature")
+@node(category="Collide", label="Collider Temperature", preflight=collider_passed_on)
 def collider_temperature(
     collider: Collider,
     *,

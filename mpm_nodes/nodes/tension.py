@@ -21,6 +21,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.bodies import collider_passed_on
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -94,7 +95,7 @@ def set_concentration(
     return dataclasses.replace(particles, attributes=columns)
 
 
-@node(category="Collide", label="Contact Angle")
+@node(category="Collide", label="Contact Angle", preflight=collider_passed_on)
 def collider_contact_angle(collider: Collider, *, angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 60.0) -> Collider:
     """Say how liquids with a surface tension wet a collider.
 

@@ -203,6 +203,21 @@ def test_a_sheet_without_thickness_is_refused_before_the_cook(kind, tmp_path):
     preflight.estimate(plan_graph(graph), 1)
 
 
+def test_nodes_in_between_pass_on_what_is_known():
+    """A temperature or a contact angle on the way changes neither particles and bodies nor the points of a collider."""
+    graph = Graph(cell_size=0.05, start=1, end=2)
+    matter = graph.add("material_library", "matter", name="jelly")
+    body = graph.add("emit_box", "body", material=matter, size=(0.4,) * 3)
+    warm = graph.add("set_temperature", "warm", particles=body)
+    head = graph.add("collide_usd", "head", path=str(DOCS.parent / "samples/monkey.usdc"))
+    hot = graph.add("collider_temperature", "hot", collider=head)
+    wet = graph.add("collider_contact_angle", "wet", collider=hot)
+    graph.add("solve", "solve", sources=[warm], colliders=[wet])
+    told = preflight.estimate(plan_graph(graph), 1)
+    assert told["solve"]["particles"] == told["body"]["particles"] > 4000 and told["warm"]["bodies"] == told["body"]["bodies"]
+    assert told["wet"]["mesh_points"] == told["head"]["mesh_points"] > 500
+
+
 def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():
     """Half the voxel size takes four times the memory; the size that the node chooses itself is not burden."""
     graph = Graph(cell_size=0.05, start=1, end=2)

@@ -17,7 +17,7 @@ from mpm_nodes.cli import main
 from mpm_nodes.graph import registry
 from mpm_nodes.hosts.blender import FOLDER, build
 
-ALLOWED = {"bpy", "bpy_extras", "mathutils", *sys.stdlib_module_names}
+ALLOWED = {"bmesh", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils", *sys.stdlib_module_names}
 
 REGISTER = """
 def known():

@@ -92,7 +92,7 @@ def test_every_preset_becomes_a_valid_graph_for_an_object_of_any_size(tmp_path: 
     honey = seen["graphs"]["honey"]["nodes"]["matter"]["knobs"]
     assert honey["viscosity"] == pytest.approx(10.0 * ratio**1.5, rel=1e-4) and honey["density"] == 1420.0
     assert honey["bulk_modulus"] == pytest.approx(2.5e4 * ratio, rel=1e-4)
-    cream = seen["graphs"]["cream"]["nodes"]["matter"]["knobs"]
+    cream, ratio = seen["graphs"]["cream"]["nodes"]["matter"]["knobs"], ratio * 0.1 / 0.06
     assert cream["consistency"] == pytest.approx(8.0 * ratio ** (1 + cream["flow_index"] / 2), rel=1e-4)
     wax = volume ** (1 / 3) / 0.036
     solve = seen["graphs"]["wax"]["nodes"]["motion"]["knobs"]["substeps"]
@@ -143,3 +143,18 @@ answer["own"] = list(quick_presets.found(quick.own_folder())[0])
     assert any("broken.json: is not a quick preset" in text for text in faults)
     assert any("slotless.json: 0 nodes" in text for text in faults)
     assert seen["own"] == names
+
+
+def test_the_preset_of_the_page_is_one(tmp_path: Path):
+    """What docs/blender.md shows as a preset of one's own is offered, filled and valid."""
+    page = (Path(__file__).parents[2] / "docs" / "blender.md").read_text(encoding="utf-8")
+    (tmp_path / "syrup.json").write_text(page.partition("### A preset of your own")[2].partition("```json")[2].partition("```")[0])
+    script = """
+bpy.ops.mesh.primitive_cube_add(size=0.4, location=(0.0, 0.0, 0.5))
+tree = quick.make(quick_presets.found(given["folder"])[0]["syrup"], bpy.context.object, [], bpy.context.scene, 1000)
+tree.folder = given["folder"]
+answer["count"] = problems.validate(tree, cook.write_graph(tree, bpy.context.scene))
+answer["status"] = tree.status
+"""
+    seen = in_blender(script, folder=str(tmp_path))
+    assert seen["count"] == 0 and "about 10" in seen["status"], seen

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, history, places, problems, revisions
+from . import cache_import, cook, environment, figures, history, places, problems, revisions
 from .operators import OnGraph, tree_of
 
 SIZES = {}
@@ -18,7 +18,7 @@ def size_of(revision):
     key = str(revision), frames.stat().st_mtime_ns if frames.is_dir() else 0
     if key not in SIZES:
         SIZES[key] = revisions.size(revision)
-    return revisions.in_words(SIZES[key])
+    return figures.bytes_in_words(SIZES[key])
 
 
 class _OnRevision(OnGraph):
@@ -157,7 +157,7 @@ class MPM_OT_free_caches(OnGraph, bpy.types.Operator):
                 return {"CANCELLED"}
             after += revisions.size(path)
         SIZES.clear()
-        problems.report(tree, f"{revisions.in_words(before - after)} freed; whole frames are kept", False)
+        problems.report(tree, f"{figures.bytes_in_words(before - after)} freed; whole frames are kept", False)
         return {"FINISHED"}
 
 

@@ -9,7 +9,7 @@ import time
 
 import bpy
 
-from . import cache_import, environment, graph_file, history, places, problems, revisions, scene_input, timeline
+from . import cache_import, environment, figures, graph_file, history, places, problems, scene_input, timeline
 from .history import key_of
 from .trees import GRAPH_TREE
 
@@ -268,7 +268,7 @@ def _show_progress(tree, job, event):
     first, last = job.span
     count = max(1, last - first + 1)
     if event["event"] == "estimate":
-        problems.report(tree, f"Starting; {needs_in_words(event)}", False)
+        problems.report(tree, f"Starting; {figures.needs_in_words(event)}", False)
     elif event["event"] == "substep":
         problems.report(tree, _substep_in_words(event, last), False)
     elif event["event"] == "pace" and event.get("share") is not None:
@@ -276,7 +276,7 @@ def _show_progress(tree, job, event):
     elif event["event"] == "frame_done":
         tree.seconds_a_frame = event.get("seconds") or tree.seconds_a_frame
         tree.progress = (event["frame"] - first + 1) / count
-        left = in_words(event.get("seconds_left") or 0.0)
+        left = figures.duration_in_words(event.get("seconds_left") or 0.0)
         particles = f", {event['particles']} particles" if event.get("particles") else ""
         problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
     elif event["event"] == "note":
@@ -293,22 +293,6 @@ def _substep_in_words(event, last):
     if event.get("limit"):
         said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
     return said
-
-
-def needs_in_words(needs):
-    """Return what a cook is expected to need: an estimate of the program, with particles, memory and disk in bytes."""
-    said = [f"about {needs['particles']} particles"] if needs.get("particles") else []
-    for name, place in (("memory", "of memory"), ("disk", "on disk")):
-        if needs.get(name):
-            said.append(f"{revisions.in_words(needs[name])} {place}")
-    return ", ".join(said)
-
-
-def in_words(seconds):
-    """Return a duration as artists read it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _show_frames(tree, job):

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from . import environment, graph_file, knobs
+from . import environment, figures, graph_file, knobs
 from .nodes import MpmNode
 from .trees import GRAPH_TREE
 
@@ -105,11 +105,11 @@ def validate(tree, path):
 
 def _needs(tree, needs):
     """Return what a cook of a graph needs: particles, memory, disk, and time where an earlier cook says how long a frame takes."""
-    from .cook import in_words, needs_in_words
-
     frames = max(1, tree.k_end - tree.k_start + 1)
-    time = f"about {in_words(frames * tree.seconds_a_frame)} at the last cook's pace" if tree.seconds_a_frame else ""
-    return ", ".join(filter(None, [needs_in_words(needs), time])) + f" for {frames} frames"
+    time = (
+        f"about {figures.duration_in_words(frames * tree.seconds_a_frame)} at the last cook's pace" if tree.seconds_a_frame else ""
+    )
+    return ", ".join(filter(None, [figures.needs_in_words(needs), time])) + f" for {frames} frames"
 
 
 def missing_files(tree, path):

@@ -22,15 +22,6 @@ def size(revision):
     return sum(path.stat().st_size for path in Path(revision).rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def in_words(count):
-    """Return a number of bytes as people read it."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
-        count /= 1000.0
-    return f"{count:.3g} TB"
-
-
 def differences(one, other):
     """Return in lines what differs between the graphs that two revisions were cooked from, and between their last frames."""
     lines = []

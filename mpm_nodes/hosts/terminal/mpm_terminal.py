@@ -29,19 +29,19 @@ WORDS = {
 """What is said here where the program's messages speak of its command line."""
 
 
-class Fault(Exception):
+class HostFault(Exception):
     """Something that the user must be told; the text says what to do."""
 
 
-def program(arguments, **how):
-    """Start the program, in a process group of its own, so that Ctrl-C is for this host alone."""
-    words = shlex.split(os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes")
+def program(arguments):
+    """Start the program; Ctrl-C is for this host alone, and the program takes no modules from the working folder."""
+    words, safe = shlex.split(os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes"), {**os.environ, "PYTHONSAFEPATH": "1"}
     try:
         return subprocess.Popen(
-            [*words, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **how
+            [*words, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=safe
         )
     except OSError as error:
-        raise Fault(f"{words[0]} cannot be started ({error.strerror}); set MPM_NODES_PROGRAM to its command") from error
+        raise HostFault(f"{words[0]} cannot be started ({error.strerror}); set MPM_NODES_PROGRAM to its command") from error
 
 
 def answer(arguments):
@@ -77,7 +77,7 @@ class Host:
         """Add a node of a kind, under a name."""
         record, name = self._record(kind), name or kind
         if not re.fullmatch(self.spec["name_pattern"], name) or name in self.graph["nodes"]:
-            raise Fault(f"{name}: is taken, or not a name; letters, digits, _ and - may be in it")
+            raise HostFault(f"{name}: is taken, or not a name; letters, digits, _ and - may be in it")
         self.graph["nodes"][name] = {"type": kind, "version": record["version"], "knobs": {}, "inputs": {}}
 
     def set(self, place, *words):
@@ -86,7 +86,7 @@ class Host:
         known = self._node(name)[1]["knobs"] if dot else self.settings.values()
         knob = next((each for each in known if each["name"] == (inner if dot else name)), None)
         if knob is None:
-            raise Fault(f"{place}: there is no such knob; there are {', '.join(each['name'] for each in known)}")
+            raise HostFault(f"{place}: there is no such knob; there are {', '.join(each['name'] for each in known)}")
         (self.graph["nodes"][name]["knobs"] if dot else self.graph["settings"])[knob["name"]] = value_of(knob, " ".join(words))
 
     def wire(self, source, target):
@@ -99,9 +99,9 @@ class Host:
         node, taking = self._node(name)
         port = next((each for each in taking["inputs"] if each["name"] == port_name), None)
         if output is None or port is None:
-            raise Fault(f"{source} -> {target}: there is no such output or port; see `show`")
+            raise HostFault(f"{source} -> {target}: there is no such output or port; see `show`")
         if output["type"] not in port["accepts"]:
-            raise Fault(f"{target}: takes {' or '.join(port['accepts'])}, {source} gives {output['type']}")
+            raise HostFault(f"{target}: takes {' or '.join(port['accepts'])}, {source} gives {output['type']}")
         alone = len(record["outputs"]) == 1
         spelled = source.partition(".")[0] + ("" if alone else f".{output['name']}")
         given = node["inputs"].setdefault(port_name, []) if port["many"] else None
@@ -124,12 +124,12 @@ class Host:
 
     def _record(self, kind):
         if kind not in self.records:
-            raise Fault(f"{kind}: there is no such kind of node; `kinds` lists them")
+            raise HostFault(f"{kind}: there is no such kind of node; `kinds` lists them")
         return self.records[kind]
 
     def _node(self, name):
         if name not in self.graph["nodes"]:
-            raise Fault(f"{name}: there is no such node; there are {', '.join(self.graph['nodes']) or 'none'}")
+            raise HostFault(f"{name}: there is no such node; there are {', '.join(self.graph['nodes']) or 'none'}")
         entry = self.graph["nodes"][name]
         return entry, self._record(entry["type"])
 
@@ -159,7 +159,7 @@ class Host:
         """Open a graph file; nodes of older versions are upgraded."""
         code, out, error = answer([word.format(graph=path) for word in self.spec["cook"]["upgrade"]])
         if code:
-            raise Fault(self.own(error))
+            raise HostFault(self.own(error))
         self.graph, self.path = json.loads(out), Path(path)
 
     def save(self, path=""):
@@ -170,7 +170,7 @@ class Host:
             part.write_text(json.dumps(self.graph, indent=1) + "\n", encoding="utf-8")
             os.replace(part, self.path)
         except OSError as error:
-            raise Fault(f"{self.path}: cannot be written ({error.strerror}); save under another name") from error
+            raise HostFault(f"{self.path}: cannot be written ({error.strerror}); save under another name") from error
 
     def out(self, folder):
         """Choose the folder of the caches."""
@@ -184,13 +184,13 @@ class Host:
         try:
             found = json.loads(out)
         except ValueError:
-            raise Fault(self.own(error)) from None
+            raise HostFault(self.own(error)) from None
         for problem in found["problems"]:
             given = "" if problem.get("value") is None else f" {json.dumps(problem['value'])}"
             rest = "".join(f"; {problem[key]}" for key in ("allowed", "cure") if problem.get(key))
             self.say(self.own(f"{problem['place']}:{given} {problem['message']}{rest}"))
         if code:
-            raise Fault(f"{len(found['problems'])} problems")
+            raise HostFault(f"{len(found['problems'])} problems")
         self.say(f"valid; {', '.join(f'{name} {count}' for name, count in found['needs'].items())}")
 
     def cook(self, *more):
@@ -212,7 +212,7 @@ class Host:
             signal.signal(signal.SIGINT, before)
         meaning = next((each for each in facts["exit_codes"] if each["code"] == code), None)
         if code:
-            raise Fault(self.own(f"{error.strip()}\n{meaning['doc'] if meaning else f'ended with code {code}'}"))
+            raise HostFault(self.own(f"{error.strip()}\n{meaning['doc'] if meaning else f'ended with code {code}'}"))
         self.say("done")
 
     def resume(self):
@@ -243,11 +243,11 @@ class Host:
         if words[0] in ("quit", "exit"):
             return False
         if words[0] not in COMMANDS:
-            raise Fault(f"{words[0]}: there is no such command; there are {', '.join(COMMANDS)}, help, quit")
+            raise HostFault(f"{words[0]}: there is no such command; there are {', '.join(COMMANDS)}, help, quit")
         try:
             getattr(self, words[0])(*words[1:])
         except TypeError:
-            raise Fault(f"{words[0]}: {getattr(Host, words[0]).__doc__.splitlines()[0]}") from None
+            raise HostFault(f"{words[0]}: {getattr(Host, words[0]).__doc__.splitlines()[0]}") from None
         return True
 
     def help(self):
@@ -266,7 +266,7 @@ def value_of(knob, text):
     except ValueError:
         if knob["kind"] in ("str", "path", "output_path", "enum", "substeps"):
             return text
-        raise Fault(f"{knob['name']}: {text!r} is not JSON; write 0.5, [0, 1, 0] or true") from None
+        raise HostFault(f"{knob['name']}: {text!r} is not JSON; write 0.5, [0, 1, 0] or true") from None
 
 
 def main(arguments):
@@ -284,7 +284,7 @@ def main(arguments):
         try:
             if not host.do(line):
                 break
-        except Fault as fault:
+        except HostFault as fault:
             print(fault, file=sys.stderr)
             if not typed:
                 return 2
@@ -294,5 +294,5 @@ def main(arguments):
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except Fault as fault:
+    except HostFault as fault:
         sys.exit(str(fault))

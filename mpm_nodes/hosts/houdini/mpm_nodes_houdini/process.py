@@ -21,8 +21,7 @@ PATIENCE = 30.0
 def command(text):
     """Return the program as an argument list: the given command, else MPM_NODES_PROGRAM, else mpm-nodes.
 
-    The path of a file is taken whole, spaces included; else words are split at spaces outside quotes. Backslashes are letters of
-    paths.
+    The path of a file is taken whole, spaces included; else words are split at spaces outside quotes, and backslashes stay.
     """
     text = (text or os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes").strip()
     if os.path.isfile(text):
