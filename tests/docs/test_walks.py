@@ -14,7 +14,7 @@ import numpy as np
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.stage_edits import EDITS
 from mpm_nodes.graph.substep_document import load_substeps
-from usd_io.stage import read_points
+from usd_io.stage_reader import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
