@@ -21,9 +21,11 @@ import numpy as np
 from mpm_nodes import children
 from mpm_nodes.data import InputError
 
-__all__ = ["find_openvdb", "openvdb_cure", "openvdb_in_bpy", "openvdb_of_the_distribution"]
+__all__ = ["BLENDER_WHEELS", "find_openvdb", "openvdb_cure", "openvdb_in_bpy", "openvdb_of_the_distribution", "wheels_in_words"]
 
 PROBE_SECONDS = 60.0
+BLENDER_WHEELS = ((3, 11), (3, 13))
+"""Versions of Python that have a wheel of Blender (`bpy`), and so OpenVDB: those of the extra `vdb` in pyproject.toml."""
 
 
 @cache
@@ -60,12 +62,18 @@ def find_openvdb() -> ModuleType:
 
 def openvdb_cure() -> str:
     """Return what to install so that this interpreter has OpenVDB."""
-    if sys.version_info[:2] in ((3, 11), (3, 13)):
+    if sys.version_info[:2] in BLENDER_WHEELS:
         return 'pip install "mpm-nodes[vdb]", or your distribution\'s python3-openvdb'
     return (
         f"no wheel holds it for Python {_version()}: install your distribution's python3-openvdb "
-        f'(Debian and Ubuntu: apt install python3-openvdb; for its system Python), or use Python 3.11 or 3.13 and "mpm-nodes[vdb]"'
+        "(Debian and Ubuntu: apt install python3-openvdb; for its system Python), "
+        f'or use Python {wheels_in_words()} and "mpm-nodes[vdb]"'
     )
+
+
+def wheels_in_words() -> str:
+    """Return the versions of Python that have a wheel of Blender, as `3.11 or 3.13`."""
+    return " or ".join(".".join(map(str, version)) for version in BLENDER_WHEELS)
 
 
 def openvdb_in_bpy() -> Path | None:

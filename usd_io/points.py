@@ -103,7 +103,7 @@ def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, 
     column = np.asarray(column)
     if (known and known.kind == "real") or column.dtype == np.float16:
         column = column.astype(np.float32)
-    flat = column.reshape(len(column), -1) if column.ndim > 1 else column
+    flat = column.reshape(len(column), math.prod(column.shape[1:])) if column.ndim > 1 else column
     components = flat.shape[1] if flat.ndim > 1 else 1
     if flat.ndim > 1 and components > 3 and components % 3 == 0:
         for k in range(components // 3):
@@ -289,7 +289,7 @@ def _to_table_types(prim: Any, columns: dict[str, np.ndarray]) -> None:
             column = column.astype(known.kind)
         elif column.dtype.kind != "f" or column.dtype == np.float16:
             column = column.astype(np.float32)
-        bad = np.flatnonzero(~np.isfinite(column.reshape(len(column), -1)).all(axis=1))
+        bad = np.flatnonzero(~np.isfinite(column.reshape(len(column), math.prod(known.shape))).all(axis=1))
         if len(bad):
             raise InputError(
                 f"{prim.GetPath()}: {known.usd} of point {bad[0]} is not finite ({len(bad)} such points); "

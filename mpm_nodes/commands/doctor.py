@@ -180,12 +180,13 @@ def _openvdb() -> Told:
 
 def _blender() -> Told:
     from mpm_nodes.preview.pictures import blender_problem
+    from usd_io.openvdb_module import BLENDER_WHEELS, wheels_in_words
 
     if importlib.util.find_spec("bpy") is None:
         cure = (
             'pip install "mpm-nodes[vdb]" (0.8 GB)'
-            if sys.version_info[:2] in ((3, 11), (3, 13))
-            else "there is no wheel of Blender for this Python: use 3.11 or 3.13"
+            if sys.version_info[:2] in BLENDER_WHEELS
+            else f"there is no wheel of Blender for this Python: use {wheels_in_words()}"
         )
         return "missing", "no wheel of Blender (bpy): `render` draws points instead of calling Cycles", cure
     done = children.run(

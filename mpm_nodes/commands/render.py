@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from mpm_nodes.commands.cook import frame_span
+from mpm_nodes.data import MpmNodesError
 
 DEGREES = 180.0
 """Angle of a film camera's usual shutter: open for half a frame."""
@@ -56,7 +57,9 @@ def add(command: argparse.ArgumentParser) -> None:
         help="colour the points by an attribute (temperature), with a legend in its unit",
     )
     command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
-    command.add_argument("--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png or .webp")
+    command.add_argument(
+        "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
+    )
     command.add_argument("--flipbook", type=Path, metavar="FILE", help="write an HTML page that plays them, without a network")
 
 
@@ -81,23 +84,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.movie:
         check_movie(args.movie)
-    frames = None if args.frames is None else list(range(args.frames[0], args.frames[1] + 1))
-    chosen = {
-        "frames": frames,
-        "out": args.out,
-        "engine": args.engine,
-        "picture": Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera),
-        "show": args.show,
-        "progress": show_progress,
-        "every": args.every,
-        "all_frames": bool(args.movie or args.flipbook),
-        "resume": args.resume,
-    }
     folder = latest_revision(args.cache)
+    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show)
+    chosen = (wanted_frames(args, folder), args.out, args.engine, picture, show_progress, args.resume)
     if args.beside:
-        result = render_beside(folder, latest_revision(args.beside), **chosen)
+        result = render_beside(folder, latest_revision(args.beside), *chosen)
     else:
-        result = render_cache(folder, **chosen)
+        result = render_cache(folder, *chosen)
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
     if result.kept:
@@ -110,6 +103,23 @@ def run(args: argparse.Namespace) -> int:
     for path in written:
         print(path)
     return 0
+
+
+def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
+    """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open."""
+    from mpm_nodes.preview.pictures import frames_of
+
+    if args.every < 1:
+        raise MpmNodesError(f"--every {args.every}: is not a number of frames; give 1 or more")
+    if args.frames is not None:
+        return list(range(args.frames[0], args.frames[1] + 1))[:: args.every]
+    if args.every > 1 or args.movie or args.flipbook:
+        shared = frames_of(folder)
+        if args.beside:
+            other = frames_of(args.beside)
+            shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
+        return list(shared)[:: args.every] or None
+    return None
 
 
 def show_progress(done: int, total: int) -> None:

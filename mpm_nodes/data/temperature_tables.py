@@ -28,7 +28,7 @@ class TemperatureTable:
         liquid: Its rows while it is liquid; empty: those of the solid.
 
     Raises:
-        MpmNodesError: Rows are no table.
+        MpmNodesError: Rows do not make a table.
     """
 
     solid: Rows

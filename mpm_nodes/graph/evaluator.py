@@ -326,6 +326,6 @@ def _static_nodes(plan: Plan) -> set[str]:
 
 
 def moves(value: Any) -> bool:
-    """Return whether a state is handed on and changed in place: whatever is no plain data and no frozen dataclass."""
+    """Return whether a state is handed on and changed in place: whatever is neither plain data nor a frozen dataclass."""
     frozen = dataclasses.is_dataclass(value) and getattr(type(value), "__dataclass_params__").frozen  # noqa: B009
     return not frozen and hasattr(value, "to_arrays")

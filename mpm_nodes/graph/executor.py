@@ -125,10 +125,10 @@ def execute(
         with _threads(options.threads):
             _preflight(evaluator, span, out)
             done: list[int] = []
-            mended: list[int] = []
+            repaired: list[int] = []
             if out is not None:
                 manifest = manifest_of(graph, span, options.overrides)
-                revision, span, done, mended = continue_from(
+                revision, span, done, repaired = continue_from(
                     Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
                 )
             cook = _Cook(evaluator, revision, stream, options.keep_every, options.crash or (lambda label: None))
@@ -144,7 +144,7 @@ def execute(
     return CookResult(
         revision.folder if revision else None,
         (*done, *cook.cooked),
-        (*mended, *cook.cooked),
+        (*repaired, *cook.cooked),
         tuple(cook.files),
         cook.outputs,
         tuple(warnings),

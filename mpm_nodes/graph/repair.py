@@ -67,7 +67,7 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
     come out as it was ends the work, since later ones may need it.
     """
     sinks = [node.id for node in evaluator.plan.sinks]
-    mended = []
+    repaired = []
     frames = sorted({fault.frame for fault in faults})
     for frame in frames:
         wanted = [fault.name for fault in faults if fault.frame == frame]
@@ -76,21 +76,21 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
         _go_back(revision, evaluator, frame, first)
         events.start_frame(frame)
         events.emit("frame_start", frame=frame, last=frames[-1])
-        transaction, begin = _Mending(revision, frame), time.perf_counter()
+        transaction, begin = _Repairing(revision, frame), time.perf_counter()
         evaluator.files = transaction
         try:
             evaluator.evaluate(sinks, frame)
             keys = {name: evaluator.plan.key(name, frame) for name in evaluator.sequential()}
             transaction.checkpoint(evaluator.states(frame))
-            whole = transaction.mend([name for name in wanted if name], **events.frame_figures(), lineage=keys)
+            whole = transaction.restore([name for name in wanted if name], **events.frame_figures(), lineage=keys)
         finally:
             evaluator.files = None
             transaction.abort()
         if not whole:
             break
-        mended.append(frame)
+        repaired.append(frame)
         events.emit("frame_done", frame=frame, seconds=time.perf_counter() - begin, **events.frame_figures())
-    return mended
+    return repaired
 
 
 def _go_back(revision: Revision, evaluator: Evaluator, frame: int, first: int) -> None:
@@ -114,14 +114,14 @@ def _go_back(revision: Revision, evaluator: Evaluator, frame: int, first: int) -
         evaluator.evaluate(behind, frame - 1, force=behind)
 
 
-class _Mending(FrameTransaction):
+class _Repairing(FrameTransaction):
     """The files of one frame once more; only those that are wanted and come out as they were take their places."""
 
     def frames(self) -> list[int]:
         """Return the frames up to this one: those after it are not looked at."""
         return [frame for frame in super().frames() if frame <= self.frame]
 
-    def mend(self, wanted: Sequence[str], **facts: object) -> bool:
+    def restore(self, wanted: Sequence[str], **facts: object) -> bool:
         """Put the wanted files in their places, and the record where it is lost; return whether all came out as they were."""
         with writing(str(self.folder)):
             record = self.revision.record(self.frame)

@@ -88,7 +88,7 @@ def continue_from(
         _check_same(revision, manifest)
         evaluator.choices.follow(revision)
         first, end = revision.manifest["frames"]
-        mended = _mend(revision, evaluator, first, events, deep)
+        repaired = _repair(revision, evaluator, first, events, deep)
         last = revision.resume_frame(evaluator.sequential(), first)
         chosen = _span(revision, span, first, _end(revision.manifest, manifest), last)
         had = revision.committed()
@@ -115,10 +115,10 @@ def continue_from(
     except BaseException:
         revision.close()
         raise
-    return revision, (first, chosen[1]), revision.committed(), mended
+    return revision, (first, chosen[1]), revision.committed(), repaired
 
 
-def _mend(revision: Revision, evaluator: Evaluator, first: int, events: EventStream, deep: bool) -> list[int]:
+def _repair(revision: Revision, evaluator: Evaluator, first: int, events: EventStream, deep: bool) -> list[int]:
     """Cook missing and damaged files again as far as the newest checkpoint holds up what follows; return the repaired frames."""
     last = revision.newest_state(evaluator.sequential())
     if last is None or last < first or _changed_inputs(revision, evaluator, last):
@@ -130,10 +130,10 @@ def _mend(revision: Revision, evaluator: Evaluator, first: int, events: EventStr
     several = "frames " + ", ".join(map(str, frames[:20])) + (" ..." if len(frames) > 20 else "")
     text = f"frame {frames[0]} is damaged; it is" if len(frames) == 1 else f"{several} are damaged; they are"
     events.emit("warning", where=str(revision.folder), message=f"{text} cooked again, the others stay")
-    mended = repair(revision, evaluator, faults, first, events)
-    if mended != frames:  # what was cooked in vain must not be taken for a frame's own work
+    repaired = repair(revision, evaluator, faults, first, events)
+    if repaired != frames:  # what was cooked in vain must not be taken for a frame's own work
         evaluator.forget()
-    return mended
+    return repaired
 
 
 def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:

@@ -55,9 +55,7 @@ def tabled_law(material: Material) -> Law:
         return found
     for name, table in material.tables.items():
         if not (name in _numbers(found) or (name == "viscosity" and _own_viscosity(material))):
-            raise LawError(
-                f"{where}: '{name}' is no parameter that can follow the temperature; choose one of {', '.join(can_follow(found))}"
-            )
+            raise LawError(f"{where}: '{name}' cannot follow the temperature; choose one of {', '.join(can_follow(found))}")
         melts = material.thermal is not None and material.thermal.melt is not None
         if melts and table.liquid:
             raise LawError(

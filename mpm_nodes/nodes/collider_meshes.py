@@ -242,10 +242,10 @@ def _keys_for(
     return np.linspace(first, last, min(max(needed, 1), MOST_KEYS) + 1)
 
 
-def _untold(kept: Kept, key: tuple[Hashable, ...], warnings: Sequence[str], anew: bool) -> tuple[str, ...]:
-    """Return the warnings that were not given for this key before; `anew` (a shot begins) forgets what was."""
+def _untold(kept: Kept, key: tuple[Hashable, ...], warnings: Sequence[str], begins: bool) -> tuple[str, ...]:
+    """Return the warnings that were not given for this key before; `begins` (a shot begins) forgets what was."""
     told: set[str] = kept.get(("told", *key), set)
-    if anew:
+    if begins:
         told.clear()
     new = tuple(warning for warning in warnings if warning not in told)
     told.update(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ def ply_bytes(particles: Particles, attributes: tuple[str, ...] = ("velocity",))
             raise MpmNodesError(
                 f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(particles.attributes))}"
             )
-        column = particles[name].reshape(len(particles), -1)
+        column = particles[name].reshape(len(particles), math.prod(particles[name].shape[1:]))
         ply, code = _PLY_TYPES[column.dtype.kind]
         fields += [(label, ply, code, column[:, n]) for n, label in enumerate(_labels(name, column.shape[1]))]
     record = np.empty(len(particles), [(label, code) for label, _, code, _ in fields])

@@ -31,9 +31,6 @@ def render_beside(
     engine: str = "auto",
     picture: Picture | None = None,
     progress: Progress | None = None,
-    show: str | None = None,
-    every: int = 1,
-    all_frames: bool = False,
     resume: bool = False,
 ) -> RenderResult:
     """Render two caches from the same camera and put their pictures side by side; the camera of the stage is that of `left`.
@@ -48,8 +45,7 @@ def render_beside(
     if shared.first > shared.last:
         held = " and ".join(f"{s.first} to {s.last}" for s in scenes)
         raise InputError(f"render: {scenes[0].path} and {scenes[1].path} hold no frame in common ({held}); cook the frames again")
-    chosen = chosen_frames(shared, frames, every, all_frames)
-    ready = prepared(scenes, chosen, engine, picture or Picture(), show)
+    ready = prepared(scenes, chosen_frames(shared, frames), engine, picture or Picture())
     folder = pictures_folder(scenes[0], out)
     names = _names(scenes)
     sides: list[RenderResult] = []
@@ -57,7 +53,7 @@ def render_beside(
         place = pictures_folder(one.scene, Path(out) / ("left", "right")[n] if out is not None else None)
         known = None if progress is None else _half(progress, n)
         fixed = one if not sides else one._replace(engine=sides[0].engine)  # both by the same renderer
-        sides.append(rendered(fixed, place, known, resume, every))
+        sides.append(rendered(fixed, place, known, resume))
     images = []
     for exposure, a, b in zip(ready[0].wanted, sides[0].images, sides[1].images, strict=True):
         both = side_by_side(_opened(a), _opened(b), names)

@@ -45,7 +45,6 @@ def render(
     wanted: Sequence[Exposure],
     around: Backdrop,
     how: Any,
-    show: str,
     done: Callable[[Exposure, Any], None],
 ) -> None:
     """Render pictures; `done` gets each as a PIL image as soon as it is there.
@@ -54,8 +53,7 @@ def render(
         scene: The cache.
         wanted: The pictures.
         around: What stands around them.
-        how: `Picture`, with its size known.
-        show: "points" or "surface".
+        how: `Picture`, with its size known, and what is shown.
         done: Called with a picture's `Exposure` and its image.
 
     Raises:
@@ -68,7 +66,7 @@ def render(
         "size": list(how.size),
         "samples": int(how.samples),
         "shutter": float(how.shutter),
-        "show": show,
+        "show": how.show,
         "ground": around.ground,
         "extent": around.extent,
         "colours": _colours(scene, wanted[0].frame),

@@ -50,31 +50,27 @@ class Backdrop(NamedTuple):
     extent: float
 
 
-def chosen_frames(scene: Scene, frames: Sequence[int] | None, every: int = 1, all_frames: bool = False) -> list[int]:
+def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
     """Return the frames to draw.
 
     Args:
         scene: The cache.
-        frames: Wanted frames; None for all or, without `all_frames`, for up to nine of them, spread evenly.
-        every: Take every n-th of them only.
-        all_frames: What None means.
+        frames: Wanted frames; None for up to nine, spread evenly.
 
     Raises:
         InputError: The cache lacks a frame, or none is left.
     """
-    if every < 1:
-        raise MpmNodesError(f"render: every {every}. frame is not a number of frames; give 1 or more")
     held = f"it holds frames {scene.first} to {scene.last}"
-    if frames is None and not all_frames and every == 1:
+    if frames is None:
         count = min(SHEET_FRAMES, scene.last - scene.first + 1)
         return [round(frame) for frame in np.linspace(scene.first, scene.last, count).tolist()]
-    wanted = list(range(scene.first, scene.last + 1)) if frames is None else [int(frame) for frame in frames]
+    wanted = [int(frame) for frame in frames]
     for frame in wanted:
         if not scene.first <= frame <= scene.last:
             raise InputError(f"{scene.path}: has no frame {frame}; {held}")
     if not wanted:
         raise InputError(f"{scene.path}: no frames were asked for; {held}")
-    return wanted[::every]
+    return wanted
 
 
 def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Backdrop:
@@ -92,7 +88,7 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     return Backdrop(low, high, float(low[1]) - 1e-3 * radius, radius)
 
 
-def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str) -> list[Exposure]:
+def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:
     """Return the pictures to make.
 
     Args:
@@ -100,14 +96,14 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
         frames: Frames, in order.
         around: What a fitted camera shows.
         aspect: Width over height of the pictures.
-        camera: One of `CAMERAS`. "auto" is the stage's camera, or a fitted one where it has none; a turntable makes one turn
-            over all frames, or around the single one.
+        camera: A camera, or one of `CAMERAS`. "auto" is the stage's camera, or a fitted one where it has none; a turntable makes
+            one turn over all frames, or around the single one.
 
     Raises:
         InputError: The stage has no camera.
         MpmNodesError: An unknown camera.
     """
-    if camera not in CAMERAS:
+    if not isinstance(camera, View) and camera not in CAMERAS:
         raise MpmNodesError(f"render: camera '{camera}' is unknown; choose one of {', '.join(CAMERAS)}")
     own = scene.view(frames[0]) is not None
     if camera == "stage" and not own:
@@ -115,7 +111,7 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
     fitted = framing((around.low, around.high), aspect)
     if camera == "turntable":
         return _turntable(frames, fitted, around)
-    view = None if own and camera != "fit" else fitted
+    view = camera if isinstance(camera, View) else None if own and camera != "fit" else fitted
     return [Exposure(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
 
 

@@ -1,10 +1,11 @@
-"""Pictures that play: animated PNG and WebP, MP4, and a page that any browser opens without a network."""
+"""Pictures that play: animated PNG, WebP and GIF, MP4, and a page that any browser opens without a network."""
 
 from __future__ import annotations
 
 import base64
 import html
 import io
+import itertools
 import json
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,9 +18,11 @@ from mpm_nodes.preview.picture_file import put
 
 __all__ = ["MOVIES", "check_movie", "write_flipbook", "write_movie"]
 
-MOVIES = (".mp4", ".png", ".webp")
+MOVIES = (".mp4", ".png", ".webp", ".gif")
 QUALITY = 88
-"""Of pictures in a page: 100 is the best."""
+"""Of pictures in a page or a WebP: 100 is the best."""
+UNITS = {"webp": 1, "gif": 10}
+"""What a picture's duration is a whole number of [ms]."""
 
 Progress = Callable[[int, int], None]
 
@@ -41,7 +44,7 @@ def write_movie(images: Sequence[Path], path: Path, fps: float, progress: Progre
 
     Args:
         images: PNGs, in order.
-        path: MP4 (H.264), or an animated PNG or WebP that plays over and over.
+        path: MP4 (H.264), or an animated PNG, WebP or GIF that plays over and over.
         fps: Pictures a second.
         progress: Called with (pictures done, pictures in all).
 
@@ -73,7 +76,11 @@ def _counted(images: Sequence[Path], progress: Progress | None) -> Any:
 def _animated(pictures: Any, kind: str, fps: float) -> bytes:
     data, (first, *others) = io.BytesIO(), pictures
     options = {"quality": QUALITY} if kind == "webp" else {}
-    first.save(data, kind.upper(), save_all=True, append_images=others, duration=1000.0 / fps, loop=0, **options)
+    shown: Any = 1000.0 / fps
+    if kind in UNITS:  # rounded so that the whole lasts as long as the shot
+        ends = [UNITS[kind] * round((n + 1) * shown / UNITS[kind]) for n in range(1 + len(others))]
+        shown = [end - begin for begin, end in itertools.pairwise([0, *ends])]
+    first.save(data, kind.upper(), save_all=True, append_images=others, duration=shown, loop=0, **options)
     return data.getvalue()
 
 

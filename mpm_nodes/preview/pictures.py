@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.folder import Folder
@@ -18,7 +20,7 @@ from mpm_nodes.preview.exposures import Backdrop, Exposure, chosen_frames, expos
 from mpm_nodes.preview.scene import Scene, View, open_scene
 from mpm_nodes.preview.sheet import contact_sheet
 
-__all__ = ["ENGINES", "EngineMissing", "Picture", "RenderResult", "find_root", "prepared", "render_cache"]
+__all__ = ["ENGINES", "EngineMissing", "Picture", "RenderResult", "find_root", "frames_of", "prepared", "render_cache"]
 
 ENGINES = ("auto", "cycles", "splat")
 WIDTH = 640
@@ -57,14 +59,16 @@ class Picture(NamedTuple):
         samples: Cycles samples a pixel.
         colour_by: Attribute that colours the points, with a legend in its unit.
         shutter: Time for which the shutter is open, in frames, centred on the frame; 0 is without motion blur.
-        camera: One of `exposures.CAMERAS`.
+        camera: One of `exposures.CAMERAS`, or a camera of one's own.
+        show: "points" or "surface" where the cache holds both; the surface when None.
     """
 
     size: tuple[int, int] | None = None
     samples: int = 16
     colour_by: str = ""
     shutter: float = 0.0
-    camera: str = "auto"
+    camera: str | View = "auto"
+    show: str | None = None
 
 
 class Prepared(NamedTuple):
@@ -74,8 +78,7 @@ class Prepared(NamedTuple):
         scene: The cache.
         wanted: The pictures.
         around: What stands around them.
-        how: `Picture`, with its size known.
-        show: "points" or "surface".
+        how: `Picture`, with its size known, and what is shown.
         engine: One of `ENGINES`.
     """
 
@@ -83,7 +86,6 @@ class Prepared(NamedTuple):
     wanted: tuple[Exposure, ...]
     around: Backdrop
     how: Picture
-    show: str
     engine: str
 
 
@@ -94,25 +96,17 @@ def render_cache(
     engine: str = "auto",
     picture: Picture | None = None,
     progress: Progress | None = None,
-    show: str | None = None,
-    view: View | None = None,
-    every: int = 1,
-    all_frames: bool = False,
     resume: bool = False,
 ) -> RenderResult:
     """Render frames of a cache to PNGs and put them on a contact sheet.
 
     Args:
         cache_folder: Folder of a cook (its newest revision is taken), a revision, or a USD stage.
-        frames: Frame numbers; up to nine, spread evenly, when None.
+        frames: Frame numbers (`frames_of` knows all); up to nine, spread evenly, when None.
         out: Folder for the pictures; `preview` beside the stage when None.
         engine: "cycles" (Blender, in its own process), "splat" (built in, seconds) or "auto": Cycles where it runs.
         picture: How the pictures are made.
         progress: Called with (pictures done, pictures wanted).
-        show: "points" or "surface" where the cache holds both; the surface when None.
-        view: A camera that comes before `picture.camera`.
-        every: Take every n-th frame only.
-        all_frames: Whether `frames` = None means all.
         resume: Keep the pictures of an earlier run that were made from the same things.
 
     Raises:
@@ -121,14 +115,21 @@ def render_cache(
         OutputError: The pictures cannot be written.
     """
     scene = open_scene(find_root(Path(cache_folder)))
-    chosen = chosen_frames(scene, frames, every, all_frames)
-    ready = prepared((scene,), chosen, engine, picture or Picture(), show, view)[0]
-    return rendered(ready, pictures_folder(scene, out), progress, resume, every)
+    ready = prepared((scene,), chosen_frames(scene, frames), engine, picture or Picture())[0]
+    return rendered(ready, pictures_folder(scene, out), progress, resume)
 
 
-def prepared(
-    scenes: Sequence[Scene], frames: Sequence[int], engine: str, picture: Picture, show: str | None, view: View | None = None
-) -> list[Prepared]:
+def frames_of(cache_folder: str | Path) -> range:
+    """Return the numbers of all frames of a cache.
+
+    Raises:
+        InputError: No cache there.
+    """
+    scene = open_scene(find_root(Path(cache_folder)))
+    return range(scene.first, scene.last + 1)
+
+
+def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, picture: Picture) -> list[Prepared]:
     """Return what to render of caches that are to be compared: same frames, cameras, colours and floor.
 
     Raises:
@@ -149,36 +150,36 @@ def prepared(
         colours = spanned(picture.colour_by, values)
         for scene in scenes:
             scene.colour_by = colours
-    shown = "points" if picture.colour_by else show or "surface"
+    shown = "points" if picture.colour_by else picture.show or "surface"
     around = surroundings(scenes, frames, shown)
-    camera = view or (first.view(frames[0]) if picture.camera in ("auto", "stage") else None)
-    size = picture.size or (WIDTH, max(16, round(WIDTH / (camera.aspect if camera else 4.0 / 3.0))))
-    wanted = exposures(first, frames, around, size[0] / size[1], "fit" if view is not None else picture.camera)
-    if view is not None:
-        wanted = [exposure._replace(view=view) for exposure in wanted]
-    elif len(scenes) > 1:  # the stage's camera is the first one's for all of them
+    own = first.view(frames[0]) if picture.camera in ("auto", "stage") else None
+    fixed = picture.camera if isinstance(picture.camera, View) else None
+    known = fixed or own
+    size = picture.size or (WIDTH, max(16, round(WIDTH / (known.aspect if known else 4.0 / 3.0))))
+    wanted = exposures(first, frames, around, size[0] / size[1], picture.camera)
+    if len(scenes) > 1:  # the stage's camera is the first one's for all of them
         wanted = [exposure._replace(view=exposure.view or first.view(exposure.frame)) for exposure in wanted]
-    how = picture._replace(size=size)
-    return [Prepared(scene, tuple(wanted), around, how, shown, engine) for scene in scenes]
+    how = picture._replace(size=size, show=shown)
+    return [Prepared(scene, tuple(wanted), around, how, engine) for scene in scenes]
 
 
-def rendered(ready: Prepared, folder: Path, progress: Progress | None, resume: bool, every: int = 1) -> RenderResult:
+def rendered(ready: Prepared, folder: Path, progress: Progress | None, resume: bool) -> RenderResult:
     """Render what was prepared; with Cycles where the engine is "auto" and it runs."""
     if ready.engine != "splat":
         try:
-            return _rendered_by("cycles", ready, folder, progress, resume, every)
+            return _rendered_by("cycles", ready, folder, progress, resume)
         except EngineMissing as error:
             if ready.engine == "cycles":
                 raise
             message = f"{error}; used the built-in splat renderer instead"
-        return _rendered_by("splat", ready, folder, progress, resume, every, message)
-    return _rendered_by("splat", ready, folder, progress, resume, every)
+        return _rendered_by("splat", ready, folder, progress, resume, message)
+    return _rendered_by("splat", ready, folder, progress, resume)
 
 
 def _rendered_by(
-    engine: str, ready: Prepared, folder: Path, progress: Progress | None, resume: bool, every: int, message: str = ""
+    engine: str, ready: Prepared, folder: Path, progress: Progress | None, resume: bool, message: str = ""
 ) -> RenderResult:
-    scene, wanted, around, how, show, _ = ready
+    scene, wanted, around, how, _ = ready
     images = [folder / f"{exposure.name}.{engine}.png" for exposure in wanted]
     marks = [picture_file.stamp(_made_from(engine, ready, exposure)) for exposure in wanted]
     places = {exposure.name: place for exposure, place in zip(wanted, zip(images, marks, strict=True), strict=True)}
@@ -204,12 +205,14 @@ def _rendered_by(
             progress(count, len(wanted))
 
     if missing:
-        (cycles if engine == "cycles" else splat).render(scene, missing, around, how, show, done)
+        (cycles if engine == "cycles" else splat).render(scene, missing, around, how, done)
     labels = tuple(exposure.label for exposure in wanted)
     width, height = how.size
     footer = f"{cache_name(scene)}, {engine}, {width} x {height}"
     sheet = picture_file.save(contact_sheet(images, labels, footer), folder / f"contact_sheet.{engine}.png")
-    turning = len({exposure.frame for exposure in wanted}) == 1 and len(wanted) > 1
+    steps = np.diff([exposure.frame for exposure in wanted])
+    every = max(int(np.median(steps)), 1) if len(steps) else 1
+    turning = len(steps) > 0 and not steps.any()
     return RenderResult(tuple(images), labels, sheet, engine, 24.0 if turning else scene.fps / every, message, kept)
 
 
@@ -224,7 +227,7 @@ def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, An
         "engine": engine,
         "frame": exposure.frame,
         "layer": [known.st_size, known.st_mtime_ns],
-        "show": ready.show,
+        "show": how.show,
         "size": how.size,
         "shutter": how.shutter,
         "samples": how.samples if engine == "cycles" else 0,

@@ -37,7 +37,6 @@ def render(
     wanted: Sequence[Exposure],
     around: Backdrop,
     how: Any,
-    show: str,
     done: Callable[[Exposure, Any], None],
 ) -> None:
     """Render pictures one after the other; arguments as those of `cycles.render`."""
@@ -50,7 +49,7 @@ def render(
         view = exposure.view or scene.view(exposure.frame)
         light = np.zeros((how.size[1], how.size[0], 3))
         for later in moments.tolist():
-            light += _linear(scene.shapes(exposure.frame, show, later), view, how.size, around.ground, around.extent, sun)
+            light += _linear(scene.shapes(exposure.frame, how.show, later), view, how.size, around.ground, around.extent, sun)
         done(exposure, Image.fromarray(_srgb(light / count)))
 
 

@@ -161,7 +161,7 @@ class GridArrays(Store):
         """Write a field from the shape that `unpack` gives."""
         field = self._field(name)
         nodes = self.array(field.array)[: 256 * len(self.blocks)].reshape(-1, 4)
-        nodes[:, field.part] = np.asarray(values).reshape(len(nodes), -1)
+        nodes[:, field.part] = np.asarray(values).reshape(nodes[:, field.part].shape)
 
     def _field(self, name: str) -> GridField:
         try:

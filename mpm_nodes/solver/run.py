@@ -103,8 +103,9 @@ class SubstepSolver:
         if not self.materials:
             raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
         self.streams = tuple(emission_of(e, remap, self.clock) for e, remap in zip(emitters, remaps[1:], strict=True))
-        self.spacing = particles.spacing
-        self.cell_size = float(2.0 * particles.spacing if cell_size is None else cell_size)
+        # no particles have no spacing: what streams in says it
+        self.spacing = particles.spacing if len(particles) else min(emitter.template.spacing for emitter in emitters)
+        self.cell_size = float(2.0 * self.spacing if cell_size is None else cell_size)
         if not (np.isfinite(self.cell_size) and self.cell_size > 0):
             raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)

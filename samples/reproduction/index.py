@@ -167,7 +167,7 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "tendril",
-            "Three columns of one paste are pulled apart: torn and mending, torn for good, and without tearing.",
+            "Three columns of one paste are pulled apart: torn and healing, torn for good, and without tearing.",
             "Y15 figures 7 and 8",
             None,
             figures.tendril,

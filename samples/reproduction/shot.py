@@ -27,7 +27,7 @@ class Bar:
     most: float = math.inf
 
     def holds(self, measured: float) -> bool:
-        """Whether a number holds; what is no number never does."""
+        """Whether a number holds; what is not a number never does."""
         return bool(self.least <= measured <= self.most)
 
     def __str__(self) -> str:

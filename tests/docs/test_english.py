@@ -25,9 +25,9 @@ STUMBLED_OVER = (
     "alone its first one",
     "draw together altogether",
 )
-FOREIGN = {"anew": "again", "mend": "fix", "mends": "fixes", "mended": "fixed"}
-"""Words of tooltips for which there is a plainer one."""
-NO_THING = re.compile(r"(?<!there )\b(?:is|are) no (?!longer\b|more\b|such\b|matter\b)[a-z]+")
+FOREIGN = {"anew": "again", "mend": "fix", "mends": "fixes", "mended": "fixed", "mending": "fixing"}
+"""Words for which there is a plainer one."""
+NO_THING = re.compile(r"(?<![Tt]here )\b(?:is|are) no (?!longer\b|more\b|such\b|matter\b)[a-z]+")
 """`is no wire`, where English says `is not a wire`."""
 
 
@@ -45,6 +45,12 @@ def test_no_page_or_source_has_them():
     """None of the sentences stands anywhere, also where it is wrapped."""
     found = [(name, sentence) for name, text in texts().items() for sentence in STUMBLED_OVER if sentence in text]
     assert found == []
+
+
+def test_pages_and_sources_are_plain():
+    """Code, comments, messages and pages say again, fix, and `is not a`, too."""
+    found = {name: [*re.findall(rf"\b(?:{'|'.join(FOREIGN)})\b", text), *NO_THING.findall(text)] for name, text in texts().items()}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def told(record: object) -> list[str]:

@@ -170,8 +170,8 @@ def test_mesh_is_filled_to_its_faces(tmp_path: Path):
     assert made["mass"].sum() == pytest.approx(400.0 * 0.7**3, rel=0.005)
     write_cube(tmp_path / "open.usda", 0.7, faces=5)
     with pytest.warns(UserWarning, match="4 open edges around 1 holes"):
-        mended = emit.emit_mesh(SETTINGS, CHEESE, path=tmp_path / "open.usda")
-    assert mended["mass"].sum() == pytest.approx(400.0 * 0.7**3, rel=0.005)
+        whole = emit.emit_mesh(SETTINGS, CHEESE, path=tmp_path / "open.usda")
+    assert whole["mass"].sum() == pytest.approx(400.0 * 0.7**3, rel=0.005)
 
 
 def test_outputs_are_particles_with_the_promised_columns():

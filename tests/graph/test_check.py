@@ -34,7 +34,7 @@ HARM = {
 
 @pytest.mark.parametrize("how", HARM)
 @pytest.mark.parametrize("name", NAMES)
-def test_every_file_is_found_and_mended_alone(tmp_path, whole, name, how, capsys):
+def test_every_file_is_found_and_repaired_alone(tmp_path, whole, name, how, capsys):
     """Each file of a cook, missing, cut or altered: check names it, a deep resume cooks one frame, and every byte is as before."""
     folder = tmp_path / "out" / "r001"
     HARM[how](folder / name)
@@ -48,7 +48,7 @@ def test_every_file_is_found_and_mended_alone(tmp_path, whole, name, how, capsys
     assert cli.main(["check", str(folder)]) == 0 and "frames 1 to 8 are whole" in capsys.readouterr().out
 
 
-def test_several_frames_are_mended_in_one_pass(tmp_path, whole):
+def test_several_frames_are_repaired_in_one_pass(tmp_path, whole):
     """Three frames lost at once: each is cooked once, the solve runs up to the last of them and no further."""
     folder = tmp_path / "out" / "r001"
     for number in (2, 3, 5):
@@ -74,9 +74,9 @@ def test_what_does_not_come_out_as_it_was_is_cooked_with_all_after_it(tmp_path, 
 
     folder = tmp_path / "out" / "r001"
     (folder / "points" / "points.0003.bin").unlink()
-    from mpm_nodes.graph.repair import _Mending
+    from mpm_nodes.graph.repair import _Repairing
 
-    monkeypatch.setattr(_Mending, "mend", lambda self, wanted, **facts: False)
+    monkeypatch.setattr(_Repairing, "restore", lambda self, wanted, **facts: False)
     calls.clear()
     assert execute(shot(end=8), out=tmp_path / "out", resume=True).cooked == (1, 2, 3, 4, 5, 6, 7, 8)
     assert content(folder) == whole
@@ -105,7 +105,7 @@ def test_frames_that_are_not_cooked_yet_are_told(tmp_path, capsys):
     assert found["frames"] == [1, 5] and found["not_cooked"] == [6, 8] and found["faults"][0]["name"] == "stage.txt"
 
 
-def test_a_real_cache_is_mended_from_its_graph_file(tmp_path, capsys):
+def test_a_real_cache_is_repaired_from_its_graph_file(tmp_path, capsys):
     """USD layers, the root stage and a record of a solved cook: `check --repair GRAPH` brings back the same bytes."""
     pytest.importorskip("pxr")
     graph = Graph(registry=registry.load(path="", entry_points=False), start=1, end=4, cell_size=0.1)

@@ -125,7 +125,7 @@ LABELS = ["synced", "recorded", "renamed checkpoints/0003.sim.state", "renamed m
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_death_between_any_two_steps_of_a_commit_is_mended_by_resume(tmp_path, label):
+def test_death_between_any_two_steps_of_a_commit_is_repaired_by_resume(tmp_path, label):
     """After a death at each step of frame 3, resume ends with the bytes of a cook that never died."""
     whole = Revision.create(tmp_path / "whole", MANIFEST)
     for frame in (1, 2, 3, 4):

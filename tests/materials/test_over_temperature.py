@@ -217,8 +217,11 @@ def test_rows_that_are_no_table_are_refused(rows, words):
 @pytest.mark.parametrize(
     "material, words",
     [
-        (followed("liquid", density=[(300.0, 1.0)]), "toffee: 'density' is no parameter .* choose one of bulk_modulus, viscosity"),
-        (followed("snow", preserve_volume=[(300.0, 1.0)]), "'preserve_volume' is no parameter that can follow"),
+        (
+            followed("liquid", density=[(300.0, 1.0)]),
+            "toffee: 'density' cannot follow the temperature; choose one of bulk_modulus, viscosity",
+        ),
+        (followed("snow", preserve_volume=[(300.0, 1.0)]), "'preserve_volume' cannot follow"),
         (
             followed("neo_hookean", youngs_modulus=[(300.0, 1.0), (350.0, -1.0)]),
             "toffee: at 350 K, .*youngs_modulus = -1 is out of range; give a value > 0",

@@ -72,7 +72,7 @@ def test_cycles_looks_from_where_it_is_told(tmp_path: Path):
     write_cache(folder)
     away = look(np.array([0.0, 50.0, 0.0]), np.array([100.0, 100.0, 0.0]), 1.5)
     try:
-        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2), view=away)
+        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2, camera=away))
     except preview.EngineMissing as error:
         pytest.skip(str(error))
     picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
@@ -98,7 +98,7 @@ def test_cycles_blurs_and_colours_by_a_vector(tmp_path: Path):
     for shutter in (0.0, 1.0):
         try:
             made = preview.render_cache(
-                path, [3], tmp_path / f"{shutter}", "cycles", preview.Picture((96, 72), 8, "velocity", shutter), view=view
+                path, [3], tmp_path / f"{shutter}", "cycles", preview.Picture((96, 72), 8, "velocity", shutter, view)
             )
         except preview.EngineMissing as error:
             pytest.skip(str(error))

@@ -15,7 +15,7 @@ from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.preview import movie, picture_file, pictures, splat
 from mpm_nodes.preview.beside import render_beside
 from mpm_nodes.preview.exposures import TURN_PICTURES, chosen_frames, exposures, surroundings
-from mpm_nodes.preview.pictures import Picture, render_cache
+from mpm_nodes.preview.pictures import Picture, frames_of, render_cache
 from mpm_nodes.preview.scene import open_scene
 
 SIZE = (80, 60)
@@ -35,17 +35,24 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def test_frames_are_chosen_one_by_one_or_spread(cache: Path):
-    """Every n-th of a span, all, or up to nine; what the cache lacks is named with what it holds."""
+    """Those that are named, or up to nine; what the cache lacks is named with what it holds."""
     scene = open_scene(cache / "r002" / "shot.usda")
-    assert chosen_frames(scene, None) == [1, 2, 3, 4, 5]
-    assert chosen_frames(scene, None, every=2) == [1, 3, 5]
-    assert chosen_frames(scene, [2, 3, 4, 5], every=3) == [2, 5]
+    assert list(frames_of(cache)) == [1, 2, 3, 4, 5]
+    assert chosen_frames(scene, None) == [1, 2, 3, 4, 5] and chosen_frames(scene, [2, 5]) == [2, 5]
     scene.last = 100
-    assert len(chosen_frames(scene, None)) == 9 and len(chosen_frames(scene, None, all_frames=True)) == 100
+    assert len(chosen_frames(scene, None)) == 9
     with pytest.raises(InputError, match="no frame 101; it holds frames 1 to 100"):
         chosen_frames(scene, [101])
-    with pytest.raises(MpmNodesError, match="give 1 or more"):
-        chosen_frames(scene, None, every=0)
+
+
+def test_every_nth_frame_plays_at_the_speed_of_the_shot(cache: Path, tmp_path: Path, capsys):
+    """`--every` leaves frames out; the pictures that remain are shown longer."""
+    command = ["render", str(cache), "--engine", "splat", "--size", "80x60", "--out", str(tmp_path)]
+    assert cli.main([*command, "--every", "2"]) == 0
+    assert [path.name[6:10] for path in sorted(tmp_path.glob("frame.*"))] == ["0001", "0003", "0005"]
+    assert cli.main([*command, "--every", "0"]) == 2
+    assert "--every 0: is not a number of frames; give 1 or more" in capsys.readouterr().err
+    assert render_cache(cache, [1, 3, 5], tmp_path, "splat", SMALL).fps == 12.0
 
 
 def test_a_turntable_makes_one_turn_around_the_middle(cache: Path):
@@ -88,7 +95,7 @@ def test_blur_is_as_long_as_the_way_in_the_open_shutter(tmp_path: Path):
     widths = {}
     for shutter in (0.0, 0.5, 1.0):
         made = render_cache(
-            tmp_path / "dot.usda", [1], tmp_path / f"{shutter}", "splat", Picture((320, 240), shutter=shutter), view=view
+            tmp_path / "dot.usda", [1], tmp_path / f"{shutter}", "splat", Picture((320, 240), shutter=shutter, camera=view)
         )
         picture = pixels(made.images[0])
         warmth = picture[..., 0] - picture[..., 2]
@@ -143,35 +150,36 @@ def test_two_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Pa
         render_beside(cache, tmp_path / "later", None, tmp_path / "png", "splat", SMALL)
 
 
-@pytest.mark.parametrize("ending", [".png", ".webp", ".mp4"])
+@pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".mp4"])
 def test_movies_hold_every_picture_at_the_shots_speed(cache: Path, tmp_path: Path, ending: str):
     """All pictures, in order, at the frames per second of the stage; MP4 needs even sides and gets them."""
-    made = render_cache(cache, None, tmp_path / "png", "splat", Picture((81, 61)), all_frames=True)
-    path = movie.write_movie(made.images, tmp_path / "films" / f"fall{ending}", 12.5)
+    made = render_cache(cache, None, tmp_path / "png", "splat", Picture((81, 61)))
+    path = movie.write_movie(made.images, tmp_path / "films" / f"fall{ending}", 24.0)
     if ending == ".mp4":
         av = pytest.importorskip("av")
         with av.open(str(path)) as film:
             stream = film.streams.video[0]
             frames = [frame.to_ndarray(format="rgb24").astype(int) for frame in film.decode(stream)]
-        assert float(stream.average_rate) == 12.5 and (stream.width, stream.height) == (80, 60)
+        assert float(stream.average_rate) == 24.0 and (stream.width, stream.height) == (80, 60)
     else:
         with Image.open(path) as film:
-            frames = []
+            frames, seconds = [], []
             for n in range(film.n_frames):
                 film.seek(n)
                 film.load()
-                assert film.info["duration"] == pytest.approx(80.0, abs=1.0)
+                seconds.append(1e-3 * film.info["duration"])
                 frames.append(np.asarray(film.convert("RGB")).astype(int))
+        assert sum(seconds) == pytest.approx(5 / 24, abs=0.005) and max(seconds) - min(seconds) <= 0.0101
     assert len(frames) == 5
     for frame, image in zip(frames, made.images, strict=True):
-        assert np.abs(frame - pixels(image)[: len(frame), : frame.shape[1]]).mean() < (0.01 if ending == ".png" else 4.0)
+        assert np.abs(frame - pixels(image)[: len(frame), : frame.shape[1]]).mean() < {".png": 0.01, ".gif": 12.0}.get(ending, 4.0)
 
 
 def test_movies_that_cannot_be_written_are_refused_before_rendering(cache: Path, tmp_path: Path, monkeypatch, capsys):
     """An unknown ending, MP4 without its library: told at once, with the cure."""
     monkeypatch.setattr(pictures.splat, "render", lambda *args: pytest.fail("rendered"))
     assert cli.main(["render", str(cache), "--movie", str(tmp_path / "a.avi")]) == 2
-    assert "'.avi' is unknown; choose one of .mp4, .png, .webp" in capsys.readouterr().err
+    assert "'.avi' is unknown; choose one of .mp4, .png, .webp, .gif" in capsys.readouterr().err
     monkeypatch.setitem(__import__("sys").modules, "av", None)
     assert cli.main(["render", str(cache), "--movie", str(tmp_path / "a.mp4")]) == 2
     assert "pip install 'mpm-nodes[movie]', or write an animated .png" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 
+from mpm_nodes import Graph, execute
 from mpm_nodes.data import GraphSettings, LevelSet, Material, Mesh, MpmNodesError, Particles
 from mpm_nodes.kernels.surfaces import filter as surface_filter
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
@@ -184,3 +185,34 @@ def test_no_particles_give_an_empty_surface():
     surface, mesh = surface_particles(none)
     assert len(surface.origins) == 0 and len(mesh.points) == 0
     assert len(density_volume(none).origins) == 0 and len(velocity_volume(none).origins) == 0
+
+
+def test_shots_that_begin_without_matter_are_written_with_all_their_columns(tmp_path):
+    """Before a stream begins, points, coloured mesh and PLY file are empty frames like any other."""
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    jelly = graph.add("material_neo_hookean", "jelly", youngs_modulus=1e4)
+    template = graph.add("emit_box", "template", material=jelly, size=(0.2, 0.2, 0.2))
+    stream = graph.add("emit_stream", "stream", template=template, start_frame=3.0)
+    fall = graph.add("solve", "fall", emitters=[stream])
+    colours = graph.add("colour_particles", "colours", particles=fall["particles"])
+    skin = graph.add("surface_particles", "skin", particles=colours, attributes=["displayColor"])
+    graph.add("write_cache", "cache", particles=colours, mesh=skin["mesh"], attributes=["velocity", "deformation", "displayColor"])
+    graph.add("export_points", "points", particles=colours, format="ply", attributes=["velocity", "deformation", "displayColor"])
+    execute(graph, out=tmp_path)
+    (ply, _) = sorted(tmp_path.rglob("*.ply"))
+    assert b"element vertex 0\n" in ply.read_bytes() and len(list(tmp_path.rglob("cache.000?.usdc"))) == 2
+
+
+def test_a_stream_alone_has_the_surface_of_its_own_scale():
+    """Without sources the spacing is that of the stream: a surface at a millimetre is as fine as one at a decimetre."""
+    counts = []
+    for scale in (1.0, 0.01):
+        graph = Graph(cell_size=0.1 * scale, start=1, end=2)
+        jelly = graph.add("material_neo_hookean", "jelly", youngs_modulus=1e4)
+        template = graph.add("emit_box", "template", material=jelly, size=(0.4 * scale,) * 3)
+        stream = graph.add("emit_stream", "stream", template=template, velocity=(0.0, -4.8 * scale, 0.0))
+        fall = graph.add("solve", "fall", emitters=[stream], gravity=(0.0, 0.0, 0.0))
+        graph.add("surface_particles", "skin", particles=fall["particles"])
+        result = execute(graph)
+        counts.append(len(result.outputs["skin"]["mesh"].points))
+    assert counts[1] == pytest.approx(counts[0], rel=0.1) and counts[0] > 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,12 +88,20 @@ def test_tests_without_openvdb_are_skipped_and_others_fail(tmp_path):
     lacking = "def find():\n    raise openvdb_module.InputError('none')\nopenvdb_module.find_openvdb = find\n"
     results = {}
     path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    clean = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}  # the outer run's, not the child's
     for name, more in (("here", "openvdb_module.find_openvdb = dict\n"), ("lacking", lacking)):
         (tmp_path / f"test_{name}.py").write_text((tmp_path / "test_two.py").read_text() + more)
         command = [sys.executable, "-m", "pytest", "-p", "conftest", "-c", os.devnull, "-rs", "-q", f"test_{name}.py"]
         done = subprocess.run(
-            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=tmp_path, env={**clean, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120, check=False
         )
         results[name] = done.stdout
     assert "2 failed" in results["here"], results["here"]
     assert "1 failed, 1 skipped" in results["lacking"] and "needs OpenVDB; `mpm-nodes doctor`" in results["lacking"]
+
+
+def test_wheels_of_blender_are_those_that_the_package_asks_for():
+    """The versions that a cure names are the versions that the extra `vdb` installs Blender for."""
+    asked = re.findall(r"bpy==[\d.*]+; python_version == '(\d+)\.(\d+)'", (TESTS.parent / "pyproject.toml").read_text())
+    assert tuple((int(major), int(minor)) for major, minor in asked) == openvdb_module.BLENDER_WHEELS
+    assert openvdb_module.wheels_in_words() == "3.11 or 3.13"

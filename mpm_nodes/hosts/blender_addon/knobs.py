@@ -259,7 +259,7 @@ def _show(owner, knob, raw):
 
 
 def _show_table(owner, knob, raw):
-    """Show rows as a curve; what is no table is kept and reported by validation."""
+    """Show rows as a curve; what is not a table is kept and reported by validation."""
     try:
         rows = [[float(temperature), float(value)] for temperature, value in raw or ()]
     except (TypeError, ValueError):

@@ -35,7 +35,7 @@ VOXEL = 0.5
 NEIGHBOUR = 2.2
 """Points nearer than this hang together where they face the same way [their distance]."""
 FEWEST = 8
-"""Fewer points are no sheet."""
+"""Fewer points do not make a sheet."""
 OPPOSITE = -0.9
 """Largest n . n of points on the two faces of a sheet: a blade may be a wedge."""
 ASKEW = 1.01

@@ -116,7 +116,7 @@ def _substeps(node, parm):
 
 
 def _table(node, name):
-    """Return the rows of a ramp; what is no straight piece of it becomes sixteen."""
+    """Return the rows of a ramp; what is not a straight piece of it becomes sixteen."""
     ramp, top = node.parm(name).eval(), node.parm("mpm_top_" + name).eval()
     low, high = (parm.eval() for parm in node.parmTuple("mpm_ends_" + name))
     places = list(ramp.keys())
