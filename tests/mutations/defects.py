@@ -142,10 +142,11 @@ DEFECTS = (
         "tests/solver/test_emission.py::test_a_stream_that_ends_brings_what_its_time_says",
     ),
     Defect(
-        "in a plate the body's own face counts",
-        "mpm_nodes/kernels/collisions/sides.py",
-        "!= LEVEL_SET or met[0] <= 0.0:",
-        "!= LEVEL_SET or met[0] <= -1e9:",
+        "in a wall the face counts that the floor sees",
+        "mpm_nodes/kernels/collisions/grid.py",
+        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)",
+        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)\n"
+        "            met = nearer_part(b, np.int64(1), (y0, y1, y2), met, h, bodies)",
         "tests/colliders/test_sheet_sides.py::test_walls_that_meet_make_rooms",
     ),
     Defect(
