@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -33,8 +34,9 @@ def run(page: str, folder: Path) -> str:
     script = "\n".join(re.findall(r"<!-- commands: tested -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
     program = folder / "bin"
     program.mkdir()
-    (program / "mpm-nodes").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mpm_nodes.cli "$@"\n')
-    (program / "mpm-nodes").chmod(0o755)
+    for name, module in (("mpm-nodes", "-m mpm_nodes.cli"), ("python", "")):
+        (program / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        (program / name).chmod(0o755)
     path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
     done = subprocess.run(
@@ -96,3 +98,17 @@ def test_a_stage_in_one_file(tmp_path):
     assert all(np.array_equal(stopped[name], whole[name]) for name in ("position", "warmth"))
     hottest = [event["hottest"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "heat"]
     assert hottest[-1] == whole["warmth"].max() > 0.0
+
+
+def test_wedges(tmp_path):
+    """The page's script cooks six wedges: softer jelly is flatter, stiffer jelly takes more substeps; table and sheet are there."""
+    written("wedges.md", tmp_path)
+    run("wedges.md", tmp_path)
+    with open(tmp_path / "wedges" / "wedges.csv", newline="") as stream:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(stream)]
+    assert len(rows) == 6
+    for density in (500.0, 1000.0):
+        heights = [row["height"] for row in rows if row["jelly.density"] == density]
+        counts = [row["substeps"] for row in rows if row["jelly.density"] == density]
+        assert heights == sorted(heights) and counts == sorted(counts) and heights[0] < heights[-1]
+    assert (tmp_path / "wedges" / "wedges.png").stat().st_size > 5000
