@@ -47,7 +47,7 @@ LOOKS = {
     "set_temperature": Look(colour_by="temperature"),
     "collider_temperature": Look(colour_by="temperature"),
     "material_over_temperature": Look(colour_by="temperature"),
-    "material_thermal": Look(colour_by="phase"),
+    "material_thermal": Look(colour_by="temperature"),
     "measure_density": Look(colour_by="density"),
 }
 """Examples that are not drawn as points in their own colours."""
