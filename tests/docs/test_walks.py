@@ -11,10 +11,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+from PIL import Image
 
 from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.stage_edits import EDITS
 from mpm_nodes.graph.substep_document import load_substeps
+from mpm_nodes.graph.validate import validate
 from usd_io.stage import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -29,7 +33,7 @@ def written(page: str, folder: Path) -> dict[str, str]:
     return files
 
 
-def run(page: str, folder: Path) -> str:
+def run(page: str, folder: Path, seconds: float = 600.0) -> str:
     """Run the commands that a page shows, and return what they print."""
     script = "\n".join(re.findall(r"<!-- commands: tested -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
     program = folder / "bin"
@@ -40,7 +44,7 @@ def run(page: str, folder: Path) -> str:
     path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
     done = subprocess.run(
-        ["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        ["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -112,3 +116,20 @@ def test_wedges(tmp_path):
         counts = [row["substeps"] for row in rows if row["jelly.density"] == density]
         assert heights == sorted(heights) and counts == sorted(counts) and heights[0] < heights[-1]
     assert (tmp_path / "wedges" / "wedges.png").stat().st_size > 5000
+
+
+def test_graphs_of_the_first_movies_are_valid(tmp_path):
+    """Each graph of the page validates beside the files that it names."""
+    for name in written("first_movies.md", tmp_path):
+        if name.endswith(".json"):
+            assert validate(load_graph(tmp_path / name)) == [], name
+
+
+@pytest.mark.slow
+def test_first_movies(tmp_path):
+    """The commands of the page leave three movies of as many frames as their graphs have."""
+    written("first_movies.md", tmp_path)
+    run("first_movies.md", tmp_path, seconds=3600)
+    for name in ("snow", "pie", "paste"):
+        with Image.open(tmp_path / f"{name}.webp") as movie:
+            assert movie.n_frames == load_graph(tmp_path / f"{name}.json").settings.end
