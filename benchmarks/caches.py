@@ -139,7 +139,8 @@ def usd(args: argparse.Namespace) -> list[dict[str, Any]]:
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, FrameContent, frame_layer, read_points
+    from usd_io.stage import CacheNames, FrameContent, frame_layer
+    from usd_io.stage_reader import read_points
 
     particles, names = points_with_attributes(args.particles), CacheNames("points")
     written, raw = [], []

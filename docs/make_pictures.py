@@ -48,6 +48,8 @@ LOOKS = {
     "collider_temperature": Look(colour_by="temperature"),
     "material_over_temperature": Look(colour_by="temperature"),
     "material_thermal": Look(colour_by="temperature"),
+    "material_surfactant": Look(colour_by="concentration"),
+    "set_concentration": Look(colour_by="concentration"),
     "measure_density": Look(colour_by="density"),
 }
 """Examples that are not drawn as points in their own colours."""

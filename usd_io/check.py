@@ -12,7 +12,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
 from usd_io.speeds import check_velocities
-from usd_io.stage import open_stage
+from usd_io.stage_reader import open_stage
 from usd_io.vdb_file import grid_table, verify_digest
 
 __all__ = ["check_cache"]

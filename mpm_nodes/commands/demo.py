@@ -6,12 +6,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import InputError, MpmNodesError
+
+if TYPE_CHECKING:
+    from mpm_nodes.preview.pictures import Picture
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -51,14 +54,14 @@ def fitting_demo() -> str:
 
 
 def contact_sheet(
-    folder: Path, args: argparse.Namespace, show: str | None = None, frames: Sequence[int] | None = None, **picture: Any
+    folder: Path, args: argparse.Namespace, frames: Sequence[int] | None = None, picture: Picture | None = None
 ) -> Path | None:
     """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s)."""
     from mpm_nodes.preview.pictures import render_cache
 
     try:
         progress = show_progress if args.events == "console" else None
-        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, show=show, **picture).contact_sheet
+        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, picture=picture).contact_sheet
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

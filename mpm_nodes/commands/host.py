@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-HOSTS = ("spec", "houdini", "blender")
+HOSTS = ("spec", "houdini", "blender", "terminal")
 """Each is a module `mpm_nodes.commands.host_NAME` with `add(command)` and `run(args)`; its first line is its help."""
 
 

@@ -1,24 +1,49 @@
-"""Render frames of a cache as PNGs and a contact sheet."""
+"""Render frames of a cache as PNGs and a contact sheet, a movie, or a page to flip through."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from mpm_nodes.commands.cook import frame_span
+from mpm_nodes.data import MpmNodesError
+
+DEGREES = 180.0
+"""Angle of a film camera's usual shutter: open for half a frame."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook")
-    command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: some of all)")
+    command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: nine, or all of a movie)")
+    command.add_argument("--every", type=int, default=1, metavar="N", help="take every n-th frame only")
     command.add_argument("--out", type=Path, metavar="DIR", help="where the images go (default: beside the cache)")
+    command.add_argument("--resume", action="store_true", help="keep the pictures of an earlier run that still hold")
     command.add_argument(
         "--engine",
         choices=("auto", "cycles", "splat"),
         default="auto",
         help="Blender's Cycles, the built-in point splat, or Cycles where Blender is there",
+    )
+    command.add_argument("--size", type=size, metavar="WxH", help="pixels of a picture (default: 640 wide, in the camera's shape)")
+    command.add_argument("--samples", type=int, default=16, metavar="N", help="samples a pixel of Cycles (default: 16)")
+    command.add_argument(
+        "--camera",
+        choices=("auto", "stage", "fit", "turntable"),
+        default="auto",
+        help="the stage's camera, one fitted to the matter, or one that turns around it once; of a single frame, 48 pictures "
+        "(default: the stage's, or a fitted one)",
+    )
+    command.add_argument(
+        "--motion-blur",
+        type=float,
+        nargs="?",
+        const=DEGREES,
+        default=0.0,
+        metavar="DEGREES",
+        help=f"angle of the shutter; 360 is a whole frame ({DEGREES:g} without a number; default: none)",
     )
     command.add_argument(
         "--show",
@@ -26,46 +51,83 @@ def add(command: argparse.ArgumentParser) -> None:
         help="what to draw of a cache that holds both (default: the surface); points show each material in its colour",
     )
     command.add_argument(
-        "--movie",
-        type=Path,
-        metavar="FILE",
-        help="also put the frames, all of them without --frames, into a movie: FILE.webp or FILE.gif",
-    )
-    command.add_argument(
         "--colour-by",
         default="",
         metavar="ATTRIBUTE",
         help="colour the points by an attribute (temperature), with a legend in its unit",
     )
+    command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
+    command.add_argument(
+        "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
+    )
+    command.add_argument("--flipbook", type=Path, metavar="FILE", help="write an HTML page that plays them, without a network")
+
+
+def size(text: str) -> tuple[int, int]:
+    """Return width and height of "640x480".
+
+    Raises:
+        argparse.ArgumentTypeError: Something else.
+    """
+    found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size; give width and height in pixels, such as 640x480")
+    return int(found[1]), int(found[2])
 
 
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
     from mpm_nodes.graph.revision import latest_revision
-    from mpm_nodes.preview.movie import check_movie, write_movie
-    from mpm_nodes.preview.pictures import Picture, render_cache, span_of
+    from mpm_nodes.preview.beside import render_beside
+    from mpm_nodes.preview.movie import check_movie, write_flipbook, write_movie
+    from mpm_nodes.preview.pictures import Picture, render_cache
 
-    if args.movie is not None:
+    if args.movie:
         check_movie(args.movie)
     folder = latest_revision(args.cache)
-    first, last, fps = span_of(folder)
-    if args.frames is not None:
-        first, last = args.frames
-    frames = None if args.frames is None and args.movie is None else list(range(first, last + 1))
-    picture = Picture(colour_by=args.colour_by)
-    result = render_cache(
-        folder, frames=frames, out=args.out, engine=args.engine, picture=picture, show=args.show, progress=show_progress
-    )
+    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show)
+    chosen = (wanted_frames(args, folder), args.out, args.engine, picture, show_progress, args.resume)
+    if args.beside:
+        result = render_beside(folder, latest_revision(args.beside), *chosen)
+    else:
+        result = render_cache(folder, *chosen)
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
-    for image in result.images:
-        print(image)
-    print(result.contact_sheet)
-    if args.movie is not None:
-        print(write_movie(result.images, args.movie, fps))
+    if result.kept:
+        print(f"{result.kept} pictures of an earlier run were kept", file=sys.stderr)
+    written = [*result.images, result.contact_sheet]
+    if args.movie:
+        written.append(write_movie(result.images, args.movie, result.fps, show_movie_progress))
+    if args.flipbook:
+        written.append(write_flipbook(result.images, result.labels, args.flipbook, result.fps, str(args.cache)))
+    for path in written:
+        print(path)
     return 0
+
+
+def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
+    """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open."""
+    from mpm_nodes.preview.pictures import frames_of
+
+    if args.every < 1:
+        raise MpmNodesError(f"--every {args.every}: is not a number of frames; give 1 or more")
+    if args.frames is not None:
+        return list(range(args.frames[0], args.frames[1] + 1))[:: args.every]
+    if args.every > 1 or args.movie or args.flipbook:
+        shared = frames_of(folder)
+        if args.beside:
+            other = frames_of(args.beside)
+            shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
+        return list(shared)[:: args.every] or None
+    return None
 
 
 def show_progress(done: int, total: int) -> None:
     """Print how many images are rendered."""
     print(f"rendered {done} of {total}", file=sys.stderr)
+
+
+def show_movie_progress(done: int, total: int) -> None:
+    """Print every 24th picture of a movie, and the last."""
+    if done % 24 == 0 or done == total:
+        print(f"movie: {done} of {total}", file=sys.stderr)

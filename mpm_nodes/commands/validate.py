@@ -14,6 +14,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("graph", type=Path, metavar="GRAPH", help="graph file (JSON)")
     add_graph_options(command)
     command.add_argument("--json", action="store_true", help="print the problems as a JSON list")
+    command.add_argument(
+        "--needs", action="store_true", help="with --json: print an object with the problems, particles, memory and disk [bytes]"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,14 +34,18 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             raise
         more = [Problem("graph", f"has {error.more:,} more problems")] if error.more else []
-        print(json.dumps([vars(problem) for problem in (*error.problems, *more)], indent=1, default=str))
+        found = [vars(problem) for problem in (*error.problems, *more)]
+        print(json.dumps({"problems": found, "needs": {}} if args.needs else found, indent=1, default=str))
         return error.exit_code
-    if args.json:
-        print("[]")
-        return 0
     settings = graph.settings
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = sum(int(facts.get("disk", 0)) for facts in estimates.values()) * (settings.end - settings.start + 1)
+    if args.json:
+        solves = [node.id for node in plan.nodes if node.is_sequential]
+        particles = sum(int(estimates[name].get("particles", 0)) for name in solves)
+        needs = {"particles": particles, "memory": memory, "disk": disk}
+        print(json.dumps({"problems": [], "needs": needs}) if args.needs else "[]")
+        return 0
     needs = [f"{preflight.in_words(size)} of {what}" for size, what in ((memory, "memory"), (disk, "disk")) if size]
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
     if needs:

@@ -195,6 +195,16 @@ ATTRIBUTES: dict[str, Field] = table(
         resampling=_MEAN,
     ),
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
+    Field(
+        "concentration",
+        "c",
+        (),
+        "",
+        "primvars:concentration",
+        "concentration",
+        "Share of a solute, as soap or alcohol: it changes the surface tension.",
+        resampling=_MEAN,
+    ),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
     Field("dilation", "J - 1", (), "", doc="Relative change of volume, of any law.", resampling=_MEAN, passing=True),
     Field(

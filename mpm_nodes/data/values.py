@@ -61,11 +61,14 @@ class Thermal:
 class SurfaceTension:
     """Surface energy density of a liquid against air, linear in its temperature between two of them and constant beyond.
 
+    A solute changes it in proportion to its concentration: to `solute_tension` at 1.
+
     Attributes:
         tension: At and below `temperature` [N/m].
         hot_tension: At and above `hot_temperature` [N/m].
         temperature: [K].
         hot_temperature: [K]; with the same value as `temperature` the tension is `tension` everywhere.
+        solute_tension: Where the concentration is 1, at any temperature [N/m]; None: a solute does not change it.
 
     Raises:
         MpmNodesError: A tension is negative or not finite, or the hot temperature lies below the cold one.
@@ -75,10 +78,11 @@ class SurfaceTension:
     hot_tension: float = 0.0
     temperature: float = 293.15
     hot_temperature: float = 293.15
+    solute_tension: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tension", "hot_tension"):
-            if not 0.0 <= getattr(self, name) < float("inf"):
+        for name in ("tension", "hot_tension", "solute_tension"):
+            if getattr(self, name) is not None and not 0.0 <= getattr(self, name) < float("inf"):
                 raise MpmNodesError(f"surface tension: {name} = {getattr(self, name):g} N/m; give a finite value >= 0")
         if not self.temperature <= self.hot_temperature:
             raise MpmNodesError(
@@ -93,15 +97,18 @@ class SurfaceTension:
 
     @property
     def largest(self) -> float:
-        """Largest tension at any temperature [N/m]."""
-        return max(self.tension, self.hot_tension) if self.varies else self.tension
+        """Largest tension at any temperature and concentration [N/m]."""
+        return max(self.tension, self.hot_tension if self.varies else 0.0, self.solute_tension or 0.0)
 
-    def at(self, temperature: np.ndarray) -> np.ndarray:
-        """Return the tension at temperatures [K]."""
-        if not self.varies:
-            return np.full(np.shape(temperature), self.tension)
-        share = (temperature - self.temperature) / (self.hot_temperature - self.temperature)
-        return self.tension + (self.hot_tension - self.tension) * np.clip(share, 0.0, 1.0)
+    def at(self, temperature: np.ndarray, concentration: np.ndarray | float = 0.0) -> np.ndarray:
+        """Return the tension at temperatures [K] and concentrations, which count from 0 to 1."""
+        tension = np.full(np.shape(temperature), self.tension)
+        if self.varies:
+            share = (temperature - self.temperature) / (self.hot_temperature - self.temperature)
+            tension = self.tension + (self.hot_tension - self.tension) * np.clip(share, 0.0, 1.0)
+        if self.solute_tension is None:
+            return tension
+        return tension + (self.solute_tension - tension) * np.clip(concentration, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
         """Return every member as plain JSON values."""

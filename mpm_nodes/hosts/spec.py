@@ -17,7 +17,7 @@ presets                                 name, label, doc and the whole document 
                                         names those that a preset without stages chooses from while it runs
 materials                               the entries of the node material_library with their numbers
 attributes                              particle attributes: name, doc, unit, shape, usd, houdini
-cook                                    command lines, exit codes and event kinds of the program
+cook                                    command lines, exit codes and event kinds of the program, words of its messages
 ```
 
 An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
@@ -76,10 +76,28 @@ EXIT_CODES: dict[int, tuple[str, str]] = {
     0: ("done", "All frames are cooked."),
     1: ("defect", "A defect of the program or of a node; report it with the text on stderr."),
     2: ("invalid", "The graph or the arguments are invalid; every problem is listed on stderr."),
-    3: ("cancelled", "Stopped on request; the frames before are whole, and --resume goes on after them."),
+    3: ("cancelled", "Stopped on request; the frames before are whole, and a resumed cook goes on after them."),
     4: ("diverged", "The solve left the stable range; the frames before are whole."),
     5: ("files", "A file cannot be read or written."),
 }
+
+WORDING: tuple[tuple[str, str], ...] = (
+    ("cook again without --resume", "cook"),
+    ("cook without --resume", "cook"),
+    ("continue with --resume", "resume"),
+    (" with --out", "folder"),
+    (" with --frames", "frames"),
+    ("--frames ", "asked"),
+    (" (--max-substeps)", "limit"),
+    (" (mpm-nodes cook GRAPH --out DIR)", "start"),
+    ("; run again with --debug and report it", "report"),
+    (", --debug shows where", "report"),
+)
+"""Words of messages that speak of the command line, and what they ask for: a host puts its own words in their place, in this order.
+
+cook: begin again; resume: go on; folder: after "choose another folder"; frames: after "cook fewer"; asked: before the numbers of
+frames that were asked for; limit: after the most substeps; start: after "cook the graph"; report: after what went wrong.
+"""
 
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan": ("The cook begins.", ("frames", "nodes", "out", "done")),
@@ -318,11 +336,15 @@ def _cook(stages: Iterable[StageDeclaration]) -> dict[str, Any]:
         "module": "mpm_nodes.cli",
         "check_environment": ["--version"],
         "validate": ["validate", "{graph}", "--json"],
+        "needs": ["validate", "{graph}", "--json", "--needs"],
         "upgrade": ["upgrade", "{graph}"],
+        "check": ["check", "{cache}", "--json"],
+        "free": ["clean", "{cache}", "--yes"],
         "cook": ["cook", "{graph}", "--out", "{out}", "--events", "jsonl"],
         "frames": ["--frames", "{first}-{last}"],
         "resume": ["--resume"],
         "cancel": {"signal": "SIGTERM", "doc": "Stops after the substep; the second one stops at once. Whole frames stay."},
+        "wording": [{"says": says, "action": action} for says, action in WORDING],
         "exit_codes": [{"code": code, "name": name, "doc": doc} for code, (name, doc) in EXIT_CODES.items()],
         "events": [{"kind": kind, "doc": doc, "facts": list(facts)} for kind, (doc, facts) in events_of(stages).items()],
     }

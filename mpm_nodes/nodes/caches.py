@@ -27,6 +27,7 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.nodes.colours import COLOUR, shown_colours
 
 
 @dataclass(frozen=True)
@@ -145,13 +146,11 @@ def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[st
 
 def _coloured(particles: Particles | None, chosen: list[str]) -> tuple[Particles | None, list[str]]:
     """Give each of several materials a colour of its own, unless the particles bring colours."""
-    if particles is None or len(particles.materials) < 2 or "displayColor" in particles:
+    colours = None if particles is None else shown_colours(particles)
+    if particles is None or colours is None or COLOUR in particles:
         return particles, chosen
-    from usd_io.looks import MATERIAL_COLOURS
-
-    colours = MATERIAL_COLOURS[particles["material"] % len(MATERIAL_COLOURS)]
-    columns = {**particles.attributes, "displayColor": colours}
-    return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, "displayColor"]
+    columns = {**particles.attributes, COLOUR: colours}
+    return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, COLOUR]
 
 
 def _provenance(files: Any) -> dict[str, Any]:
@@ -215,7 +214,7 @@ def read_points(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import read_points as read_from_stage
+    from usd_io.stage_reader import read_points as read_from_stage
 
     found = read_from_stage(path, ctx.frame + frame_offset, prim)
     materials = (material,) if material is not None else found.materials

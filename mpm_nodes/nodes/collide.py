@@ -224,24 +224,29 @@ LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
 """Voxels along a leaf, what a leaf takes while distances and velocities are found, and leaves a leaf's area of surface touches."""
 
 
-def _band_of_mesh(told: PreflightContext) -> dict[str, Any]:
-    """Estimate the band of voxels around the mesh, where their size is given."""
-    if not told.knobs["voxel_size"]:
-        return {}
-    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+def _check_mesh(told: PreflightContext) -> dict[str, Any]:
+    """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh where their size is given."""
+    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
+    from mpm_nodes.nodes.collider_files import stamp
     from usd_io.collider_meshes import StageMeshes
 
+    stamp(told.knobs["path"])  # says what is wrong with the file, if anything
     meshes = StageMeshes(told.knobs["path"], told.knobs["prim"])
     codes = float(meshes.stage.GetTimeCodesPerSecond())
     code = Clock.of(told.settings).code(told.settings.start + told.knobs["frame_offset"], codes)
     topology, points = meshes.topology(code), np.asarray(meshes.points(code), float)
-    corners = points[triangulate(topology.counts, topology.indices)[0]]
+    triangles = triangulate(topology.counts, topology.indices)[0]
+    if not told.knobs["thickness"]:
+        solid_mesh(points, triangles, meshes.name)
+    if not told.knobs["voxel_size"]:
+        return {"mesh_points": len(points)}
+    corners = points[triangles]
     area = 0.5 * float(np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum())
     leaves = LEAVES * area / (LEAF_EDGE * float(told.knobs["voxel_size"])) ** 2
     return {"memory": int(min(LEAF_BYTES * leaves, 2.0**62)), "mesh_points": len(points)}
 
 
-@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_band_of_mesh)
+@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_check_mesh)
 def collide_usd(
     ctx: FrameContext,
     settings: GraphSettings,

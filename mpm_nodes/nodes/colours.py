@@ -1,4 +1,4 @@
-"""Colours of particles, for whoever looks at a cache."""
+"""Colours of particles and of their surface, for whoever looks at a cache."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from mpm_nodes.nodes.bodies import passed_on
 
 COLOUR = "displayColor"
 """Name of the colour in USD, and of the column: linear red, green and blue."""
+MATERIAL_COLOURS = np.array(
+    [(0.92, 0.68, 0.22), (0.35, 0.6, 0.85), (0.75, 0.25, 0.22), (0.4, 0.7, 0.35), (0.6, 0.4, 0.75), (0.85, 0.85, 0.82)],
+    np.float32,
+)
+"""Linear colours that tell the materials of one shot apart, by material index, over and over."""
 
 
 @node(category="Surface", label="Colour Particles", version=1, preflight=passed_on)
@@ -29,6 +34,15 @@ def colour_particles(particles: Particles, *, colours: tuple[str, ...] = ("#f2ef
     index = particles["material"] if "material" in particles else np.zeros(len(particles), np.int32)
     columns = {**particles.attributes, COLOUR: table[index % len(table)]}
     return Particles(columns, particles.materials, particles.spacing, particles.time)
+
+
+def shown_colours(particles: Particles) -> np.ndarray | None:
+    """Return a linear colour a particle, shape (n, 3): its own, or that of its material where there are several; else None."""
+    if COLOUR in particles:
+        return np.asarray(particles[COLOUR], np.float32)
+    if len(particles.materials) < 2:
+        return None
+    return MATERIAL_COLOURS[particles["material"] % len(MATERIAL_COLOURS)]
 
 
 def _linear(text: str) -> tuple[float, ...]:

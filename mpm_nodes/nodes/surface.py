@@ -10,6 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.nodes.colours import COLOUR, shown_colours
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
@@ -26,7 +27,6 @@ RATIOS = (0.25, 1.5)
 """Least and most that a particle's volume may have changed, as its surface sees it."""
 HALF_WIDTH = 3.0
 """Half width of the narrow band, in voxels."""
-_SKIPPED = ("position", "velocity", "id", "material")
 
 _Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1)]
 
@@ -93,7 +93,8 @@ def surface_particles(
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
         keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
-        attributes: Particle attributes carried to the mesh points, besides the velocity.
+        attributes: Particle attributes carried to the mesh points, besides velocity and colour; `material` is that of which most is
+            near.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
     from usd_io.volumes import mesh_level_set
@@ -289,11 +290,14 @@ def _level_set(
 def _dress(
     mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
 ) -> Mesh:
-    """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles."""
+    """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles.
+
+    Materials do not mix: each point has the material, and the colour, of which most is near.
+    """
     from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points
 
-    carried = ["velocity", *names] if "velocity" in particles else list(names)
+    carried = [name for name in ("velocity", *names) if name in particles and name not in ("material", COLOUR)]
     columns = [
         np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:])) for name in carried
     ]
@@ -305,6 +309,7 @@ def _dress(
         dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True)) if columns else {}
     )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
+    shaped.update(_paint(mesh, particles, bins, reach, "material" in names))
     return Mesh(
         mesh.points,
         mesh.counts,
@@ -313,3 +318,28 @@ def _dress(
         shaped.pop("velocity", None),
         shaped,
     )
+
+
+def _paint(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, material: bool) -> dict[str, np.ndarray]:
+    """Return colour and, where it is asked for, material of the mesh points: those of which most is near."""
+    from mpm_nodes.kernels.surfaces.splat import average_at_points
+
+    colours = shown_colours(particles)
+    if colours is None and not material:
+        return {}
+    index = np.asarray(particles["material"], np.int32) if "material" in particles else np.zeros(len(particles), np.int32)
+    present = np.unique(index) if len(index) else np.zeros(1, np.int32)
+    seen = np.zeros((len(particles), 3), np.float32) if colours is None else colours
+    weighted = [np.column_stack([here, here[:, None] * seen]) for here in ((index == k).astype(np.float32) for k in present)]
+    if len(mesh.points) == 0:
+        mixed = np.zeros((0, len(present), 4), np.float32)
+    else:
+        mixed = average_at_points(bins, np.concatenate(weighted, axis=1), mesh.points, reach).reshape(len(mesh.points), -1, 4)
+    most = mixed[..., 0].argmax(axis=1)
+    chosen = mixed[np.arange(len(mixed)), most]
+    found: dict[str, np.ndarray] = {}
+    if colours is not None:
+        found[COLOUR] = chosen[:, 1:] / np.maximum(chosen[:, :1], np.float32(1e-6))
+    if material:
+        found["material"] = present[most].astype(np.int32)
+    return found

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from mpm_nodes.data import (
     A,
     Collider,
     Degrees,
     Kelvins,
     Material,
+    MpmNodesError,
     NewtonsPerMetre,
+    Particles,
     Range,
     SurfaceTension,
+    Unitless,
 )
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
+_START = NotKeyable("it is what particles begin with")
 _Tension = A[float, NewtonsPerMetre, Range(min=0.0, soft_max=1.0), _KEPT]
 _Temperature = A[float, Kelvins, Range(min=0.0, soft_min=200.0, soft_max=2000.0), _KEPT]
 
@@ -45,7 +51,47 @@ def material_surface_tension(
 
     Source: C21 sections 3.3 and 6.
     """
-    return dataclasses.replace(material, surface_tension=SurfaceTension(tension, hot_tension, temperature, hot_temperature))
+    changed = SurfaceTension(tension, hot_tension, temperature, hot_temperature)
+    if material.surface_tension is not None:
+        changed = dataclasses.replace(changed, solute_tension=material.surface_tension.solute_tension)
+    return dataclasses.replace(material, surface_tension=changed)
+
+
+@node(category="Material", label="Surfactant")
+def material_surfactant(material: Material, *, tension: _Tension = 0.025) -> Material:
+    """Let soap, alcohol or another solute change a material's surface tension, in proportion to its concentration.
+
+    Args:
+        material: Material with a tension of its own (material_surface_tension).
+        tension: Where the concentration is 1: soap water 0.025, ethanol 0.022. Of the particles' attribute `concentration`, which
+            set_concentration gives, or which was painted on points that read_points reads.
+
+    Raises:
+        MpmNodesError: The material has no tension that could change.
+
+    Source: C21 sections 3.3 and 6.6.
+    """
+    if material.surface_tension is None:
+        raise MpmNodesError(
+            f"material {material.label}: it has no surface tension that a solute could change; wire material_surface_tension before"
+        )
+    return dataclasses.replace(material, surface_tension=dataclasses.replace(material.surface_tension, solute_tension=tension))
+
+
+@node(category="Emit", label="Concentration")
+def set_concentration(
+    particles: Particles, *, concentration: A[float, Unitless, Range(min=0.0, max=1.0), _START] = 1.0
+) -> Particles:
+    """Give particles the share of a solute that they begin with: matter carries it along.
+
+    Args:
+        particles: Particles of an emitter, or the template of a stream.
+        concentration: Share of the solute, from 0 to 1: material_surfactant says what it does.
+
+    Source: C21 section 6.6.
+    """
+    columns = {**particles.attributes, "concentration": np.full(len(particles), concentration)}
+    return dataclasses.replace(particles, attributes=columns)
 
 
 @node(category="Collide", label="Contact Angle")

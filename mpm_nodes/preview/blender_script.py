@@ -20,12 +20,13 @@ def main(path: str) -> None:
     bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True)
     scene = bpy.context.scene
     _settings(bpy, scene, job)
-    _camera(bpy, scene, job)
+    own = next((item for item in scene.objects if item.type == "CAMERA"), None)
     _surroundings(bpy, scene, job)
-    for done, (frame, image) in enumerate(zip(job["frames"], job["images"], strict=True)):
-        scene.frame_set(frame)
+    for done, picture in enumerate(job["pictures"]):
+        scene.frame_set(picture["frame"])
+        _camera(bpy, scene, job, own, picture["camera"])
         _dress(bpy, scene, job)
-        scene.render.filepath = image
+        scene.render.filepath = picture["image"]
         bpy.ops.render.render(write_still=True)
         print(f"MPM_FRAME {done + 1}", flush=True)
 
@@ -39,18 +40,22 @@ def _settings(bpy, scene, job) -> None:
     scene.render.resolution_percentage = 100
     scene.render.image_settings.file_format = "PNG"
     scene.view_settings.view_transform = "Standard"
+    if job["shutter"]:
+        scene.render.use_motion_blur = True
+        scene.render.motion_blur_shutter = job["shutter"]
+        scene.render.motion_blur_position = "CENTER"
 
 
-def _camera(bpy, scene, job) -> None:
-    """Use the job's camera, whose axes are Y up, where it has one, else the stage's (Blender's axes are Z up)."""
+def _camera(bpy, scene, job, own, given) -> None:
+    """Use the picture's camera, whose axes are Y up, where it has one, else the stage's own (Blender's axes are Z up)."""
     from mathutils import Matrix
 
-    given = job["camera"]
-    if given is None:
-        found = next((item for item in scene.objects if item.type == "CAMERA"), None)
-    else:
-        found = bpy.data.objects.new("framing", bpy.data.cameras.new("framing"))
-        scene.collection.objects.link(found)
+    found = own
+    if given is not None:
+        found = bpy.data.objects.get("framing")
+        if found is None:
+            found = bpy.data.objects.new("framing", bpy.data.cameras.new("framing"))
+            scene.collection.objects.link(found)
         axes = [given["right"], given["up"], [-c for c in given["forward"]], given["eye"]]
         columns = [_z_up(axis) for axis in axes]
         found.matrix_world = Matrix([[columns[c][r] for c in range(4)] for r in range(3)] + [[0, 0, 0, 1]])
@@ -70,7 +75,7 @@ def _surroundings(bpy, scene, job) -> None:
     """Add a sun and a sky where the stage has no light, and a ground."""
     if not any(item.type == "LIGHT" for item in scene.objects):
         lamp = bpy.data.lights.new("sun", "SUN")
-        lamp.energy, lamp.angle = 3.0, math.radians(3.0)
+        lamp.energy, lamp.angle = 2.4, math.radians(3.0)
         sun = bpy.data.objects.new("sun", lamp)
         sun.rotation_euler = (math.radians(30.0), 0.0, math.radians(52.0))
         scene.collection.objects.link(sun)
@@ -80,14 +85,14 @@ def _surroundings(bpy, scene, job) -> None:
         tree = scene.world.node_tree
         background = tree.nodes.get("Background") or tree.nodes.new("ShaderNodeBackground")
         background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
-        background.inputs[1].default_value = 0.6
+        background.inputs[1].default_value = 0.35
     reach = 60.0 * job["extent"]
     mesh = bpy.data.meshes.new("ground")
     corners = [(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)]
     mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
     ground = bpy.data.objects.new("ground", mesh)
     ground.location.z = job["ground"]
-    ground.data.materials.append(_material(bpy, "ground", (0.42, 0.43, 0.44), 0.9))
+    ground.data.materials.append(_material(bpy, "ground", (0.50, 0.51, 0.52), 0.9))
     scene.collection.objects.link(ground)
 
 
@@ -101,7 +106,7 @@ def _dress(bpy, scene, job) -> None:
             item.hide_render = True
         elif item.type == "POINTCLOUD":
             item.hide_render = take_surface
-            _assign(bpy, item, job, (0.95, 0.62, 0.16))
+            _assign(bpy, item, job, (0.95, 0.62, 0.16), _attribute(bpy, item, job))
         elif item.type == "MESH" and item.name != "ground":
             item.hide_render = _is_surface(item) and not take_surface
             if not any(slot.material for slot in item.material_slots):
@@ -112,9 +117,47 @@ def _is_surface(item) -> bool:
     return item.name.lower().split(".")[0] in ("surface", "mesh", "skin")
 
 
-def _assign(bpy, item, job, fallback) -> None:
+def _attribute(bpy, item, job):
+    """Return the attribute that colours points: the one asked for, their own colours, or none."""
+    held = item.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.attributes
+    if job["colour_by"] is None:
+        return "displayColor" if "displayColor" in held else None
+    name = {"velocities": "velocity"}.get(job["colour_by"]["attribute"], job["colour_by"]["attribute"])
+    if name not in held:
+        return None
+    return _length(bpy, item, name) if held[name].data_type == "FLOAT_VECTOR" else name
+
+
+def _length(bpy, item, name):
+    """Give points the length of a vector as an attribute and return its name: shaders do not see velocities."""
+    shown = f"{name}_length"
+    if shown in item.modifiers:
+        return shown
+    group = bpy.data.node_groups.new(shown, "GeometryNodeTree")
+    for way in ("INPUT", "OUTPUT"):
+        group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
+    begin, end = group.nodes.new("NodeGroupInput"), group.nodes.new("NodeGroupOutput")
+    vector = group.nodes.new("GeometryNodeInputNamedAttribute")
+    vector.data_type = "FLOAT_VECTOR"
+    vector.inputs["Name"].default_value = name
+    length = group.nodes.new("ShaderNodeVectorMath")
+    length.operation = "LENGTH"
+    store = group.nodes.new("GeometryNodeStoreNamedAttribute")
+    store.data_type, store.domain = "FLOAT", "POINT"
+    store.inputs["Name"].default_value = shown
+    group.links.new(begin.outputs["Geometry"], store.inputs["Geometry"])
+    group.links.new(vector.outputs["Attribute"], length.inputs[0])
+    group.links.new(length.outputs["Value"], store.inputs["Value"])
+    group.links.new(store.outputs["Geometry"], end.inputs["Geometry"])
+    item.modifiers.new(shown, "NODES").node_group = group
+    return shown
+
+
+def _assign(bpy, item, job, fallback, attribute=None) -> None:
     colour = job["colours"].get(item.name.split(".")[0], fallback)
     material = _material(bpy, f"preview_{item.name}", colour, 0.45)
+    if attribute is not None:
+        _read_attribute(material.node_tree, attribute, job["colour_by"])
     if not item.material_slots:
         item.data.materials.append(None)
     for slot in item.material_slots:
@@ -135,6 +178,29 @@ def _material(bpy, name, colour, roughness):
         shader.inputs["Base Color"].default_value = (*colour, 1.0)
         shader.inputs["Roughness"].default_value = roughness
     return material
+
+
+def _read_attribute(tree, attribute, colour_by) -> None:
+    """Let a material take its colour from an attribute: as it is, or by the scale of a legend."""
+    if "attribute" in tree.nodes:
+        return
+    source = tree.nodes.new("ShaderNodeAttribute")
+    source.name, source.attribute_name = "attribute", attribute
+    shader = next(node for node in tree.nodes if node.type == "BSDF_PRINCIPLED")
+    if colour_by is None:
+        tree.links.new(source.outputs["Color"], shader.inputs["Base Color"])
+        return
+    scale = tree.nodes.new("ShaderNodeMapRange")
+    scale.inputs["From Min"].default_value, scale.inputs["From Max"].default_value = colour_by["low"], colour_by["high"]
+    tree.links.new(source.outputs["Fac"], scale.inputs["Value"])
+    ramp = tree.nodes.new("ShaderNodeValToRGB")
+    stops, elements = colour_by["stops"], ramp.color_ramp.elements
+    for n, stop in enumerate(stops):
+        place = n / (len(stops) - 1)
+        element = elements[n] if n in (0, 1) and n < len(elements) else elements.new(place)
+        element.position, element.color = place, (*stop, 1.0)
+    tree.links.new(scale.outputs["Result"], ramp.inputs["Fac"])
+    tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
 
 
 if __name__ == "__main__":

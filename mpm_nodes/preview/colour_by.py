@@ -36,6 +36,12 @@ class ColourBy:
         known = ATTRIBUTES.get(self.name)
         return known.unit if known is not None else ""
 
+    @property
+    def usd_name(self) -> str:
+        """Name of the attribute, or of the primvar, in a stage."""
+        known = ATTRIBUTES.get(self.name)
+        return known.usd.removeprefix("primvars:") if known is not None else self.name
+
     def colours(self, values: np.ndarray) -> np.ndarray:
         """Return linear colours (n, 3) of values (n,)."""
         share = np.clip((values - self.low) / max(self.high - self.low, 1e-30), 0.0, 1.0) * (len(STOPS) - 1)

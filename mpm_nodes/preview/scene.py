@@ -34,13 +34,13 @@ class Cloud:
 
 @dataclass(frozen=True)
 class Skin:
-    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), corner normals (t, 3, 3), one linear colour."""
+    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3)."""
 
     path: str
     points: np.ndarray
     triangles: np.ndarray
     normals: np.ndarray
-    colour: tuple[float, float, float]
+    colours: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Scene:
         last: Last frame.
         colours: Linear colour of each gprim without one of its own, by prim path.
         colour_by: Attribute that colours the points, or None for their own colours.
+        fps: Frames (time codes) a second.
     """
 
     path: Path
@@ -90,9 +91,13 @@ class Scene:
     to_metres: np.ndarray = field(repr=False)
     colours: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     colour_by: ColourBy | None = None
+    fps: float = 24.0
 
-    def shapes(self, frame: int, show: str = "points") -> Shapes:
-        """Return what is seen at a frame; `show` is "points" or "surface" where the cache holds both."""
+    def shapes(self, frame: int, show: str = "points", later: float = 0.0) -> Shapes:
+        """Return what is seen at a frame, carried on for `later` seconds by its velocities where it has them.
+
+        `show` is "points" or "surface" where the cache holds both.
+        """
         from pxr import Usd, UsdGeom
 
         places = UsdGeom.XformCache(Usd.TimeCode(frame))
@@ -100,9 +105,9 @@ class Scene:
         for prim in self._drawn(frame):
             matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
             if prim.IsA(UsdGeom.Points):
-                clouds.append(self._cloud(prim, frame, matrix))
+                clouds.append(self._cloud(prim, frame, matrix, later))
             else:
-                skin = self._skin(prim, frame, matrix)
+                skin = self._skin(prim, frame, matrix, later)
                 (wraps if prim.GetName().lower() in SURFACE_NAMES else skins).append(skin)
         clouds = [cloud for cloud in clouds if len(cloud.positions)]
         wraps = [wrap for wrap in wraps if len(wrap.triangles)]
@@ -123,6 +128,16 @@ class Scene:
                 return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal, camera.aspectRatio)
         return None
 
+    def sun(self) -> np.ndarray | None:
+        """Return the direction in which the stage's first distant light shines, shape (3,), or None."""
+        from pxr import UsdGeom, UsdLux
+
+        for prim in self.stage.Traverse():
+            if prim.IsA(UsdLux.DistantLight):
+                matrix = self.to_metres @ np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(self.first)).T
+                return -unit(matrix[:3, 2])
+        return None
+
     def _drawn(self, frame: int) -> Iterable[Any]:
         from pxr import UsdGeom
 
@@ -134,11 +149,11 @@ class Scene:
             if not hidden and imageable.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
                 yield prim
 
-    def _cloud(self, prim: Any, frame: int, matrix: np.ndarray) -> Cloud:
+    def _cloud(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Cloud:
         from pxr import UsdGeom
 
         points = UsdGeom.Points(prim)
-        positions = _placed(points.GetPointsAttr().Get(frame), matrix)
+        positions = _placed(_carried(points, frame, later), matrix)
         widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
         scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
         radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
@@ -154,19 +169,25 @@ class Scene:
             np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32),
         )
 
-    def _skin(self, prim: Any, frame: int, matrix: np.ndarray) -> Skin:
+    def _skin(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Skin:
         from pxr import UsdGeom
 
         mesh = UsdGeom.Mesh(prim)
-        points = _placed(mesh.GetPointsAttr().Get(frame), matrix)
+        points = _placed(_carried(mesh, frame, later), matrix)
         counts = np.array(mesh.GetFaceVertexCountsAttr().Get(frame) or [], np.int32)
         indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(frame) or [], np.int32)
         triangles = fan_triangles(counts, indices)
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
         colours = self._display_colour(prim, frame)
         fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
-        colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else tuple(colours.mean(axis=0))
-        return Skin(str(prim.GetPath()), points, triangles, corner_normals(points, triangles), colour)
+        if colours is not None and len(colours) == len(points):
+            shown = colours[triangles]
+        else:
+            colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else colours.mean(axis=0)
+            shown = np.broadcast_to(np.asarray(colour, np.float32), (len(triangles), 3, 3))
+        return Skin(
+            str(prim.GetPath()), points, triangles, corner_normals(points, triangles), np.ascontiguousarray(shown, np.float32)
+        )
 
     def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
         """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""
@@ -209,7 +230,8 @@ def open_scene(path: Path) -> Scene:
     to_metres = np.diag([scale, scale, scale, 1.0])
     if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
         to_metres = to_metres @ np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    scene = Scene(path, round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode()), stage, to_metres)
+    first, last = round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode())
+    scene = Scene(path, first, last, stage, to_metres, fps=stage.GetTimeCodesPerSecond())
     for prim in stage.Traverse():
         if prim.IsA(UsdGeom.Gprim):
             colour = _material_colour(prim)
@@ -245,6 +267,15 @@ def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
     return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
 
 
+def _carried(geometry: Any, frame: int, later: float) -> Any:
+    """Return the points of a prim at a frame, moved for `later` seconds where it has a velocity for each."""
+    points = geometry.GetPointsAttr().Get(frame)
+    velocities = geometry.GetVelocitiesAttr().Get(frame) if later else None
+    if points is None or velocities is None or len(velocities) != len(points):
+        return points
+    return np.array(points, np.float64) + later * np.array(velocities, np.float64)
+
+
 def _placed(points: Any, matrix: np.ndarray) -> np.ndarray:
     array = np.array(points if points is not None else [], np.float64).reshape(-1, 3)
     return array @ matrix[:3, :3].T + matrix[:3, 3]
@@ -273,13 +304,14 @@ def corner_normals(points: np.ndarray, triangles: np.ndarray, crease: float = 40
     for n in range(3):
         for axis in range(3):
             smooth[:, axis] += np.bincount(triangles[:, n], faces[:, axis], len(points))
-    flat = _unit(faces)[:, None, :]
-    corners = _unit(smooth)[triangles]
+    flat = unit(faces)[:, None, :]
+    corners = unit(smooth)[triangles]
     sharp = (corners * flat).sum(axis=2, keepdims=True) < np.cos(np.radians(crease))
     return np.ascontiguousarray(np.where(sharp, flat, corners), np.float32)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors (..., 3) at length 1."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-30)
 
 
@@ -289,12 +321,12 @@ def framing(bounds: tuple[np.ndarray, np.ndarray], aspect: float) -> View:
     centre, radius = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low)) + 1e-6
     focal = 1.4
     half = min(0.5 / focal, 0.5 / focal / aspect)
-    eye = centre + _unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
+    eye = centre + unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
     return look(eye, centre, focal)
 
 
 def look(eye: np.ndarray, target: np.ndarray, focal: float) -> View:
     """Return the camera at `eye` that looks at `target`, Y up."""
-    forward = _unit(np.asarray(target, np.float64) - eye)
-    right = _unit(np.cross(forward, [0.0, 1.0, 0.0]))
+    forward = unit(np.asarray(target, np.float64) - eye)
+    right = unit(np.cross(forward, [0.0, 1.0, 0.0]))
     return View(np.asarray(eye, np.float64), right, np.cross(right, forward), forward, focal)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mpm_nodes.preview.scene import Shapes, View
+from mpm_nodes.preview.exposures import Backdrop, Exposure
+from mpm_nodes.preview.scene import Scene, Shapes, View, unit
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
 SUN = np.array([-0.45, -1.0, -0.35])
-"""Direction that sunlight travels."""
-_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array([0.52, 0.53, 0.54])
+"""Direction that sunlight travels where the stage has no sun."""
+LIGHT = 0.75
+"""Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
+_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array([0.62, 0.63, 0.64])
 _NEAR = 1e-3
+SHUTTER_PICTURES = 9
+"""Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
 
 
 @dataclass
@@ -25,8 +32,36 @@ class _Buffers:
     layer: np.ndarray
 
 
+def render(
+    scene: Scene,
+    wanted: Sequence[Exposure],
+    around: Backdrop,
+    how: Any,
+    done: Callable[[Exposure, Any], None],
+) -> None:
+    """Render pictures one after the other; arguments as those of `cycles.render`."""
+    from PIL import Image
+
+    count = SHUTTER_PICTURES if how.shutter else 1
+    moments = ((np.arange(count) + 0.5) / count - 0.5) * how.shutter / scene.fps
+    sun = scene.sun()
+    for exposure in wanted:
+        view = exposure.view or scene.view(exposure.frame)
+        light = np.zeros((how.size[1], how.size[0], 3))
+        for later in moments.tolist():
+            light += _linear(scene.shapes(exposure.frame, how.show, later), view, how.size, around.ground, around.extent, sun)
+        done(exposure, Image.fromarray(_srgb(light / count)))
+
+
 def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:
-    """Return a picture, shape (height, width, 3), uint8, sRGB.
+    """Return a picture, shape (height, width, 3), uint8, sRGB; arguments as those of `_linear`."""
+    return _srgb(_linear(shapes, view, size, ground, extent))
+
+
+def _linear(
+    shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float, sun: np.ndarray | None = None
+) -> np.ndarray:
+    """Return a picture in linear light, shape (height, width, 3).
 
     Args:
         shapes: What to draw.
@@ -34,6 +69,7 @@ def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: flo
         size: Width and height in pixels.
         ground: Height of the ground plane [m].
         extent: Radius of the scene [m]: sets the reach of shadows and of occlusion, and where the ground fades.
+        sun: Direction that sunlight travels; `SUN` when None.
     """
     from mpm_nodes.kernels.pictures.raster import occlusion
 
@@ -43,11 +79,11 @@ def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: flo
     _draw(shapes, view, focal, images)
     _melt(images, focal, _spacing(shapes))
     positions = _positions(images, view, focal, ground)
-    lit = _light(shapes, positions, images, extent)
+    sunward = -unit(SUN if sun is None else sun)
+    lit = _light(shapes, positions, images, extent, sunward)
     open_share = occlusion(images.depth, focal, 0.08 * extent, 12)
-    linear = _shade(images, positions, view, lit, open_share, extent)
-    coarse = linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
-    return _srgb(coarse)
+    linear = _shade(images, positions, view, lit, open_share, extent, sunward)
+    return linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
 
 
 def _buffers(width: int, height: int) -> _Buffers:
@@ -67,7 +103,7 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
     axes = np.stack([view.right, view.up, view.forward])
     for skin in shapes.skins:
         seen = (skin.points - view.eye) @ axes.T
-        seen, triangles, normals = _clip(seen, skin.triangles, skin.normals)
+        seen, triangles, normals, colours = _clip(seen, skin.triangles, skin.normals, skin.colours)
         z = np.maximum(seen[:, 2], _NEAR * 0.5)
         turned = np.ascontiguousarray(normals @ axes.T * np.array([1.0, 1.0, -1.0]), np.float32)
         draw_triangles(
@@ -78,7 +114,7 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
             ),
             triangles,
             turned,
-            np.asarray(skin.colour, np.float32),
+            colours,
             True,
             (images.depth, images.normal, images.colour, images.layer),
             MESH,
@@ -102,12 +138,14 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
         )
 
 
-def _clip(seen: np.ndarray, triangles: np.ndarray, normals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut triangles that pass through the near plane; return points, triangles and corner normals."""
+def _clip(
+    seen: np.ndarray, triangles: np.ndarray, normals: np.ndarray, colours: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Cut triangles that pass through the near plane; return points, triangles, corner normals and corner colours."""
     behind = seen[:, 2] < _NEAR
     count = behind[triangles].sum(axis=1)
     keep = count == 0
-    points, corners, kept = [seen], [triangles[keep]], [normals[keep]]
+    points, corners, kept, painted = [seen], [triangles[keep]], [normals[keep]], [colours[keep]]
     base = len(seen)
     for t in np.flatnonzero((count == 1) | (count == 2)):
         polygon = []
@@ -121,8 +159,9 @@ def _clip(seen: np.ndarray, triangles: np.ndarray, normals: np.ndarray) -> tuple
         fan = [[base, base + n, base + n + 1] for n in range(1, len(polygon) - 1)]
         corners.append(np.array(fan, np.int32))
         kept.append(np.repeat(normals[t : t + 1, :1], 3, axis=1).repeat(len(fan), axis=0))
+        painted.append(np.repeat(colours[t : t + 1, :1], 3, axis=1).repeat(len(fan), axis=0))
         base += len(polygon)
-    return np.concatenate(points), np.concatenate(corners).astype(np.int32), np.concatenate(kept)
+    return np.concatenate(points), np.concatenate(corners).astype(np.int32), np.concatenate(kept), np.concatenate(painted)
 
 
 def _spacing(shapes: Shapes) -> float:
@@ -166,7 +205,7 @@ def _positions(images: _Buffers, view: View, focal: float, ground: float) -> np.
     return view.eye + rays * np.where(np.isfinite(images.depth), images.depth, 0.0)[..., None]
 
 
-def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: float) -> np.ndarray:
+def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: float, sunward: np.ndarray) -> np.ndarray:
     """Return the sunlit share of every pixel."""
     from mpm_nodes.kernels.pictures.raster import Light, draw_spheres, draw_triangles, shadow
 
@@ -175,9 +214,8 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
         return np.ones(images.depth.shape, np.float32)
     low, high = bounds
     centre, radius = 0.5 * (low + high), 0.55 * float(np.linalg.norm(high - low)) + 1e-6
-    forward = SUN / np.linalg.norm(SUN)
-    right = np.cross(forward, [0.0, 1.0, 0.0])
-    right /= np.linalg.norm(right)
+    forward = -sunward
+    right = unit(np.cross(forward, [0.0, 1.0, 0.0] if abs(forward[1]) < 0.999 else [1.0, 0.0, 0.0]))
     up = np.cross(right, forward)
     axes, resolution = np.stack([right, up, forward]), 1024
     scale = 0.5 * resolution / radius
@@ -193,7 +231,7 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
             ),
             skin.triangles,
             np.zeros((len(skin.triangles), 3, 3), np.float32),
-            np.zeros(3, np.float32),
+            np.zeros((len(skin.triangles), 3, 3), np.float32),
             False,
             (sun.depth, sun.normal, sun.colour, sun.layer),
             MESH,
@@ -219,7 +257,13 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
 
 
 def _shade(
-    images: _Buffers, positions: np.ndarray, view: View, lit: np.ndarray, open_share: np.ndarray, extent: float
+    images: _Buffers,
+    positions: np.ndarray,
+    view: View,
+    lit: np.ndarray,
+    open_share: np.ndarray,
+    extent: float,
+    sunward: np.ndarray,
 ) -> np.ndarray:
     """Return linear colours: sky and sun light on everything, the ground fading into the background."""
     single = np.float32
@@ -229,7 +273,7 @@ def _shade(
     distance = np.sqrt(np.einsum("ijk,ijk->ij", towards, towards))
     towards /= np.maximum(distance, single(1e-12))[..., None]
     normal *= np.where(np.einsum("ijk,ijk->ij", normal, towards) < 0.0, single(-1.0), single(1.0))[..., None]
-    sun = (-SUN / np.linalg.norm(SUN)).astype(single)
+    sun = sunward.astype(single)
     facing = np.clip(normal @ sun, 0.0, 1.0) * lit
     half = towards + sun
     glance = np.einsum("ijk,ijk->ij", normal, half) / np.sqrt(np.maximum(np.einsum("ijk,ijk->ij", half, half), single(1e-12)))
@@ -237,7 +281,7 @@ def _shade(
     gloss = np.clip(glance, 0.0, 1.0) ** 40 * lit * shine
     sky = (single(0.31) + single(0.21) * normal[..., 1]) * open_share
     light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array([1.0, 0.95, 0.87], single)
-    linear = images.colour * light + gloss[..., None]
+    linear = single(LIGHT) * (images.colour * light + gloss[..., None])
     rows = np.linspace(0.75, 0.5, len(linear), dtype=single)[:, None, None]
     fade = np.clip(distance / single(12.0 * extent) - single(0.25), 0.0, 1.0)
     fade = np.where(images.layer == GROUND, fade, single(0.0)) + (images.layer == EMPTY)

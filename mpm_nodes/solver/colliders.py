@@ -222,7 +222,7 @@ class ColliderSet(Store):
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, grid.slots(), chains)
-        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts.rows, chains)
+        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
 
@@ -230,10 +230,14 @@ class ColliderSet(Store):
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, collision_grid.COLUMNS))
-        start, _, counts, rows, _ = self._listed(grid)
-        return np.concatenate(
-            [rows[first : first + count] for first, count in zip(start, counts, strict=True) if count] or [rows[:0]]
-        )
+        found = self._listed(grid)
+        before = np.cumsum(found.counts) - found.counts
+        listed = np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
+        places = found.places[listed]
+        rows = found.rows[places[:, collision_grid.SURFACE_PLACE]]
+        rows[:, collision_grid.NODE], rows[:, collision_grid.FELLOW] = places[:, :2].T
+        rows[:, collision_grid.RATIO] = found.ratios[listed]
+        return rows
 
     def _listed(self, grid: GridStore) -> collision_grid.ContactList:
         """Return the contacts of the grid's nodes."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.grid import COLUMNS, PLACES, ContactList
+from mpm_nodes.kernels.collisions.grid import COLUMNS, PLACES, WALL_ROWS, ContactList
 
 __all__ = ["ContactLists"]
 
@@ -21,7 +21,7 @@ class ContactLists:
 
     def __init__(self) -> None:
         self._packed, self._room = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._rows, self._places = np.empty((0, COLUMNS)), np.empty((0, PLACES), np.int32)
+        self._rows, self._places, self._ratios = np.empty((0, COLUMNS)), np.empty((0, PLACES), np.int32), np.empty(0)
 
     def filled(self, packed: np.ndarray, list_blocks: Callable[[ContactList, np.ndarray], None]) -> ContactList:
         """Return the contacts of all blocks. Blocks whose rows do not suffice are listed once more, with enough.
@@ -31,13 +31,13 @@ class ContactLists:
             list_blocks: Lists the contacts of blocks, given by their places.
         """
         room = self._room_of(packed)
-        start = np.cumsum(room) - room
+        start = WALL_ROWS + np.cumsum(room) - room
         found = self._list(start, start + room, np.zeros(len(packed), np.int64))
         list_blocks(found, np.arange(len(packed)))
         if (found.counts > room).any():
             crowded = np.flatnonzero(found.counts > room)
             needed = found.counts[crowded]
-            start[crowded] = int(room.sum()) + np.cumsum(needed) - needed
+            start[crowded] = WALL_ROWS + int(room.sum()) + np.cumsum(needed) - needed
             found = self._list(start, start + np.maximum(found.counts, room), found.counts)
             list_blocks(found, crowded)
         self._packed, self._room = packed, np.where(found.counts > 0, found.counts + SPARE, 0)
@@ -52,9 +52,10 @@ class ContactLists:
         return np.where(self._packed[before] == packed, self._room[before], FRESH)
 
     def _list(self, start: np.ndarray, stop: np.ndarray, counts: np.ndarray) -> ContactList:
-        needed = int(stop.max(initial=0))
+        needed = int(stop.max(initial=WALL_ROWS))
         if len(self._rows) < needed:
-            rows, places = self._rows, self._places
-            self._rows, self._places = np.empty((needed * 5 // 4, COLUMNS)), np.empty((needed * 5 // 4, PLACES), np.int32)
-            self._rows[: len(rows)], self._places[: len(places)] = rows, places
-        return ContactList(start, stop, counts, self._rows, self._places)
+            held, room = len(self._rows), needed * 5 // 4
+            rows, places, ratios = self._rows, self._places, self._ratios
+            self._rows, self._places, self._ratios = np.empty((room, COLUMNS)), np.empty((room, PLACES), np.int32), np.empty(room)
+            self._rows[:held], self._places[:held], self._ratios[:held] = rows, places, ratios
+        return ContactList(start, stop, counts, self._rows, self._places, self._ratios)

@@ -2,7 +2,8 @@
 
 The template of a stream repeats along its velocity without gaps. A particle enters the solve when it passes the exit, where the
 foremost particles of the template stand, and starts where the stream has carried it by the end of that substep: neither the
-number of substeps nor their length shows. At its start frame the foremost particles are there.
+number of substeps nor their length shows. At its start frame the foremost particles are there; what would pass the exit just as it
+ends stays out, so that a stream that lasts brings as much as its speed and its time say, and no layer more.
 
 Symbols
     s     length of matter that has come out: integral of |v| over simulated time   m
@@ -178,14 +179,14 @@ class Stream:
     def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
         """Return the columns of the particles that come out in (begin, end], simulated seconds.
 
-        What stands at the exit as the stream starts comes at `start`, in the span that holds it.
+        What stands at the exit as the stream starts comes at `start`, in the span that holds it, what does as it ends not at all.
         """
         high = min(end, self.end)
         if high < self.start or high <= begin:
             return None
         low = max(begin, self.start)
         out_before = self._count(self.flow.length(low)) if begin >= self.start else np.zeros(len(self.crossing), int)
-        counts = self._count(self.flow.length(high)) - out_before
+        counts = self._count(self.flow.length(high), over=end >= self.end) - out_before
         if not counts.any():
             return None
         who = np.repeat(np.arange(len(counts)), counts)
@@ -202,9 +203,10 @@ class Stream:
         columns["velocity"] = velocity
         return columns
 
-    def _count(self, length: float) -> np.ndarray:
-        """Return how many repetitions of each particle have come out when so much matter [m] has."""
-        return np.maximum(np.floor((length - self.crossing) / self.length + SAME_TIME) + 1, 0).astype(int)
+    def _count(self, length: float, over: bool = False) -> np.ndarray:
+        """Return how many repetitions of each particle have come out when so much matter [m] has, or all of it (`over`)."""
+        passed = (length - self.crossing) / self.length
+        return np.maximum(np.floor(passed + (-SAME_TIME if over else SAME_TIME)) + 1, 0).astype(int)
 
 
 class Drops:

@@ -33,8 +33,8 @@ BEHIND = 2
 """Faces behind a surface that carry mass of the matter before it: as far as quadratic stencils reach."""
 EXTENSIONS = 2
 """Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
-SETTLED = 1e-2
-"""Change of the friction in a turn, over the largest speed along a surface, below which it is found."""
+SETTLED = 1e-3
+"""Change of the friction in a turn, over the largest friction, below which it is found."""
 
 
 class SolidFaces(NamedTuple):
@@ -109,7 +109,7 @@ class FaceContacts:
         self.solid, self.free, f = solid, free, fields
         self.around, self.kind = f.around, f.kind
         self.dt, self.h, self.least = (float(f.numbers[n]) for n in (0, 1, 2))
-        self.mass = [np.asarray(m[3::4][: len(f.kind)], float) for m in (f.mx, f.my, f.mz)]
+        self.mass = [f.nx, f.ny, f.nz]
         self.velocity = [v[::4][: len(f.kind)] for v in (f.vx, f.vy, f.vz)]
         self.start = [v.astype(float) for v in self.velocity]
         self.volume = [f.wx, f.wy, f.wz]
@@ -191,12 +191,11 @@ class FaceContacts:
             follows = SLIDING + 2 * axis + (surface.sign > 0.0).astype(np.int32)
             state[behind[there]] = np.where(held, HELD, follows)[there]
 
-    def rub(self, pressure: np.ndarray, done: np.ndarray) -> bool:
+    def rub(self, pressure: np.ndarray) -> bool:
         """Find the friction that goes with a pressure and the velocities after it; return whether it changed.
 
         Args:
             pressure: Pressure of the cells [Pa].
-            done: 1 where the solve has set a velocity, shape (192 count,), as `kernels.projection.pressure.correct` writes it.
         """
         bound, sliding = ([np.zeros(len(self.kind)) for _ in range(3)] for _ in range(2))
         for axis, surface in enumerate(self.surfaces):
@@ -211,51 +210,33 @@ class FaceContacts:
                     faces = surface.cells if side == 0 else beside(self.around, surface.cells, along, 1)
                     np.add.at(bound[along], faces, share)
                     sliding[along][faces] = surface.sliding[:, k - 1]
-        return self._slowed(bound, [self._followed(axis, done[axis::3] != 0) for axis in range(3)], sliding)
+        return self._slowed(bound, sliding)
 
-    def _followed(self, axis: int, done: np.ndarray) -> np.ndarray:
-        """Return the mass of faces with that of the ones which take their velocity afterwards (`extend`) [kg]."""
-        mass, state, passes = self.mass[axis].copy(), self.solid.states[axis], []
-        for _ in range(EXTENSIONS):
-            faces = np.flatnonzero(~done & (mass > self.least))
-            sides = [(along, side, beside(self.around, faces, along, side)) for along in range(3) for side in (0, 1)]
-            slides = state[faces] >= SLIDING
-            leads = [
-                (to >= 0) & done[to] & np.where(slides, state[faces] - SLIDING == 2 * along + side, state[to] != HELD)
-                for along, side, to in sides
-            ]
-            count = np.sum(leads, axis=0)
-            passes.append((faces, [to for _, _, to in sides], leads, count))
-            done = done.copy()
-            done[faces[count > 0]] = True
-        for faces, targets, leads, count in reversed(passes):
-            share = mass[faces] / np.maximum(count, 1)
-            for to, lead in zip(targets, leads, strict=True):
-                np.add.at(mass, to[lead], share[lead])
-        return mass
+    def _slowed(self, bound: list[np.ndarray], sliding: list[np.ndarray]) -> bool:
+        """Take friction from faces that bear a load; all of their speed at most.
 
-    def _slowed(self, bound: list[np.ndarray], loaded: list[np.ndarray], sliding: list[np.ndarray]) -> bool:
-        """Take friction from faces that bear a load; all of their speed at most."""
-        change = fastest = 0.0
+        Args:
+            bound: Most impulse that friction may take from the faces of each axis [N s].
+            sliding: Velocity of the body along them [m/s].
+        """
+        change = most = 0.0
         places = [np.flatnonzero((bound[axis] > 0.0) & (self.solid.states[axis] == FREE)) for axis in range(3)]
-        moving = [
-            v.astype(float) - body / np.maximum(mass, 1e-300) for v, body, mass in zip(self.velocity, sliding, loaded, strict=True)
-        ]
+        bare = [v.astype(float) - body - rubbed for v, body, rubbed in zip(self.velocity, sliding, self.rubbed, strict=True)]
         for axis, faces in enumerate(places):
-            own = moving[axis][faces] - self.rubbed[axis][faces]
+            own = bare[axis][faces]
             across = np.zeros(len(faces))
             low = beside(self.around, faces, axis, 0)
             for k in (1, 2):
                 other = (axis + k) % 3
                 four = [faces, low, beside(self.around, faces, other, 1), beside(self.around, low, other, 1)]
                 four_there = [(each >= 0) & (bound[other][each] > 0.0) for each in four]
-                total = sum(np.where(there, moving[other][each], 0.0) for each, there in zip(four, four_there, strict=True))
+                total = sum(np.where(there, bare[other][each], 0.0) for each, there in zip(four, four_there, strict=True))
                 count = sum(there.astype(float) for there in four_there)
                 across += (total / np.maximum(count, 1.0)) ** 2
             speed = np.maximum(np.sqrt(own**2 + across), 1e-300)
-            taken = -own * np.minimum(1.0, bound[axis][faces] / (loaded[axis][faces] * speed))
+            taken = -own * np.minimum(1.0, bound[axis][faces] / (self.mass[axis][faces] * speed))
             change = max(change, float(np.abs(taken - self.rubbed[axis][faces]).max(initial=0.0)))
-            fastest = max(fastest, float(np.abs(own).max(initial=0.0)))
+            most = max(most, float(np.abs(taken).max(initial=0.0)))
             self.rubbed[axis][:] = 0.0
             self.rubbed[axis][faces] = taken
-        return change > SETTLED * fastest
+        return change > SETTLED * most

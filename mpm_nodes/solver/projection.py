@@ -84,7 +84,8 @@ def project_faces(
     solid = solid_faces_of(staggered, colliders, dt)
     fields = _fields(staggered, solid, dt, settings)
     pressure.classify(count, fields)
-    pressure.spread_volumes(count, fields)
+    rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
+    _give_volumes(staggered, fields, settings, rank)
     solver = _Solver(staggered, fields, settings, check)
     solves, settled = 1, True
     if settings.turns > 1 and any(contact[:, 0].any() for contact in solid.contacts):
@@ -94,12 +95,25 @@ def project_faces(
         solver.solve()
     found = np.empty(64 * count)
     pressure.divergences(count, fields, found)
-    done, old, following = solver.done, np.empty(192 * count), np.empty_like(solver.done)
-    for _ in range(EXTENSIONS):
-        pressure.extend(count, fields, done, following, old)
-        done, following = following, done
+    pressure.find_done(count, fields, rank)
+    pressure.extend(count, fields, rank, old, EXTENSIONS)
     worst = float(np.abs(found).max(initial=0.0))
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
+
+
+def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray) -> None:
+    """Write control volumes and masses of the faces, and add those that follow to those that lead.
+
+    Without control volumes every face is by itself, with the volume of a cell.
+    """
+    count = staggered.count
+    pressure.spread_volumes(count, fields)
+    if not settings.control_volumes:
+        return
+    rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
+    pressure.find_done(count, fields, rank)
+    pressure.fold(count, fields, rank, rest, EXTENSIONS)
+    pressure.trim_volumes(count, fields, rest)
 
 
 class _Solver:
@@ -121,7 +135,6 @@ class _Solver:
         self.count = staggered.count
         self.vectors = BlockVectors.of_size(64 * self.count)
         self.p = self.vectors.new()
-        self.done = np.zeros(192 * self.count, np.uint8)
         self.pockets: list[np.ndarray] = []
 
     @property
@@ -147,7 +160,7 @@ class _Solver:
         until = Until(settings.tolerance, settings.most)
         self.solution = krylov(equations, system.right, self.p, until, guess=again, check=self.check)
         _take_means(self.p, self.pockets)
-        pressure.correct(count, fields, self.p, self.done)
+        pressure.correct(count, fields, self.p)
 
 
 def _meet(contacts: FaceContacts, solver: _Solver, settings: ProjectionSettings) -> tuple[int, bool]:
@@ -157,7 +170,7 @@ def _meet(contacts: FaceContacts, solver: _Solver, settings: ProjectionSettings)
         solver.solve(again=turn > 1)
         changed = contacts.changed(solver.pressure, settings.tolerance)
         if contacts.rubs:
-            changed |= contacts.rub(solver.pressure, solver.done)
+            changed |= contacts.rub(solver.pressure)
         if not changed:
             return turn, True
     return settings.turns, False
@@ -185,7 +198,7 @@ def _fields(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: P
             *solid.states,
             *solid.speeds,
             *(np.zeros(64 * count) for _ in AXES),
-            *(staggered.array(f"force_{axis}") for axis in AXES),
+            *(np.zeros(64 * count) for _ in AXES),
             np.zeros(64 * count, np.int32),
             np.array([dt, staggered.h, least, volumes, correction]),
         )

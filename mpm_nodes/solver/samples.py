@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError
+from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
@@ -30,7 +31,11 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SampleStore", "merge_mass", "sample_surface", "sink", "split_mass"]
+__all__ = ["SampleStore", "merge_mass", "sample_surface", "split_mass"]
+
+
+OPEN_PLANE = 1 << 40
+"""Number of a cell beyond all: where a surface is cut off at none."""
 
 
 class SampleStore(ParticleStore):
@@ -95,6 +100,7 @@ def sample_surface(
     particles: ParticleStore,
     samples: SampleStore,
     radius: float,
+    shift: bool,
     sample_area: float,
     within: tuple[np.ndarray, np.ndarray],
     seed: int,
@@ -105,6 +111,7 @@ def sample_surface(
         particles: The particles, sorted by block.
         samples: Emptied and filled.
         radius: Of the spheres [cells].
+        shift: Whether the surface is drawn in to where the matter ends.
         sample_area: That a sample stands for, about [cells^2].
         within: First and last + 1 cell along each axis whose surface counts, shape (3,), int64.
         seed: Of the places of samples.
@@ -123,7 +130,11 @@ def sample_surface(
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, material, places)
     drift = max(0, math.ceil(2.0 * (particles.drift - 2.0)))
     inside, phi = union_of_spheres(bins, places, 2.0 * radius, drift)
-    points = sample_union(bins, places, inside, phi, within, 4.0 * sample_area, seed, drift)
+    depth = max(2.0 * radius - 0.5, 0.0) if shift else 0.0
+    mirrors = np.stack([np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in within], axis=1)
+    volume = particles.array("volume") * (1.0 / particles.h**3)
+    cuts = cut_edges(bins, places, inside, phi, volume, depth, mirrors, drift)
+    points = sample_union(bins, places, inside, cuts, within, 4.0 * sample_area, seed, drift)
     if not tense.all():
         points = _kept(points, tense[material[points.owner]])
     _fill(samples, places, points)
@@ -152,18 +163,10 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
         body = columns["body"][start[:-1]]
     offset = np.rint((0.5 * points.position - 2.0) * samples.unit)
     samples.append_blocks(columns, (places.coord[filled], body), start, offset)
-    samples.drift, samples.sorted = 2.5, True
+    samples.drift, samples.sorted = 3.2, False
 
 
 # ---------------------------------------------------------------- mass and momentum
-def sink(samples: SampleStore, depth: float) -> None:
-    """Move samples inwards along their normals by `depth` [cells], and sort them."""
-    if samples.count and depth > 0.0:
-        rows = samples.rows("position")
-        rows -= np.rint(depth * samples.unit * samples.rows("normal").astype(float)).astype(rows.dtype)
-        samples.sort()
-
-
 def split_mass(particles: ParticleStore, samples: SampleStore) -> None:
     """Share mass, velocity and affine velocity of the owners with their samples and with balance points, which are added."""
     if not samples.count:

@@ -47,6 +47,7 @@ _MODULES = (
     "stretched_block",
     "face_contact",
     "surface_tension",
+    "wetting",
     "pressure_solves",
 )
 

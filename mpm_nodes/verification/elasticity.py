@@ -174,6 +174,7 @@ class ExplicitStepLimit(VerificationProblem):
 
     name = "explicit_step_limit"
     source = "symbol analysis and measurement of the lumped bar"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Run below and above the limit."""

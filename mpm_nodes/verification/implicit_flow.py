@@ -22,7 +22,6 @@ class ImplicitViscosity(VerificationProblem):
     """
 
     name = "implicit_viscosity"
-    slow = True  # Poiseuille misses its bar: 2.2 and 2.6 % with 16 cells
     source = "textbook (plane Couette and Poiseuille flow)"
 
     def findings(self) -> Iterator[Finding]:

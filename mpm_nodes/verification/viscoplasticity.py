@@ -67,6 +67,7 @@ class SteadyShear(VerificationProblem):
 
     name = "steady_shear"
     source = "Y15 eq. 7; method sheet V18"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Sweep the materials and rates."""

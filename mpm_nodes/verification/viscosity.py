@@ -1,6 +1,6 @@
 """Viscous flow against exact solutions of the Navier-Stokes equations: a wrong factor 2 in the viscosity fails here.
 
-All scenes are so slow that nothing is displaced: the equations are linear then, and free ends stay where they are.
+All scenes are so slow that nothing is displaced: the equations are linear then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Material
+from mpm_nodes.data import Collider, CollisionRule, Material, WallRule
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
@@ -19,6 +19,7 @@ from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, changed, material, walled
 
 DENSITY, VISCOSITY = 1000.0, 100.0
+AROUND = WallRule.PERIODIC
 NU = VISCOSITY / DENSITY
 
 
@@ -76,7 +77,11 @@ class DecayingVortices(VerificationProblem):
 
 
 class _Channel(VerificationProblem):
-    """Liquid between y = 0 and y = H, four times as long, measured where the free ends are out of reach."""
+    """Liquid between y = 0 and y = H and between periodic ends, eight cells apart.
+
+    Free ends would push: where the flow leaves the plates its pressure is not zero, and a channel four times as long as high has a
+    gradient of 2.1 % of the push in it.
+    """
 
     slow = True
     cells = 20
@@ -88,7 +93,7 @@ class _Channel(VerificationProblem):
     fluid = staticmethod(_liquid)
 
     def findings(self) -> Iterator[Finding]:
-        """Run the channel and compare the profile of the middle third."""
+        """Run the channel and compare the profile."""
         for offset in self.offsets:
             error = self.error(self.cells, self.duration, offset=offset)
             yield Finding(0.0, error, self.tolerance, f"profile error, of the fastest, plates {offset:g} h off the nodes")
@@ -105,9 +110,9 @@ class _Channel(VerificationProblem):
         """
         height = 1.0
         h, end = height / cells, duration * height**2 / NU
-        start = block(self.fluid(h), (0, 0, 0), (4 * height, height, 2 * h), h)
+        start = block(self.fluid(h), (0, 0, 0), (8 * h, height, 2 * h), h)
         top = 2 * height if self.top is OPEN else height
-        walls = walled((0, 0, 0), (4 * height, top, 2 * h), OPEN, OPEN, STICKY, self.top, SLIP, SLIP)
+        walls = walled((0, 0, 0), (8 * h, top, 2 * h), AROUND, AROUND, STICKY, self.top, SLIP, SLIP)
         solver = SubstepSolver(
             start,
             cell_size=h,
@@ -118,10 +123,9 @@ class _Channel(VerificationProblem):
             **options,
         )
         solver.advance(end, None if dt is None else dt * height**2 / NU)
-        x, u = start["position"][solver.particles.unpack("id")], column(solver, "velocity")[:, 0]
-        middle = np.abs(x[:, 0] - 2 * height) < height / 2
-        exact = self.profile(x[middle, 1], height, solver.time)
-        return float(np.abs(u[middle] - exact).max() / exact.max())
+        y, u = start["position"][solver.particles.unpack("id"), 1], column(solver, "velocity")[:, 0]
+        exact = self.profile(y, height, solver.time)
+        return float(np.abs(u - exact).max() / exact.max())
 
     def lid(self, height: float, end: float) -> list[Collider]:
         """Return the moving lid, if there is one."""
@@ -141,8 +145,8 @@ def _driven(y: np.ndarray, time: float, push: float, wave: np.ndarray, share: np
 class Poiseuille(_Channel):
     """Liquid between two plates speeds up to the parabola, wherever the plates lie between the nodes.
 
-    Scene: 80 x 20 x 2 cells between sticky plates on node planes and a quarter, a half and three quarters of a cell off,
-        free ends, slip side walls, pushed by 1e-4 nu^2 / H^3 from rest until nu t / H^2 = 0.2 (86 % of the steady speed).
+    Scene: 8 x 20 x 2 cells between sticky plates on node planes and a quarter, a half and three quarters of a cell off,
+        periodic ends, slip side walls, pushed by 1e-4 nu^2 / H^3 from rest until nu t / H^2 = 0.2 (86 % of the steady speed).
     Exact: u = sum 4 G / (n pi nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = n pi / H, n odd; steady G y (H - y) / (2
         nu).
     Tolerance: 3 % of the fastest at 20 cells.
@@ -177,7 +181,7 @@ class PoiseuilleOfMaterial(Poiseuille):
 class FilmOnIncline(_Channel):
     """A film runs down an incline with the half parabola of its thickness.
 
-    Scene: 80 x 20 x 2 cells on a sticky floor, free top and ends, slip side walls, pushed along the floor by 1e-4
+    Scene: 8 x 20 x 2 cells on a sticky floor, free top, periodic ends, slip side walls, pushed along the floor by 1e-4
         nu^2 / H^3 from rest until nu t / H^2 = 0.5 (71 % of the steady speed).
     Exact: u = sum 2 g / (k H nu k^2) sin(k y) (1 - exp(-nu k^2 t)), k = (n + 1/2) pi / H; steady g sin a (H y -
         y^2/2) / nu.
@@ -198,7 +202,7 @@ class FilmOnIncline(_Channel):
 class Couette(_Channel):
     """A moving plate drags the liquid below it along, wherever floor and plate lie between the nodes.
 
-    Scene: 80 x 20 x 2 cells between a sticky floor and a sticky plane that moves at U = 1e-4 nu / H, free ends, slip side
+    Scene: 8 x 20 x 2 cells between a sticky floor and a sticky plane that moves at U = 1e-4 nu / H, periodic ends, slip side
         walls, from rest until nu t / H^2 = 0.2; floor and plane on node planes and a quarter, a half and three quarters of
         a cell off.
     Exact: u = U y / H - sum 2 U / (n pi) (-1)^(n+1) sin(n pi y / H) exp(-n^2 pi^2 nu t / H^2).

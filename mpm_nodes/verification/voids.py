@@ -32,6 +32,7 @@ class SolvedWithoutVoid(VerificationProblem):
 
     name = "solved_without_void"
     source = "Y15 figure 6"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Solve both."""

@@ -34,7 +34,7 @@ def run(sample: Any, args: argparse.Namespace) -> int:
     result = cooked(graph, args, out, f"{again} --resume", progress)
     wanted = sample.sheet if args.size == "quick" else sample.paper.sheet
     chosen = wanted if set(wanted) <= set(result.frames) else ()
-    sheet = contact_sheet(result.revision_folder, args, sample.show, chosen or None, **picture_of(sample))
+    sheet = contact_sheet(result.revision_folder, args, chosen or None, picture_of(sample))
     shot = shot_of(result, graph, progress)
     found = figures_of(shot, sample, args)
     record = write_figures(result.revision_folder, sample, args, found, progress)
@@ -71,13 +71,12 @@ def graph_cell(graph: Any) -> str:
     return f"settings.cell_size = {graph.settings.cell_size:g} m"
 
 
-def picture_of(sample: Any) -> dict[str, Any]:
-    """Return size and camera of a sample's pictures, where it has its own."""
-    camera, found = sample.camera, Picture(colour_by=sample.colour_by)
-    if camera is not None:
-        found = found._replace(size=camera.size)
-        return {"picture": found, "view": look(np.array(camera.eye), camera.target, camera.focal)}
-    return {"picture": found} if sample.colour_by else {}
+def picture_of(sample: Any) -> Picture:
+    """Return how a sample's pictures are made, with size and camera where it has its own."""
+    camera, found = sample.camera, Picture(colour_by=sample.colour_by, show=sample.show)
+    if camera is None:
+        return found
+    return found._replace(size=camera.size, camera=look(np.array(camera.eye), camera.target, camera.focal))
 
 
 def shot_of(result: Any, graph: Any, progress: Any) -> Any:

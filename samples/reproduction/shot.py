@@ -167,7 +167,7 @@ class Shot:
 
     def at(self, frame: int) -> Particles:
         """Return the particles of a frame."""
-        from usd_io.stage import read_points
+        from usd_io.stage_reader import read_points
 
         if frame not in self.kept:
             self.kept[frame] = read_points(self.stage, frame)

@@ -65,15 +65,15 @@ def test_usd_points_are_timed_and_read_back(tmp_path, capsys):
 def test_points_that_come_back_changed_are_refused(monkeypatch):
     """Losing one digit of one attribute in the file is found."""
     pytest.importorskip("pxr")
-    import usd_io.stage
+    import usd_io.stage_reader
 
-    read = usd_io.stage.read_points
+    read = usd_io.stage_reader.read_points
 
     def damaged(path, frame):
         particles = read(path, frame)
         columns = {**particles.attributes, "mass": particles["mass"] * np.float32(1.0001)}
         return caches.Particles(columns, particles.materials, particles.spacing)
 
-    monkeypatch.setattr(usd_io.stage, "read_points", damaged)
+    monkeypatch.setattr(usd_io.stage_reader, "read_points", damaged)
     [record] = caches.usd(caches.arguments_of(["--particles", "1000", "--rounds", "1"]))
     assert record["agree"] is False

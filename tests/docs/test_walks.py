@@ -19,7 +19,7 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.stage_edits import EDITS
 from mpm_nodes.graph.substep_document import load_substeps
 from mpm_nodes.graph.validate import validate
-from usd_io.stage import read_points
+from usd_io.stage_reader import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Material
+from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.plan import plan_graph
@@ -183,6 +183,24 @@ def test_small_voxels_are_in_the_estimate():
         assert need(1e-6, kind) == need(1e-7, kind) < 101 * 2e8
     assert need(0.0, "velocity_volume", "voxels") == 3 * need(0.0, "density_volume", "voxels")
     assert need(0.0025, "surface_particles", "mesh_points") > 157_580  # what this box is wrapped in
+
+
+@pytest.mark.parametrize("kind", ["collide_usd", "emit_mesh"])
+def test_a_sheet_without_thickness_is_refused_before_the_cook(kind, tmp_path):
+    """A plane has no inside: said by validation, with the cure, and not after the first frames; with a thickness it is fine."""
+    plane = tmp_path / "plane.usda"
+    plane.write_text(
+        '#usda 1.0\n(\nmetersPerUnit = 1\nupAxis = "Y"\n)\n'
+        'def Mesh "plane" {\n point3f[] points = [(0,0,0), (1,0,0), (1,0,1), (0,0,1)]\n'
+        " int[] faceVertexCounts = [4]\n int[] faceVertexIndices = [0, 1, 2, 3]\n}\n"
+    )
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    matter = {"material": graph.add("material_library", "matter", name="snow")} if kind == "emit_mesh" else {}
+    graph.add(kind, "thin", path=str(plane), **matter)
+    with pytest.raises(MpmNodesError, match=r"thin: .*is a sheet, it has no inside \(4 open edges\); give it a thick"):
+        preflight.estimate(plan_graph(graph), 1)
+    graph.set("thin.thickness", 0.2)
+    preflight.estimate(plan_graph(graph), 1)
 
 
 def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():

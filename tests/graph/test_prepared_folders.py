@@ -40,7 +40,7 @@ def out(tmp_path):
         "0001.commit.json",
         ".tmp-0004.commit.json",
         "points.0002.bin",
-        "contact_sheet.png",
+        "contact_sheet.splat.png",
         "cook.json",
     ):
         (tmp_path / "victims" / name).write_text("precious")
@@ -276,7 +276,9 @@ def test_clean_follows_no_link(out, name, capsys):
     assert outside(out) == before
 
 
-@pytest.mark.parametrize("name", ["preview", "preview/frame.0001.png", "preview/contact_sheet.png", "preview/.tmp-frame.0001.png"])
+@pytest.mark.parametrize(
+    "name", ["preview", "preview/frame.0001.splat.png", "preview/contact_sheet.splat.png", "preview/.tmp-frame.0001.splat.png"]
+)
 def test_render_writes_through_no_link(tmp_path, name, capsys):
     """Pictures beside a cache replace a link of their name; a folder for them that is a link is refused."""
     pytest.importorskip("pxr")
@@ -285,7 +287,7 @@ def test_render_writes_through_no_link(tmp_path, name, capsys):
     graph.add("write_cache", "cache", name="cache", particles=body["particles"])
     execute(graph, out=tmp_path / "out")
     (tmp_path / "victims").mkdir()
-    (tmp_path / "victims" / "frame.0001.png").write_text("precious")
+    (tmp_path / "victims" / "frame.0001.splat.png").write_text("precious")
     (tmp_path / "victim.txt").write_text("precious")
     path = tmp_path / "out" / "r001" / name
     path.parent.mkdir(exist_ok=True)

@@ -47,8 +47,8 @@ try:
     bpy.ops.wm.read_factory_settings(use_empty=True)
     addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
     from bl_ext.user_default.mpm_nodes import (
-        animation, cache_import, cook, environment, graph_file, interface, knobs, memory, nodes, operators, places, problems,
-        scene_input, specification, timeline, trees)
+        animation, cache_import, cook, environment, graph_file, history, interface, knobs, memory, nodes, operators, places,
+        problems, quick, quick_presets, revisions, guides, scene_input, specification, timeline, trees)
     preferences = environment.preferences()
 
     def add(tree, kind, name=None, **values):

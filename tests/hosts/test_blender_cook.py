@@ -127,6 +127,11 @@ bpy.ops.mpm_nodes.validate(tree="shot")
 answer["checked"] = [tree.failed, problems_of(tree)]
 cook.start(tree, scene)
 answer["removed_file"] = [cook.wait(tree, 300), tree.failed, problems_of(tree)]
+bpy.ops.mesh.primitive_plane_add(size=1.0, location=(0.0, 0.0, -0.5))
+plane, bowl.scene_object = bpy.context.object, bpy.context.object
+bpy.ops.mpm_nodes.validate(tree="shot")
+answer["sheet"] = [tree.failed, problems_of(tree)]
+bpy.data.objects.remove(plane)
 thing = bpy.data.objects.new("Nothing", bpy.data.meshes.new("Nothing"))
 scene.collection.objects.link(thing)
 bowl.scene_object = thing
@@ -155,6 +160,9 @@ more = len(job.frames) + 2
 job = cook.start(tree, scene, resume=True, frames=(1, more))
 answer["resumed"] = [cook.wait(tree, 300), len(job.frames), more, job.revision, problems_of(tree)]
 answer["left"] = len(cook.JOBS)
+jelly.k_density *= 2.0
+cook.start(tree, scene, resume=True)
+answer["another"] = [cook.wait(tree, 300), tree.status, problems_of(tree)]
 """
 )
 
@@ -285,6 +293,10 @@ def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):
     assert seen["checked"][0] and "gone.usdc" in seen["checked"][1]["bowl"]
     state, red, said = seen["removed_file"]
     assert state == "failed" and red and set(said) == {"bowl"} and "no such file" in said["bowl"]
+    failed, said = seen["sheet"]
+    assert failed and "is a sheet, it has no inside" in said["bowl"], "a plane is refused before minutes have gone by"
+    assert seen["another"][0] == "failed" and "another graph" in str(seen["another"]) and "--resume" not in str(seen["another"])
+    assert "press Cook, not Resume" in str(seen["another"])
     assert seen["empty_mesh"][0] and "has no vertices" in seen["empty_mesh"][1]["bowl"]
     assert seen["unlinked"][0] and "is not in the scene" in seen["unlinked"][1]["bowl"]
     assert seen["second_start"] == [True, "This graph is cooking already; cancel it first"]

@@ -213,3 +213,23 @@ def test_the_stand_in_refuses_what_houdini_refuses(houdini):
         make(houdini, "cook_graph", "cook").parm("fps").set(25)
     with pytest.raises(houdini.module.GeometryPermissionError):
         make(houdini, "collide_plane", "floor").geometry().clear()
+
+
+def test_a_programs_path_may_hold_spaces_and_backslashes(houdini, tmp_path, monkeypatch):
+    """A file is taken whole; words of a command are split at spaces outside quotes; backslashes stay."""
+    from mpm_nodes.hosts.houdini.mpm_nodes_houdini import process
+
+    program = tmp_path / "my programs" / "mpm-nodes"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mpm_nodes.cli "$@"\n')
+    program.chmod(0o755)
+    assert process.command(str(program)) == [str(program)]
+    assert process.command(f'"{program}" --debug') == [str(program), "--debug"]
+    assert process.command(r'"C:\Program Files\mpm\Scripts\mpm-nodes.exe"') == [r"C:\Program Files\mpm\Scripts\mpm-nodes.exe"]
+    assert process.command(r"D:\mpm\new\mpm-nodes.exe") == [r"D:\mpm\new\mpm-nodes.exe"]
+    monkeypatch.delenv("MPM_NODES_PROGRAM")
+    assert process.command("") == ["mpm-nodes"]
+    cook = small_shot(houdini)
+    cook.parm("mpm_program").set(str(program))
+    cook.parm("mpm_check").pressButton()
+    assert cook.warnings() == ()

@@ -135,6 +135,20 @@ DEFECTS = (
         f"{_BEFORE}::test_the_estimate_of_a_stream_is_what_comes",
     ),
     Defect(
+        "a stream that ends brings a layer too many",
+        "mpm_nodes/solver/emission.py",
+        "passed + (-SAME_TIME if over else SAME_TIME)",
+        "passed + SAME_TIME",
+        "tests/solver/test_emission.py::test_a_stream_that_ends_brings_what_its_time_says",
+    ),
+    Defect(
+        "in a plate the body's own face counts",
+        "mpm_nodes/kernels/collisions/sides.py",
+        "!= LEVEL_SET or met[0] <= 0.0:",
+        "!= LEVEL_SET or met[0] <= -1e9:",
+        "tests/colliders/test_sheet_sides.py::test_walls_that_meet_make_rooms",
+    ),
+    Defect(
         "small voxels are free",
         "mpm_nodes/nodes/surface.py",
         'return {"memory": int(SURFACE_BYTES * along**3),',

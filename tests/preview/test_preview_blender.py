@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from preview_samples import write_cache
 
+from mpm_nodes.preview import cycles
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview.scene import look
 
@@ -16,11 +17,11 @@ LOADER = "ImportError: libXrender.so.1: cannot open shared object file: No such 
 
 def test_missing_system_libraries_are_named_with_their_packages():
     """The dynamic loader's line becomes the Debian packages of the whole family."""
-    told = preview.blender_problem(["Traceback", LOADER], 1)
+    told = cycles.blender_problem(["Traceback", LOADER], 1)
     assert "libXrender" in told and "libxrender1" in told and "libx11-6" in told and "libxkbcommon0" in told
     assert "\n" not in told
-    assert "pip install 'mpm-nodes[vdb]'" in preview.blender_problem(["ModuleNotFoundError: No module named 'bpy'"], 1)
-    assert "exit status -11): Saved" in preview.blender_problem(["Saved", ""], -11)
+    assert "pip install 'mpm-nodes[vdb]'" in cycles.blender_problem(["ModuleNotFoundError: No module named 'bpy'"], 1)
+    assert "exit status -11): Saved" in cycles.blender_problem(["Saved", ""], -11)
 
 
 def test_auto_falls_back_to_the_splat_with_the_reason(tmp_path: Path, monkeypatch):
@@ -29,9 +30,9 @@ def test_auto_falls_back_to_the_splat_with_the_reason(tmp_path: Path, monkeypatc
     write_cache(folder)
 
     def fail(*args: object) -> None:
-        raise preview.EngineMissing(preview.blender_problem([LOADER], 1))
+        raise preview.EngineMissing(cycles.blender_problem([LOADER], 1))
 
-    monkeypatch.setattr(preview, "_run_blender", fail)
+    monkeypatch.setattr(cycles, "_run_blender", fail)
     made = preview.render_cache(folder, frames=[2], picture=preview.Picture((80, 60)))
     assert made.engine == "splat" and len(made.images) == 1
     assert "libXrender" in made.message and "built-in splat renderer" in made.message
@@ -43,11 +44,11 @@ def test_a_hanging_blender_is_ended(tmp_path: Path, monkeypatch):
     """The child's time limit ends it and is reported as such."""
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(preview, "_BLENDER_SCRIPT", slow)
-    monkeypatch.setattr(preview, "_START_SECONDS", 0.2)
-    monkeypatch.setattr(preview, "_SECONDS_PER_FRAME", 0.1)
+    monkeypatch.setattr(cycles, "_BLENDER_SCRIPT", slow)
+    monkeypatch.setattr(cycles, "_START_SECONDS", 0.2)
+    monkeypatch.setattr(cycles, "_SECONDS_PER_FRAME", 0.1)
     with pytest.raises(preview.EngineMissing, match="no result within"):
-        preview._run_blender(tmp_path / "job.json", 1, None)
+        cycles._run_blender(tmp_path / "job.json", 1, print)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
@@ -71,8 +72,38 @@ def test_cycles_looks_from_where_it_is_told(tmp_path: Path):
     write_cache(folder)
     away = look(np.array([0.0, 50.0, 0.0]), np.array([100.0, 100.0, 0.0]), 1.5)
     try:
-        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2), view=away)
+        made = preview.render_cache(folder, frames=[3], engine="cycles", picture=preview.Picture((96, 72), 2, camera=away))
     except preview.EngineMissing as error:
         pytest.skip(str(error))
     picture = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
     assert (picture[..., 0] > picture[..., 2] + 50).sum() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
+def test_cycles_blurs_and_colours_by_a_vector(tmp_path: Path):
+    """Points whose speed grows from left to right go from the legend's first colour to its last; an open shutter smears them."""
+    from pxr import Usd, UsdGeom, Vt
+
+    path = write_cache(tmp_path / "out")
+    stage = Usd.Stage.Open(str(path))
+    points = UsdGeom.Points(stage.GetPrimAtPath("/sim/points"))
+    place = np.array(points.GetPointsAttr().Get(3), np.float32)
+    speed = np.zeros_like(place)
+    speed[:, 0] = 10.0 * (place[:, 0] - place[:, 0].min())
+    points.GetVelocitiesAttr().Set(Vt.Vec3fArray.FromNumpy(speed), 3)
+    stage.Save()
+    view = look(np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, 0.0]), 1.5)
+    shown = {}
+    for shutter in (0.0, 1.0):
+        try:
+            made = preview.render_cache(
+                path, [3], tmp_path / f"{shutter}", "cycles", preview.Picture((96, 72), 8, "velocity", shutter, view)
+            )
+        except preview.EngineMissing as error:
+            pytest.skip(str(error))
+        shown[shutter] = np.asarray(Image.open(made.images[0]).convert("RGB")).astype(int)
+    sharp = shown[0.0][18:28]  # above the legend
+    left, right = sharp[:, 32:40].mean(axis=(0, 1)), sharp[:, 56:63].mean(axis=(0, 1))
+    assert right[0] > left[0] + 60  # bright yellow is fast, dark blue is slow
+    assert np.abs(shown[1.0] - shown[0.0])[18:28, 56:].max() > 40

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 from preview_samples import FACES, OCTAHEDRON, write_cache
 
-from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
+from mpm_nodes.preview import splat as preview_splat
 from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
 from mpm_nodes.preview.splat import render_shapes
 
@@ -22,6 +22,11 @@ RED = np.array([0.8, 0.05, 0.05], np.float32)
 def ball(centre, radius: float = 0.3) -> Cloud:
     """A single large particle."""
     return Cloud("/ball", np.array([centre], float), np.array([radius], np.float32), RED[None])
+
+
+def painted(triangles: np.ndarray, colour) -> np.ndarray:
+    """The colour at every corner."""
+    return np.tile(np.asarray(colour, np.float32), (len(triangles), 3, 1))
 
 
 def red(picture: np.ndarray) -> np.ndarray:
@@ -47,7 +52,7 @@ def test_the_nearer_thing_hides_the_farther_one():
     for z, hidden in ((1.0, True), (-1.0, False)):
         points = np.array([[-2, -2, z], [2, -2, z], [2, 2, z], [-2, 2, z]], float)
         triangles = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
-        wall = Skin("/wall", points, triangles, corner_normals(points, triangles), (0.2, 0.3, 0.8))
+        wall = Skin("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
         picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, -10.0, 2.0)
         assert (red(picture).sum() == 0) == hidden
 
@@ -56,7 +61,7 @@ def test_a_wall_through_the_eye_is_cut_and_drawn():
     """A triangle that passes behind the camera still covers the lower half of the picture."""
     points = np.array([[-50, -0.5, 50], [50, -0.5, 50], [0, -0.5, -100]], float)
     triangles = np.array([[0, 1, 2]], np.int32)
-    floor = Skin("/floor", points, triangles, corner_normals(points, triangles), tuple(RED.tolist()))
+    floor = Skin("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
     picture = render_shapes(Shapes((), (floor,)), view, SIZE, -10.0, 2.0)
     assert red(picture)[100:, 40:120].all() and not red(picture)[:50].any()
@@ -106,32 +111,6 @@ def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
     assert all(low > high + 2 for high, low in itertools.pairwise(heights))  # it falls
     sheet = np.asarray(Image.open(made.contact_sheet))
     assert sheet.shape[0] > 2 * 120 and sheet.shape[1] > 3 * 160
-
-
-@pytest.mark.parametrize("ending", [".webp", ".gif"])
-def test_the_command_makes_a_movie_of_all_frames(tmp_path: Path, capsys, ending):
-    """`render --movie` draws every frame, and the movie lasts as long as the shot: five frames of 24 a second."""
-    write_cache(tmp_path / "out")
-    movie = tmp_path / f"fall{ending}"
-    assert cli.main(["render", str(tmp_path / "out"), "--engine", "splat", "--movie", str(movie)]) == 0
-    assert str(movie) in capsys.readouterr().out
-    with Image.open(movie) as opened:
-        durations = []
-        for n in range(opened.n_frames):
-            opened.seek(n)
-            opened.load()
-            durations.append(opened.info["duration"])
-        pictures = [opened.seek(n) or np.asarray(opened.convert("RGB")).astype(int) for n in (0, 4)]
-    assert len(durations) == 5 and sum(durations) == pytest.approx(5000 / 24, abs=5)
-    assert np.abs(pictures[0] - pictures[1]).max() > 60
-
-
-def test_a_movie_of_another_kind_is_refused_before_anything_is_drawn(tmp_path: Path, capsys):
-    """The message names the endings that there are, and the way to others."""
-    write_cache(tmp_path / "out")
-    assert cli.main(["render", str(tmp_path / "out"), "--movie", str(tmp_path / "fall.mp4")]) == 2
-    assert "'fall.mp4' cannot be written; its name ends in .webp or .gif" in capsys.readouterr().err
-    assert not list(tmp_path.rglob("preview"))
 
 
 def test_points_and_surface_are_not_drawn_over_each_other(tmp_path: Path):
@@ -193,3 +172,39 @@ def test_a_damaged_stage_is_an_input_error(tmp_path: Path):
     (tmp_path / "bad.usda").write_text("#usda 1.0\n(")
     with pytest.raises(InputError, match=r"bad\.usda: cannot be opened as a USD stage"):
         preview_scene.open_scene(tmp_path / "bad.usda")
+
+
+def test_a_mesh_shows_the_colour_of_every_point():
+    """Left half red, right half blue: as the points are painted."""
+    points = np.array([[-1, -1, 0], [0, -1, 0], [0, 1, 0], [-1, 1, 0], [1, -1, 0], [1, 1, 0]], float)
+    triangles = np.array([[0, 1, 2], [0, 2, 3], [1, 4, 5], [1, 5, 2]], np.int32)
+    colours = np.concatenate([painted(triangles[:2], (0.8, 0.0, 0.0)), painted(triangles[2:], (0.0, 0.0, 0.8))])
+    wall = Skin("/wall", points, triangles, corner_normals(points, triangles), colours)
+    view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
+    picture = render_shapes(Shapes((), (wall,)), view, SIZE, -10.0, 2.0).astype(int)
+    across = picture[60, 40:120]
+    assert (across[:38, 0] > across[:38, 2] + 60).all() and (across[42:, 2] > across[42:, 0] + 60).all()
+
+
+def test_the_sun_of_the_stage_throws_the_shadow(tmp_path: Path):
+    """A distant light that shines to the right puts the shadow to the right of the ball, and one to the left to the left."""
+    from pxr import Gf, Usd, UsdGeom, UsdLux, Vt
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / "sun.usda"))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    points = UsdGeom.Points.Define(stage, "/p")
+    points.GetPointsAttr().Set(Vt.Vec3fArray([(0, 0, 0), (0, -1.5, 0)]))
+    points.GetWidthsAttr().Set(Vt.FloatArray([0.8, 0.01]))
+    turn = UsdLux.DistantLight.Define(stage, "/sun").MakeMatrixXform()
+    scene = preview_scene.open_scene(tmp_path / "sun.usda")
+    view = look(np.array([0.0, 6.0, 4.0]), np.zeros(3), 1.0)
+    shadows = {}
+    for side in (-1.0, 1.0):
+        turn.Set(Gf.Matrix4d(Gf.Rotation(Gf.Vec3d(0, 0, -1), Gf.Vec3d(side, -1.0, 0.0)), Gf.Vec3d(0)))
+        sun = scene.sun()
+        assert np.allclose(sun, np.array([side, -1.0, 0.0]) / np.sqrt(2.0), atol=1e-6)
+        shadows[side] = preview_splat._linear(scene.shapes(0), view, SIZE, -1.5, 1.0, sun)[..., 1]
+    difference = shadows[1.0] - shadows[-1.0]
+    assert difference[:, 95:].min() < -0.1 and difference[:, 95:].max() < 0.02  # darker at the right when it shines there
+    assert difference[:, :65].max() > 0.1 and difference[:, :65].min() > -0.02

@@ -24,7 +24,7 @@ class Cooked:
 
     def at(self, frame: int):
         """Return the particles of a frame, read back from the USD cache."""
-        from usd_io.stage import read_points
+        from usd_io.stage_reader import read_points
 
         if frame not in self._kept:
             self._kept[frame] = read_points(self.folder / self.stage, frame)

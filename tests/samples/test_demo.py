@@ -93,7 +93,7 @@ def test_without_openvdb_it_ends_with_a_picture(tmp_path, monkeypatch, capsys):
     assert cli.main(command) == 0
     told = capsys.readouterr()
     assert "no OpenVDB here" in told.err and openvdb_module.openvdb_cure() in told.err
-    assert np.asarray(Image.open(tmp_path / "r001" / "preview" / "contact_sheet.png"), float).std() > 5.0
+    assert np.asarray(Image.open(tmp_path / "r001" / "preview" / "contact_sheet.splat.png"), float).std() > 5.0
     assert not list(tmp_path.rglob("*.vdb")) and (tmp_path / "r001" / "cheese.usda").is_file()
 
 
@@ -129,8 +129,8 @@ def test_the_stage_holds_the_shot(demo):
 def test_the_contact_sheet_shows_motion(demo):
     """The sheet is a picture, and its first and last frames differ."""
     folder, _ = demo
-    assert (folder / "preview" / "contact_sheet.png").is_file()
-    first, last = (np.asarray(Image.open(folder / "preview" / f"frame.000{n}.png"), float) for n in (1, 5))
+    assert (folder / "preview" / "contact_sheet.splat.png").is_file()
+    first, last = (np.asarray(Image.open(folder / "preview" / f"frame.000{n}.splat.png"), float) for n in (1, 5))
     assert first.std() > 5.0
     assert np.abs(first - last).max() > 50.0
 
@@ -151,6 +151,6 @@ def test_blender_opens_and_renders_it(demo, tmp_path):
     assert seen["points"] > 1000 and seen["mesh"] > 100 and seen["collider"] > 100 and seen["camera"]
     assert seen["volume"] == ["surface"]
     assert cli.main(["render", str(folder), "--engine", "cycles", "--frames", "4-4", "--out", str(tmp_path / "cycles")]) == 0
-    picture = np.asarray(Image.open(tmp_path / "cycles" / "frame.0004.png").convert("RGB"), float)
+    picture = np.asarray(Image.open(tmp_path / "cycles" / "frame.0004.cycles.png").convert("RGB"), float)
     yellow = (picture[..., 0] > picture[..., 2] + 40).mean()
     assert picture.mean() > 20.0 and yellow > 0.01

@@ -136,7 +136,7 @@ def test_it_cooks_draws_and_measures(tmp_path, capsys):
     assert {"name", "measured", "expected", "ok"} <= set(record["figures"][0])
     assert set(record["seconds_by_frame"]) == {"2", "3", "4"}
     assert sum(record["seconds_by_stage"].values()) > 0.0
-    assert (tmp_path / "r001/preview/contact_sheet.png").is_file()
+    assert (tmp_path / "r001/preview/contact_sheet.splat.png").is_file()
 
 
 # ---------------------------------------------------------------- the time that a cook may take

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,9 @@ from sample_numbers import MEASURES, SAMPLES, Cooked, claims
 
 from mpm_nodes.cli import main
 from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
+from mpm_nodes.solver.emission import Stream
 from mpm_nodes_samples.reproduction.index import SAMPLES as REPRODUCED
 
 CACHES = {
@@ -105,6 +108,15 @@ def test_the_stream_of_two_materials_runs(tmp_path: Path):
     particles = Cooked(result.revision_folder, CACHES["two_materials"], ()).at(12)
     syrup = particles["mass"][particles["material"] == 1].sum(dtype=float)
     assert syrup == pytest.approx(1300 * 0.06**2 * 1.2 * 6 / 24, abs=1.01 * 1300 * 0.06**2 * 0.02)
+
+
+def test_the_book_of_the_syrup_balances():
+    """All that the stream of two_materials brings is density, nozzle area, speed and time, as its table says."""
+    graph = load_graph(SAMPLES / "two_materials.json")
+    emitter = Evaluator(graph).value("stream", graph.settings.start)
+    stream = Stream(emitter, np.zeros(1, np.int32))
+    mass = sum(len(stream.between(*span)["position"]) for span in ((-math.inf, 0.5), (0.5, 60.0))) * emitter.template["mass"].mean()
+    assert mass == pytest.approx(1300.0 * 0.06**2 * 1.2 * 24 / 24, rel=1e-6)
 
 
 def test_the_bowl_is_what_its_script_makes(tmp_path: Path):

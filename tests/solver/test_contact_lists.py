@@ -59,7 +59,7 @@ def chained(contacts):
     places = np.zeros((count, PLACES), np.int32)
     places[:, [NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE]] = contacts
     one = np.zeros(1, np.int64)
-    found = ContactList(one, one + count, one + count, np.zeros((count, COLUMNS)), places)
+    found = ContactList(one, one + count, one + count, np.zeros((count, COLUMNS)), places, np.zeros(count))
     levels = max(level for _, _, level in contacts) + 1
     head, tail, again = (np.full(count, -1) for _ in range(3))
     starts = [np.zeros(levels + 1, np.int64) for _ in range(2)]

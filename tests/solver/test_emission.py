@@ -62,19 +62,26 @@ def test_jitter_opens_no_gap_between_copies():
 
 def test_mass_rate():
     """density * area * speed: 1000 * 0.04 * 2 kg/s, to one layer of particles, in a solve with its own substeps."""
-    solver = SubstepSolver(
-        cube(LIQUID, (5.0, 0.0, 0.0)), emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.0, 0.3)], gravity=(0, 0, 0)
-    )
-    before = float(solver.particles.unpack("mass").sum())
+    still = cube(LIQUID, (5.0, 0.0, 0.0))
+    solver = SubstepSolver(still, emitters=[Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.0, 0.3)], gravity=(0, 0, 0))
+    before = float(solver.particles.unpack("mass")[: len(still)].sum())  # a layer of the stream is there from the start
     masses = []
     for _ in range(5):
         solver.advance(0.1)
         masses.append(float(solver.particles.unpack("mass").sum()) - before)
     layer = 1000.0 * 0.05**3 * 16
     assert masses[0] == pytest.approx(8.0, abs=1.01 * layer) and masses[1] == pytest.approx(16.0, abs=1.01 * layer)
-    assert masses[2] == masses[3] == masses[4] == pytest.approx(24.0, abs=1.01 * layer)  # it ended at 0.3 s
+    assert masses[2] == masses[3] == masses[4] == pytest.approx(24.0, rel=1e-6)  # it ended at 0.3 s: exactly its book
     ids = solver.particles.unpack("id")
     assert len(np.unique(ids)) == len(ids) and ids.max() == len(ids) - 1
+
+
+@pytest.mark.parametrize(("duration", "layers"), [(0.3, 12), (0.31, 13), (0.024, 1), (0.025, 1), (0.026, 2)])
+def test_a_stream_that_ends_brings_what_its_time_says(duration, layers):
+    """Layers of 0.05 m at 2 m/s come every 0.025 s, from its start on and before its end: no fencepost, for any spans."""
+    stream = Stream(Emitter(NOZZLE, (0.0, -SPEED, 0.0), 0.1, 0.1 + duration), np.zeros(1, np.int32))
+    for times in (np.array([0.0, 1.0]), np.linspace(0.0, 1.0, 334), np.array([0.0, 0.1, 0.1 + duration, 1.0])):
+        assert len(emitted(stream, times, 1.0)["position"]) == 16 * layers
 
 
 def test_free_stream_in_a_solve_stays_a_lattice():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from solver_scenes import LIQUID, cube
 
-from mpm_nodes.data import Material, MpmNodesError, Particles, WallRule, Walls
+from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, WallRule, Walls
+from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.face_contact import LiquidAtACeiling
@@ -79,29 +80,32 @@ def test_a_full_box_has_no_free_surface_and_a_solution():
     assert np.abs(run.particles.unpack("velocity")).max() < 0.05 * 9.81e-3
 
 
-def test_a_layer_loses_what_coulomb_says_and_stops():
-    """Between slipping side walls a layer slows by mu g, and at rest friction does not push it back."""
-    walls = Walls(BOX[0], BOX[1], (*(WallRule.SLIP,) * 2, WallRule.SEPARATE, *(WallRule.SLIP,) * 3), 0.3)
-    walls = dataclasses.replace(walls, low=(-9.0, 0.0, 0.0), high=(9.0, 1.2, 0.4))
-    start = liquid(4, velocity=np.array([1.0, 0.0, 0.0]))
+@pytest.mark.parametrize(("speed", "belt"), [(1.0, 0.0), (10.0, 0.0), (0.0, 1.0)], ids=["slow", "fast", "belt"])
+def test_a_layer_loses_or_gains_what_coulomb_says(speed, belt):
+    """Friction is mu times the floor's push, told by the fall, however fast a layer slides; a belt takes it along by as much."""
+    side, friction, steps = WallRule.SLIP, 0.3, 5
+    walls = Walls((-9.0, -1.0, 0.0), (9.0, 1.2, 0.4), (*(WallRule.OPEN,) * 4, side, side))
+    start = liquid(4, velocity=np.array([speed, 0.0, 0.0]))
     flat = start["position"][:, 1] < 0.2
     start = Particles({name: values[flat] for name, values in start.attributes.items()}, start.materials, start.spacing)
-    found = {}
-    for friction in (0.0, 0.3):
-        run = SubstepSolver(
-            start,
-            "incompressible",
-            cell_size=0.1,
-            walls=dataclasses.replace(walls, friction=friction),
-            dtype=np.float64,
-            dt_max=1e-3,
-        )
-        mass = run.particles.unpack("mass")
-        for _ in range(5):
-            run.step(1e-3)
-        found[friction] = float(mass @ run.particles.unpack("velocity")[:, 0] / mass.sum())
-    slowed = (found[0.0] - found[0.3]) / (0.3 * 9.81 * 5e-3)
-    assert found[0.0] == pytest.approx(1.0, abs=1e-3) and 0.2 < slowed < 1.05
+    still = np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))
+    moved = np.array([[0.0, 0.0, 0.0], [belt, 0.0, 0.0]])
+    shape = PosedLevelSets(PLANE, pose_times=np.array([0.0, 1.0]), rotations=still, translations=moved)
+    run = SubstepSolver(
+        start,
+        "incompressible",
+        cell_size=0.1,
+        walls=walls,
+        colliders=[Collider("belt", CollisionRule.SEPARATE, friction, shape)],
+        dtype=np.float64,
+        dt_max=1e-3,
+    )
+    for _ in range(steps):
+        run.step(1e-3)
+    mass = run.particles.unpack("mass")
+    along, down, _ = mass @ run.particles.unpack("velocity") / mass.sum()
+    pressed = friction * (9.81 * 1e-3 * steps + down)
+    assert np.sign(belt - speed) * (along - speed) == pytest.approx(pressed, rel=0.1)
     assert run.step_context.report["projection"]["solves"] > 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.kernels.transfers.weights import STENCIL
-from mpm_nodes.nodes.tension import collider_contact_angle, material_surface_tension
+from mpm_nodes.nodes.tension import collider_contact_angle, material_surface_tension, material_surfactant, set_concentration
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.surface_tension import longest_step
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
@@ -104,6 +104,24 @@ def test_tension_follows_the_temperature(forced):
     np.testing.assert_allclose(WATER.surface_tension.at(np.array([200.0, 325.0, 500.0])), [1.0, 0.8125, 0.25])
 
 
+def test_tension_follows_the_concentration():
+    """A quarter of soap takes a quarter of the way to the tension of soap; the owner's own concentration counts."""
+    soapy = material_surfactant(dataclasses.replace(WATER, surface_tension=SurfaceTension(1.0)), tension=0.2)
+    random = np.random.default_rng(8).uniform(0.0, 1.0, 60)
+    matter = set_concentration(drop(soapy), concentration=0.25)
+    for given in (matter, drop(soapy, concentration=random)):
+        run = solver(given, fuse=False)
+        run_until(run, "set_tension")
+        samples = run.stores["samples"]
+        own = run.particles.unpack("concentration")[samples.unpack("owner")]
+        np.testing.assert_allclose(samples.unpack("tension"), 1.0 - 0.8 * own, rtol=1e-12)
+        assert np.ptp(own) == 0.0 if given is matter else np.ptp(own) > 0.5
+    assert soapy.surface_tension.largest == 1.0
+    assert Material.from_json(soapy.to_json()) == soapy
+    with pytest.raises(MpmNodesError, match=r"material water: it has no surface tension.*wire material_surface_tension before"):
+        material_surfactant(dataclasses.replace(WATER, surface_tension=None))
+
+
 def test_the_energy_term_has_the_gradient_and_blocks_of_its_energy(forced):
     """Forces are differences of the energy (1e-6); node blocks are those of the Hessian's product (1e-12)."""
     grid, dt, random = forced.grid, 0.01, np.random.default_rng(6)
@@ -160,23 +178,40 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """Inside a body the tension is - k cos(its angle), in a wall - k cos(the solve's); slab walls are not bodies."""
-    plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.05, 0.1]]))
+    """0.3 cells from a body the tension is - k cos(its angle), at a wall - k cos(the solve's); slab walls are not bodies."""
+    plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.02, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
-    walls = walled((-0.05, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
+    walls = walled((0.0, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
     substeps = {"preset": "surface_tension", "set": {"slab": "z", "contact_angle": 120.0}}
     run = solver(drop(matter), substeps, colliders=[body], walls=walls, fuse=False)
     run_until(run, "set_tension")
     samples = run.stores["samples"]
     x, tension = samples.unpack("position"), samples.unpack("tension")
-    on_plate, on_wall = x[:, 1] < -0.03, x[:, 0] < -0.05
+    n = samples.unpack("normal")
+    on_plate, on_wall = (x[:, 1] < 0.3 * H) & (n[:, 1] < 0.0), (x[:, 0] < 0.3 * H) & (n[:, 0] < 0.0)
     plate_only, wall_only, free = on_plate & ~on_wall, on_wall & ~on_plate, ~on_plate & ~on_wall
     assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
     np.testing.assert_allclose(tension[plate_only], -1.0)
     np.testing.assert_allclose(tension[wall_only], 1.0)
     np.testing.assert_allclose(tension[free], 2.0)
     assert x[:, 2].min() >= 0.0 and x[:, 2].max() <= 3 * H
+
+
+def test_the_upper_side_of_a_film_is_dry():
+    """A single layer 0.02 cells above the floor: its lower side is wetted, its upper side, though within 0.3 cells, is not."""
+    axis = (np.arange(40) + 0.5) * 0.25 * H
+    sheet = np.stack(np.meshgrid(axis, [0.02 * H], axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(1.0))
+    film = Particles({"position": sheet, "volume": np.full(len(sheet), 0.03 * H**3)}, (matter,), 0.5 * H)
+    walls = walled((-9.0, 0.0, -9.0), (9.0, 9.0, 9.0), OPEN, OPEN, SLIP, OPEN, OPEN, OPEN)
+    run = solver(film, {"preset": "surface_tension", "set": {"contact_angle": 30.0}}, walls=walls, fuse=False)
+    run_until(run, "set_tension")
+    samples = run.stores["samples"]
+    x, n, tension = samples.unpack("position"), samples.unpack("normal"), samples.unpack("tension")
+    assert (x[n[:, 1] > 0.9, 1] < 0.3 * H).mean() > 0.9
+    np.testing.assert_allclose(tension[n[:, 1] > 0.0], 1.0)
+    np.testing.assert_allclose(tension[n[:, 1] < -0.9], -math.cos(math.radians(30.0)))
 
 
 def test_matter_without_tension_has_no_surface():

@@ -30,8 +30,9 @@ from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
-from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, open_stage, root_layers
-from usd_io.stage import read_points as read_from_stage
+from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, root_layers
+from usd_io.stage_reader import open_stage
+from usd_io.stage_reader import read_points as read_from_stage
 
 
 def files_below(folder: Path) -> dict[str, bytes]:

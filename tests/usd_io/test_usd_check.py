@@ -12,7 +12,7 @@ from cache_samples import write_frames
 from pxr import Gf, Sdf, UsdUtils, UsdValidation
 
 from usd_io.check import check_cache
-from usd_io.stage import open_stage
+from usd_io.stage_reader import open_stage
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,21 @@ Imports nothing but bpy and Python's own library; the simulation runs in a Pytho
 
 import bpy
 
-from . import cook, curves, interface, nodes, operators, places, point_materials, sockets, trees
+from . import (
+    cache_panel,
+    cook,
+    curves,
+    guides,
+    history,
+    interface,
+    nodes,
+    operators,
+    places,
+    point_materials,
+    quick,
+    sockets,
+    trees,
+)
 
 bl_info = {  # for Blender before 4.2, which has no extensions
     "name": "MPM Nodes",
@@ -17,17 +31,29 @@ bl_info = {  # for Blender before 4.2, which has no extensions
     "category": "Node",
 }
 
-CLASSES = [*trees.CLASSES, *sockets.CLASSES, *nodes.CLASSES, *curves.CLASSES, *operators.CLASSES, *interface.CLASSES]
+CLASSES = [
+    *trees.CLASSES,
+    *sockets.CLASSES,
+    *nodes.CLASSES,
+    *curves.CLASSES,
+    *operators.CLASSES,
+    *quick.CLASSES,
+    *cache_panel.CLASSES,
+    *interface.CLASSES,
+]
 
 
 def register():
     """Make everything known to Blender."""
     for cls in CLASSES:
         bpy.utils.register_class(cls)
+    quick.register()
+    guides.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
     bpy.app.handlers.load_post.append(nodes.after_load)
     bpy.app.handlers.load_post.append(places.after_load)
+    history.register()
     point_materials.register()
 
 
@@ -37,9 +63,12 @@ def unregister():
     if bpy.app.timers.is_registered(cook.look):
         bpy.app.timers.unregister(cook.look)
     point_materials.unregister()
+    history.unregister()
     bpy.app.handlers.load_post.remove(places.after_load)
     bpy.app.handlers.load_post.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
+    guides.unregister()
+    quick.unregister()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bpy
 
-from . import point_materials
+from . import looks, point_materials
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -79,6 +79,15 @@ def collection_of(tree, scene):
     return holder
 
 
+def take_away(tree):
+    """Remove the collection of a tree with all that it has brought in."""
+    for holder in [each for each in bpy.data.collections if each.get(MARK) and each.get(MARK) == tree.get(MARK)]:
+        for thing in [each for each in bpy.data.objects if str(each.get(MARK, "")).startswith(f"{holder[MARK]}/")]:
+            _remove(thing)
+        bpy.data.collections.remove(holder)
+    _drop_unused_caches()
+
+
 def objects_of(holder, stage):
     """Return our objects of a stage by their key, those that the artist has moved to other collections included."""
     prefix = f"{holder[MARK]}/{stage}/"
@@ -89,13 +98,14 @@ def objects_of(holder, stage):
 def _cache_files(things):
     found = []
     for thing in things.values():
-        modifier = _cache_modifier(thing)
+        modifier = cache_modifier(thing)
         if modifier and modifier.cache_file and modifier.cache_file not in found:
             found.append(modifier.cache_file)
     return found
 
 
-def _cache_modifier(thing):
+def cache_modifier(thing):
+    """Return the modifier that lets an object follow a cache, or None."""
     return next((each for each in thing.modifiers if each.type == "MESH_SEQUENCE_CACHE"), None)
 
 
@@ -164,6 +174,7 @@ def _imported(stage, scene):
     if units.system != "NONE" and units.scale_length != 1.0:
         options["scale"] = 1.0 / units.scale_length
     current, layer = scene.frame_current, scene.view_layers[0]
+    layer.update()  # it may still list what has just been removed
     selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
         with bpy.context.temp_override(**_place(scene)):
@@ -209,7 +220,7 @@ def _frame_offset(revision):
 
 def _repoint(old, new, stage):
     """Let an object follow the files that a newly imported one follows."""
-    mine, theirs = _cache_modifier(old), _cache_modifier(new)
+    mine, theirs = cache_modifier(old), cache_modifier(new)
     if theirs is not None:
         if mine is None:  # what was imported when it had a single frame does not move
             mine = old.modifiers.new(theirs.name, "MESH_SEQUENCE_CACHE")
@@ -247,7 +258,7 @@ def _dress(thing, tree):
     if not thing.data.materials:
         thing.data.materials.append(None)
     for slot in thing.material_slots:
-        material = slot.material or default_material(thing)
+        material = looks.preset_material(thing, tree) or slot.material or looks.default_material(thing)
         slot.link = "OBJECT"
         slot.material = material
     point_materials.hold(thing)
@@ -266,36 +277,6 @@ def _stands_for_object(thing, tree):
     """Return whether a collider of the cache is an object of the scene, which is there anyway."""
     names = {getattr(node, "k_name", "") for node in tree.nodes if getattr(node, "scene_object", None)}
     return re.sub(r"[.][0-9]{3,}$", "", thing.name)[len("collider_") :] in names
-
-
-def default_material(thing):
-    """Return a plain material for an object; points and meshes show the colour that the cache carries."""
-    name = f"MPM {thing.type.title()}"
-    material = bpy.data.materials.get(name)
-    if material is not None:
-        return material
-    material = bpy.data.materials.new(name)
-    material.use_nodes = True
-    tree = material.node_tree
-    tree.nodes.clear()
-    output = tree.nodes.new("ShaderNodeOutputMaterial")
-    if thing.type == "VOLUME":
-        shader = tree.nodes.new("ShaderNodeVolumePrincipled")
-        shader.inputs["Density"].default_value = 20.0
-        tree.links.new(shader.outputs["Volume"], output.inputs["Volume"])
-        return material
-    shader = tree.nodes.new("ShaderNodeBsdfPrincipled")
-    shader.inputs["Base Color"].default_value = (0.95, 0.62, 0.16, 1.0)
-    shader.inputs["Roughness"].default_value = 0.45
-    if "displayColor" in getattr(thing.data, "attributes", ()):
-        colour = tree.nodes.new("ShaderNodeAttribute")
-        colour.attribute_name = "displayColor"
-        tree.links.new(colour.outputs["Color"], shader.inputs["Base Color"])
-        colour.location = (-300, 0)
-        material.name = f"{name} Coloured"
-    tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
-    output.location = (300, 0)
-    return material
 
 
 def _choose_what_renders(new, things):

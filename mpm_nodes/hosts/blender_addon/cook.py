@@ -9,7 +9,8 @@ import time
 
 import bpy
 
-from . import cache_import, environment, graph_file, places, problems, scene_input, timeline
+from . import cache_import, environment, graph_file, history, places, problems, revisions, scene_input, timeline
+from .history import key_of
 from .trees import GRAPH_TREE
 
 INTERVAL = 0.25
@@ -163,7 +164,8 @@ def start(tree, scene, resume=False, frames=None):
         fail_to_start(tree, str(error))
         return None
     tree.progress = 0.0
-    timeline.follow(tree, scene)
+    if timeline.follow(tree, scene):
+        history.remember("Cook")
     problems.report(tree, "Starting", False)
     JOBS[key_of(tree)] = job
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
@@ -177,11 +179,6 @@ def fail_to_start(tree, text):
         if getattr(node, "record", None) and node.record["sequential"]:
             problems.add(node, text)
     problems.report(tree, text, True)
-
-
-def key_of(tree):
-    """Return what tells a tree from all others as long as Blender runs, undo and renaming included."""
-    return getattr(tree, "session_uid", None) or tree.name
 
 
 def job_of(tree):
@@ -270,13 +267,41 @@ def busy():
 def _show_progress(tree, job, event):
     first, last = job.span
     count = max(1, last - first + 1)
-    if event["event"] == "frame_done":
+    if event["event"] == "estimate":
+        problems.report(tree, f"Starting; {needs_in_words(event)}", False)
+    elif event["event"] == "substep":
+        problems.report(tree, _substep_in_words(event, last), False)
+    elif event["event"] == "pace" and event.get("share") is not None:
+        tree.progress = min(1.0, (event["frame"] - first + event["share"]) / count)
+    elif event["event"] == "frame_done":
+        tree.seconds_a_frame = event.get("seconds") or tree.seconds_a_frame
         tree.progress = (event["frame"] - first + 1) / count
         left = in_words(event.get("seconds_left") or 0.0)
         particles = f", {event['particles']} particles" if event.get("particles") else ""
         problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
     elif event["event"] == "note":
         problems.report(tree, event["message"], False)
+
+
+def _substep_in_words(event, last):
+    """Return how far a frame has come, and what holds the length of its steps."""
+    said = f"Frame {event['frame']} of {last}, substep {event['substep']}"
+    if event.get("particles"):
+        said += f", {event['particles']} particles"
+    if event.get("dt"):
+        said += f", steps of {1e3 * event['dt']:.3g} ms"
+    if event.get("limit"):
+        said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
+    return said
+
+
+def needs_in_words(needs):
+    """Return what a cook is expected to need: an estimate of the program, with particles, memory and disk in bytes."""
+    said = [f"about {needs['particles']} particles"] if needs.get("particles") else []
+    for name, place in (("memory", "of memory"), ("disk", "on disk")):
+        if needs.get(name):
+            said.append(f"{revisions.in_words(needs[name])} {place}")
+    return ", ".join(said)
 
 
 def in_words(seconds):
@@ -291,8 +316,7 @@ def _show_frames(tree, job):
     if scene is None or not job.frames:
         return
     try:
-        if cache_import.show(tree, job.revision, scene, job.frames):
-            timeline.remember("Cooked frames")
+        history.show(tree, job.revision, scene, job.frames)
     except cache_import.CacheFault as error:
         problems.report(tree, str(error), True)
 
@@ -347,7 +371,9 @@ def _finish_failed(tree, job, code, kept):
 def _redraw():
     for window in bpy.context.window_manager.windows if bpy.context.window_manager else ():
         for area in window.screen.areas:
-            if area.type == "NODE_EDITOR" and getattr(area.spaces.active, "tree_type", "") == GRAPH_TREE:
+            if area.type == "VIEW_3D" or (
+                area.type == "NODE_EDITOR" and getattr(area.spaces.active, "tree_type", "") == GRAPH_TREE
+            ):
                 area.tag_redraw()
 
 

@@ -28,11 +28,30 @@ print(json.dumps(facts))
 """
 
 CURES = {
-    "mpm_nodes": "install it there: pip install mpm-nodes[all]",
-    "numpy": "reinstall mpm-nodes there",
-    "numba": "reinstall mpm-nodes there",
-    "pxr": "caches need it: pip install mpm-nodes[usd]",
+    "mpm_nodes": 'install it there: in the folder of mpm-nodes, {python} -m pip install ".[all]"',
+    "numpy": "install mpm-nodes there again",
+    "numba": "install mpm-nodes there again",
+    "pxr": "caches need it: {python} -m pip install usd-core",
 }
+
+WORDS = {
+    "cook": "press Cook, not Resume",
+    "resume": "press Resume",
+    "folder": " in the panel Graph (Folder)",
+    "frames": " in the panel Graph (Start, End)",
+    "asked": "frames ",
+    "limit": "",
+    "start": "",
+    "report": "; report it together with the graph file",
+}
+"""What the window says where the program's messages speak of its command line."""
+
+
+def in_own_words(text):
+    """Return a message of the program as it is said in a window."""
+    for phrase in SPEC["cook"]["wording"]:
+        text = text.replace(phrase["says"], WORDS[phrase["action"]])
+    return text
 
 
 class EnvironmentFault(Exception):
@@ -160,7 +179,7 @@ def check():
         raise EnvironmentFault(f"{python()} is not a working Python: {(error or out).strip()[-300:]}") from None
     if facts["missing"]:
         first = facts["missing"][0]
-        raise EnvironmentFault(f"{python()} (Python {facts['python']}) has no {first}; {CURES[first]}")
+        raise EnvironmentFault(f"{python()} (Python {facts['python']}) has no {first}; {CURES[first].format(python=python())}")
     code, out, error = run(["-m", SPEC["cook"]["module"], *SPEC["cook"]["check_environment"]])
     if code:
         raise EnvironmentFault(f"{python()}: mpm-nodes does not start: {error.strip()[-300:]}")

@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import cook
+from . import cook, looks, problems, quick, quick_presets
 from .nodes import MpmSubstepState, broken
 from .operators import tree_of
 from .specification import STAGES, categories
@@ -20,12 +20,16 @@ class MpmPreferences(bpy.types.AddonPreferences):
         description="Folder of the Python environment that has mpm-nodes, or its python; "
         "empty: the environment variable MPM_NODES_PYTHON, or mpm-nodes on the PATH",
     )
+    quick_folder: bpy.props.StringProperty(
+        name="Quick Presets", subtype="DIR_PATH", description="A folder of graph files that the panel Quick offers besides its own"
+    )
     answer: bpy.props.StringProperty(options={"HIDDEN", "SKIP_SAVE"})
     is_bad: bpy.props.BoolProperty(options={"HIDDEN", "SKIP_SAVE"})
 
     def draw(self, context):
         """Draw the path, the check button and its answer."""
         self.layout.prop(self, "environment")
+        self.layout.prop(self, "quick_folder")
         self.layout.operator("mpm_nodes.check_environment", icon="CHECKMARK")
         draw_text(self.layout, self.answer, self.is_bad, 90)
 
@@ -37,6 +41,22 @@ def draw_text(layout, text, bad, width):
         box.alert = bad
         for line in broken(text, width):
             box.label(text=line)
+
+
+def draw_cook(layout, tree):
+    """Draw the buttons of a graph's cook, its progress, and what it says."""
+    if cook.job_of(tree) is not None:
+        if hasattr(layout, "progress"):
+            layout.progress(factor=tree.progress, text=f"{100 * tree.progress:.0f} %")
+        else:
+            layout.prop(tree, "progress", slider=True)
+        layout.operator("mpm_nodes.cancel", icon="X").tree = tree.name
+    else:
+        row = layout.row(align=True)
+        begin, go_on = row.operator("mpm_nodes.cook", icon="PLAY"), row.operator("mpm_nodes.cook", text="Resume", icon="FF")
+        begin.tree = go_on.tree = tree.name
+        begin.resume, go_on.resume = False, True
+    draw_text(layout, tree.status, tree.failed, 40)
 
 
 class _Sidebar:
@@ -61,19 +81,10 @@ class MPM_PT_cook(_Sidebar, bpy.types.Panel):
     def draw(self, context):
         """Draw the buttons, or the progress of a running cook."""
         tree, layout = tree_of(context), self.layout
-        if cook.job_of(tree) is not None:
-            if hasattr(layout, "progress"):
-                layout.progress(factor=tree.progress, text=f"{100 * tree.progress:.0f} %")
-            else:
-                layout.prop(tree, "progress", slider=True)
-            layout.operator("mpm_nodes.cancel", icon="X")
-        else:
-            row = layout.row(align=True)
-            row.operator("mpm_nodes.cook", icon="PLAY").resume = False
-            row.operator("mpm_nodes.cook", text="Resume", icon="FF").resume = True
+        draw_cook(layout, tree)
+        if cook.job_of(tree) is None:
             layout.operator("mpm_nodes.validate", icon="CHECKMARK")
             layout.operator("mpm_nodes.show_frames", icon="IMPORT")
-        draw_text(layout, tree.status, tree.failed, 40)
         draw_text(layout, tree.message, True, 40)
         layout.prop(tree, "load_frames")
 
@@ -109,6 +120,34 @@ class MPM_PT_objects(_Sidebar, bpy.types.Panel):
             ("STREAM", "Add as Streams", "MOD_FLUIDSIM"),
         ):
             self.layout.operator("mpm_nodes.add_objects", text=text, icon=icon).role = role
+
+
+class MPM_PT_quick(bpy.types.Panel):
+    """Two clicks to matter"""
+
+    bl_idname = "MPM_PT_quick"
+    bl_label = "Quick"
+    bl_space_type = "VIEW_3D"
+    bl_region_type = "UI"
+    bl_category = "MPM"
+
+    def draw(self, context):
+        """Draw a button for each preset, and what the graphs that cook say."""
+        layout, chosen = self.layout, context.window_manager
+        presets, faults = quick_presets.found(quick.own_folder())
+        layout.prop(chosen, "mpm_nodes_particles")
+        row = layout.row()
+        row.prop(chosen, "mpm_nodes_ground")
+        row.prop(chosen, "mpm_nodes_guides")
+        grid = layout.grid_flow(columns=3, even_columns=True, align=True)
+        for name, document in presets.items():
+            grid.operator("mpm_nodes.quick", text=document["editor"]["quick"].get("label", name)).preset = name
+        draw_text(layout, "\n".join(faults), True, 40)
+        for tree in problems.graph_trees(bpy.data):
+            if cook.job_of(tree) is not None or looks.quick_facts(tree):
+                box = layout.box()
+                box.label(text=tree.name, icon="PHYSICS")
+                draw_cook(box, tree)
 
 
 class MPM_PT_substeps(bpy.types.Panel):
@@ -182,7 +221,7 @@ def draw_header(self, context):
         self.layout.operator("mpm_nodes.cook", icon="PLAY")
 
 
-CLASSES = [MpmPreferences, MPM_PT_cook, MPM_PT_graph, MPM_PT_objects, MPM_PT_substeps, *MENUS, STAGE_MENU]
+CLASSES = [MpmPreferences, MPM_PT_cook, MPM_PT_graph, MPM_PT_objects, MPM_PT_quick, MPM_PT_substeps, *MENUS, STAGE_MENU]
 
 
 def register():

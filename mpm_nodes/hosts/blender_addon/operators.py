@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, graph_file, knobs, places, problems, scene_input, timeline
+from . import cache_import, cook, environment, graph_file, history, knobs, places, problems, scene_input, timeline
 from .nodes import MpmNode
 from .specification import PRESETS
 from .trees import GRAPH_TREE, new_tree
@@ -18,7 +18,7 @@ def tree_of(context):
     return tree if tree is not None and tree.bl_idname == GRAPH_TREE else None
 
 
-class _OnGraph:
+class OnGraph:
     """Operators that need a graph. `tree` names one for scripts; empty takes the one in the editor."""
 
     tree: bpy.props.StringProperty(name="Graph", options={"HIDDEN", "SKIP_SAVE"})
@@ -130,7 +130,7 @@ def upgraded(path):
     return json.loads(out)
 
 
-class MPM_OT_save_graph(_OnGraph, bpy.types.Operator):
+class MPM_OT_save_graph(OnGraph, bpy.types.Operator):
     """Write the graph as a file that the command line and other programs open"""
 
     bl_idname = "mpm_nodes.save_graph"
@@ -164,7 +164,7 @@ class MPM_OT_save_graph(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_upgrade(_OnGraph, bpy.types.Operator):
+class MPM_OT_upgrade(OnGraph, bpy.types.Operator):
     """Bring every node of the graph to its newest version"""
 
     bl_idname = "mpm_nodes.upgrade"
@@ -186,7 +186,7 @@ class MPM_OT_upgrade(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_validate(_OnGraph, bpy.types.Operator):
+class MPM_OT_validate(OnGraph, bpy.types.Operator):
     """Look for everything that is wrong with the graph; problems appear on the nodes"""
 
     bl_idname = "mpm_nodes.validate"
@@ -208,7 +208,7 @@ class MPM_OT_validate(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_cook(_OnGraph, bpy.types.Operator):
+class MPM_OT_cook(OnGraph, bpy.types.Operator):
     """Simulate the graph in another process; frames appear in the scene as they finish"""
 
     bl_idname = "mpm_nodes.cook"
@@ -225,7 +225,7 @@ class MPM_OT_cook(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_cancel(_OnGraph, bpy.types.Operator):
+class MPM_OT_cancel(OnGraph, bpy.types.Operator):
     """Stop the cook after its substep; whole frames stay"""
 
     bl_idname = "mpm_nodes.cancel"
@@ -239,7 +239,7 @@ class MPM_OT_cancel(_OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
+class MPM_OT_show_frames(OnGraph, bpy.types.Operator):
     """Bring the newest cook of the graph into the scene, or read what is new in it"""
 
     bl_idname = "mpm_nodes.show_frames"
@@ -256,7 +256,7 @@ class MPM_OT_show_frames(_OnGraph, bpy.types.Operator):
             self.report({"ERROR"}, f"{places.out_path(tree)} holds no whole frame; cook the graph first")
             return {"CANCELLED"}
         try:
-            cache_import.show(tree, found[-1], context.scene, frames)
+            history.show(tree, found[-1], context.scene, frames)
         except cache_import.CacheFault as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
@@ -333,7 +333,7 @@ class MPM_OT_close_substeps(bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_add_objects(_OnGraph, bpy.types.Operator):
+class MPM_OT_add_objects(OnGraph, bpy.types.Operator):
     """Add a node for every selected object of the scene and wire it into the solve"""
 
     bl_idname = "mpm_nodes.add_objects"

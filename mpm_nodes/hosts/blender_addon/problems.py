@@ -64,7 +64,7 @@ def add(node, text, bad=True):
 def show_text(tree, text, bad=True):
     """Put each line of an error's text on the node that it begins with; return the lines that name none."""
     rest = []
-    for line in text.splitlines():
+    for line in environment.in_own_words(text).splitlines():
         line = re.sub(r"^mpm-nodes: (error: )?", "", line).strip()
         found = PLACE.match(line)
         if not line:
@@ -81,9 +81,10 @@ def validate(tree, path):
         environment.EnvironmentFault: The program cannot be run.
     """
     clear(tree)
-    code, out, error = environment.run(environment.command("validate", graph=str(path)))
+    code, out, error = environment.run(environment.command("needs", graph=str(path)))
     try:
-        found = json.loads(out)
+        answer = json.loads(out)
+        found = answer["problems"]
     except ValueError:
         rest = show_text(tree, error or out)
         report(tree, "\n".join(rest) or "see the nodes in red", code != 0)
@@ -98,8 +99,17 @@ def validate(tree, path):
         count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
         report(tree, "\n".join([f"{count}; see the nodes in red", *rest] if len(rest) < len(found) else rest), True)
     else:
-        report(tree, "The graph is valid", False)
+        report(tree, f"The graph is valid: {_needs(tree, answer['needs'])}", False)
     return len(found)
+
+
+def _needs(tree, needs):
+    """Return what a cook of a graph needs: particles, memory, disk, and time where an earlier cook says how long a frame takes."""
+    from .cook import in_words, needs_in_words
+
+    frames = max(1, tree.k_end - tree.k_start + 1)
+    time = f"about {in_words(frames * tree.seconds_a_frame)} at the last cook's pace" if tree.seconds_a_frame else ""
+    return ", ".join(filter(None, [needs_in_words(needs), time])) + f" for {frames} frames"
 
 
 def missing_files(tree, path):
@@ -120,12 +130,13 @@ def sentence(problem):
     """Return a problem's text without its place."""
     value = "" if problem.get("value") is None else f"{json.dumps(problem['value'])[:60]} "
     allowed = f"; allowed: {problem['allowed']}" if problem.get("allowed") else ""
-    return f"{value}{problem['message']}{allowed}" + (f"; {problem['cure']}" if problem.get("cure") else "")
+    text = f"{value}{problem['message']}{allowed}" + (f"; {problem['cure']}" if problem.get("cure") else "")
+    return environment.in_own_words(text)
 
 
 def report(tree, text, failed):
     """Show a text in the tree's panel."""
-    tree.status, tree.failed = text, failed
+    tree.status, tree.failed = environment.in_own_words(text), failed
 
 
 def graph_trees(bpy_data):

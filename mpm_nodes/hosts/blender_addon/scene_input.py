@@ -108,7 +108,7 @@ def _mesh(node, graph, scene, tree):
     span = min(scene.frame_start, tree.k_start), max(scene.frame_end, tree.k_end)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _shown(thing, scene), _realised(thing):
+        with shown(thing, scene), _realised(thing):
             if not any(_pieces(thing)):
                 raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
             if tree.k_start < 0 and _moves(thing, scene, range(tree.k_start, 1)):
@@ -128,16 +128,22 @@ def _evaluated(thing):
     return thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
 
 
-def _pieces(thing):
-    """Yield (matrix to the world, vertices) of an object's surface and of the instances that it makes."""
+def surfaces(thing):
+    """Yield (mesh, matrix to the world) of an object's surface and of its instances; the mesh is gone with the next."""
     for each in bpy.context.evaluated_depsgraph_get().object_instances:
         owner = each.parent if each.is_instance else each.object
         if owner is None or owner.original is not thing or each.object.type not in MESHES:
             continue
         mesh = each.object.to_mesh()
         if mesh is not None and len(mesh.vertices):
-            yield each.matrix_world.copy(), [vertex.co.copy() for vertex in mesh.vertices]
+            yield mesh, each.matrix_world.copy()
         each.object.to_mesh_clear()
+
+
+def _pieces(thing):
+    """Yield (matrix to the world, vertices) of an object's surface and of the instances that it makes."""
+    for mesh, matrix in surfaces(thing):
+        yield matrix, [vertex.co.copy() for vertex in mesh.vertices]
 
 
 def _moves(thing, scene, frames):
@@ -151,7 +157,7 @@ def _moves(thing, scene, frames):
 
 
 @contextlib.contextmanager
-def _shown(thing, scene):
+def shown(thing, scene):
     """Let an object be seen, rendered and selected for a while, whatever hides it."""
     kept = {name: getattr(thing, name) for name in ("hide_select", "hide_render", "hide_viewport")}
     layer, linked, hidden = bpy.context.view_layer, False, None
@@ -276,7 +282,7 @@ def placement(node, thing, scene, tree):
     place = next(name for name in ("centre", "translate") if name in wanted)
     frames = range(tree.k_start, tree.k_end + 1) if node.record["time_dependent"] else [tree.k_start]
     unit, centre, size, where, turns, angles = metres(scene), Vector(), {}, [], [], None
-    with _shown(thing, scene):
+    with shown(thing, scene):
         for frame in timeline.at_frames(scene, frames):
             world = _evaluated(thing).matrix_world
             if frame == frames[0]:

@@ -1,24 +1,21 @@
 """The scene's timeline and a graph: what is shown at a frame, and values sampled frame by frame."""
 
-import contextlib
-
 import bpy
 
-from . import animation, cache_import, knobs
+from . import animation, cache_import, history, knobs
 
 POSE = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
 """What an artist moves without a key."""
 
 
 def follow(tree, scene):
-    """Let the knobs of a graph follow the timeline: Blender evaluates what a collection of the scene refers to."""
+    """Let the knobs of a graph follow the timeline: Blender evaluates what a collection of the scene refers to.
+
+    Returns whether something had to be made for that, which an undo step must hold.
+    """
+    before = len(bpy.data.collections), len(scene.collection.children)
     cache_import.collection_of(tree, scene)
-
-
-def remember(what):
-    """Make an undo step, so that the artist's next undo takes back what the artist did, and not this."""
-    with contextlib.suppress(RuntimeError):  # there is no undo without a window
-        bpy.ops.ed.undo_push(message=f"MPM: {what}")
+    return before != (len(bpy.data.collections), len(scene.collection.children))
 
 
 def at_frames(scene, frames):
@@ -68,7 +65,8 @@ def driven_values(tree, owners, scene, frames):
     ]
     if not driven:
         return {}
-    follow(tree, scene)
+    if follow(tree, scene):
+        history.remember("Knobs that follow the timeline")
     bpy.context.view_layer.update()
     seen = [[] for _ in driven]
     for _ in at_frames(scene, frames):

@@ -47,6 +47,7 @@ class MpmGraphTree(_Checked, bpy.types.NodeTree):
         "progress": bpy.props.FloatProperty(name="Progress", min=0.0, max=1.0, subtype="FACTOR", options={"SKIP_SAVE"}),
         "status": bpy.props.StringProperty(name="Status", options={"SKIP_SAVE"}),
         "failed": bpy.props.BoolProperty(name="Failed", options={"SKIP_SAVE"}),
+        "seconds_a_frame": bpy.props.FloatProperty(name="Seconds a Frame", options={"HIDDEN"}),
         "load_frames": bpy.props.BoolProperty(
             name="Show Frames", default=True, description="Bring cooked frames into the scene as they finish"
         ),

@@ -13,7 +13,7 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
 from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
-PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes")
+PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes", "wording")
 """What the code in Houdini needs to know about the command line."""
 
 

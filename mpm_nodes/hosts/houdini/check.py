@@ -1,5 +1,8 @@
 """Checks Houdini assets, expanded or packed, against the rules that hundreds of public ones follow; it needs no Houdini.
 
+An error is what no shipped asset has. What shipped ones have, and load with, is a warning: carriage returns, sections that are left
+out, conditions on parameters that are gone, words of other tables, Python 2.
+
 What Houdini itself makes of an asset that passes is not known here: nobody has loaded ours yet.
 """
 
@@ -8,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
+import warnings
 import xml.etree.ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -37,7 +41,10 @@ INDEX_KEYS = (
 TABLES = ("Sop", "Object", "Driver", "Top", "Lop", "Cop2", "Dop", "Vop", "Shop")
 PYTHON_FILES = ("PythonCook", "PythonModule", "OnCreated", "OnLoaded", "OnUpdated", "OnDeleted", "OnInputChanged", "OnNameChanged")
 ALWAYS = ("DialogScript", "CreateScript", "TypePropertiesOptions", "Help", "Tools.shelf", "ExtraFileOptions")
+LEFT_OUT = ("Help", "Tools.shelf", "ExtraFileOptions")
+"""Sections that shipped assets do without."""
 TEXTS = (*ALWAYS, *PYTHON_FILES, "INDEX__SECTION", "Sections.list", "FunctionName", "IconSVG", "Version")
+PYTHON_2 = ("multiple exception types must be parenthesized", "Missing parentheses in call to", "leading zeros in decimal integer")
 NETWORK = ("Contents.gz", "Contents.dir")
 
 
@@ -110,7 +117,7 @@ def _text_problems(asset: Path) -> Iterator[AssetFault]:
         if path.is_file() and (path.name in TEXTS or path.suffix == ".svg"):
             raw = path.read_bytes()
             if b"\r" in raw:
-                yield AssetFault(str(path), "has carriage returns; lines end with a line feed alone")
+                yield AssetFault(str(path), "has carriage returns; lines end with a line feed alone", is_error=False)
             try:
                 raw.decode("utf-8")
             except UnicodeDecodeError:
@@ -144,7 +151,7 @@ def _index(path: Path) -> tuple[list[dict[str, str]], list[AssetFault]]:
             if not colon or (len(line) < 14 and value.strip()) or line[:14] != f"{key + ':':14}"[: len(line)]:
                 findings.append(AssetFault(str(path), f"line {line!r} is not a key padded to 14 characters and a value"))
             record[key] = value.strip()
-        findings += [AssetFault(str(path), message) for message in _record_problems(record)]
+        findings += [AssetFault(str(path), message, "of another operator" not in message) for message in _record_problems(record)]
         records.append(record)
     return records, findings
 
@@ -191,7 +198,7 @@ def _listed(folder: Path, expected: dict[str, str] | None) -> Iterator[AssetFaul
             yield AssetFault(str(path), f"line {line!r} is not FILE, a tab, SECTION; names with spaces are quoted")
     there = {each.name for each in folder.iterdir()} - {"Sections.list"}
     for name in sorted(there - entries.keys() - set(NETWORK)):
-        yield AssetFault(str(path), f"does not list {name}, which lies there")
+        yield AssetFault(str(path), f"does not list {name}, which lies there", is_error=False)
     for name in sorted(entries.keys() - there - set(NETWORK)):
         yield AssetFault(str(path), f"lists {name}, which is not there")
     for name, section in sorted(entries.items()):
@@ -209,12 +216,12 @@ def _operator(folder: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     there = {each.name for each in folder.iterdir()}
     for name in (*ALWAYS, *(("PythonCook", "FunctionName") if is_python else ())):
         if name not in there:
-            yield AssetFault(str(folder / name), "is missing")
+            yield AssetFault(str(folder / name), "is missing", is_error=name not in LEFT_OUT)
     if is_python and there & set(NETWORK):
         yield AssetFault(str(folder), "holds Contents; a Python asset has no network")
     function = folder / "FunctionName"
     if is_python and function.is_file() and _text(function) != record["Operator"]:
-        yield AssetFault(str(function), f"must hold {record['Operator']} and no line feed")
+        yield AssetFault(str(function), f"must hold {record['Operator']} and no line feed", is_error=False)
     yield from _dialog(folder / "DialogScript", record)
     yield from _properties(folder / "TypePropertiesOptions")
     yield from _options(folder / "ExtraFileOptions", there)
@@ -236,7 +243,8 @@ def _dialog(path: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     try:
         dialog = dialog_script.parse(_text(path))
     except dialog_script.DialogScriptError as error:
-        yield AssetFault(str(path), str(error))
+        said = f"{error}; the rest of it is not checked"
+        yield AssetFault(str(path), said, is_error=not dialog_script.is_balanced(_text(path)))
         return
     if dialog.name != record["Operator"]:
         yield AssetFault(str(path), f"is named {dialog.name}, the operator {record['Operator']}", is_error=False)
@@ -249,12 +257,12 @@ def _dialog(path: Path, record: dict[str, str]) -> Iterator[AssetFault]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield AssetFault(str(path), f"has two parameters {name}")
     for parm in dialog.parms:
-        for message in _parm_problems(parm):
-            yield AssetFault(str(path), f"{parm.name}: {message}")
+        for message, is_error in _parm_problems(parm):
+            yield AssetFault(str(path), f"{parm.name}: {message}", is_error)
     for owner in (*dialog.parms, *dialog.groups):
         for keyword, condition in owner.conditions.items():
             for name in sorted(dialog_script.names_of(condition) - known):
-                yield AssetFault(str(path), f"{owner.name}: {keyword} names {name}, which is not a parameter")
+                yield AssetFault(str(path), f"{owner.name}: {keyword} names {name}, which is not a parameter", is_error=False)
 
 
 def component_names(parm: dialog_script.ParsedParm) -> list[str]:
@@ -265,31 +273,32 @@ def component_names(parm: dialog_script.ParsedParm) -> list[str]:
     return [parm.name + (ends[k] if ends else str(k + 1)) for k in range(parm.size)]
 
 
-def _parm_problems(parm: dialog_script.ParsedParm) -> Iterator[str]:
+def _parm_problems(parm: dialog_script.ParsedParm) -> Iterator[tuple[str, bool]]:
+    """Yield (what is wrong, whether it is an error)."""
     name = parm.name.replace("#", "") if parm.inside else parm.name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        yield "a name has letters, digits and _ only, and begins with no digit"
+        yield "a name has letters, digits and _ only, and begins with no digit", True
     if parm.inside and "#" not in parm.name:
-        yield f"stands in multiparm {parm.inside}, so that its name must hold a #"
+        yield f"stands in multiparm {parm.inside}, so that its name must hold a #", True
     size = dialog_script.TYPES[parm.type]
     if size is not None and parm.size != size:
-        yield f"has size {parm.size}; a {parm.type} has {size}"
+        yield f"has size {parm.size}; a {parm.type} has {size}", parm.type != "label"
     if parm.defaults and len(parm.defaults) != parm.size and parm.type != "separator":
-        yield f"has {len(parm.defaults)} defaults and size {parm.size}"
+        yield f"has {len(parm.defaults)} defaults and size {parm.size}", True
     if parm.type == "ordinal" and parm.menu is None:
-        yield "is an ordinal without a menu"
+        yield "is an ordinal without a menu", True
     if parm.menu and parm.type == "ordinal" and not parm.menu_is_code:
         tokens = [token for token, _ in parm.menu]
         for value, language in parm.defaults:
             if not language and value not in tokens and not (value.isdigit() and int(value) < len(tokens)):
-                yield f"has default {value}, which its menu does not hold"
+                yield f"has default {value}, which its menu does not hold", False
     if parm.range:
         low, high = (float(end.rstrip("!")) for end in parm.range)
         if low > high:
-            yield f"has range {parm.range[0]} to {parm.range[1]}"
+            yield f"has range {parm.range[0]} to {parm.range[1]}", True
     callback = parm.tags.get("script_callback", "")
     if callback and parm.tags.get("script_callback_language") == "python":
-        yield from (f"script_callback: {message}" for message in _syntax(callback))
+        yield from ((f"script_callback: {message}", is_error) for message, is_error in _syntax(callback))
 
 
 def _properties(path: Path) -> Iterator[AssetFault]:
@@ -348,12 +357,15 @@ def _create_script(path: Path) -> Iterator[AssetFault]:
 
 
 def _python(path: Path) -> Iterator[AssetFault]:
-    for message in _syntax(_text(path)):
-        yield AssetFault(str(path), message)
+    for message, is_error in _syntax(_text(path)):
+        yield AssetFault(str(path), message, is_error)
 
 
-def _syntax(code: str) -> Iterator[str]:
+def _syntax(code: str) -> Iterator[tuple[str, bool]]:
+    """Yield (what is wrong, whether it is an error); what only Python 2 takes is a warning."""
     try:
-        compile(code, "section", "exec")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(code, "section", "exec")
     except (SyntaxError, ValueError) as error:
-        yield f"does not compile: {error}"
+        yield f"does not compile: {error}", not any(sign in str(error) for sign in PYTHON_2)

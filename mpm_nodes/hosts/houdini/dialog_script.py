@@ -108,6 +108,19 @@ def parse(text: str) -> ParsedDialog:
     return _Parser(text).dialog()
 
 
+def is_balanced(text: str) -> bool:
+    """Return whether every quoted text of a DialogScript ends and every { has its }, without which no reader can go on."""
+    depth = 0
+    try:
+        for kind, value, _ in _Parser(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)).tokens:
+            depth += {"{": 1, "}": -1}.get(value, 0) if kind == "mark" else 0
+            if depth < 0:
+                return False
+    except DialogScriptError:
+        return False
+    return depth == 0
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.tokens = list(self._tokens(text))

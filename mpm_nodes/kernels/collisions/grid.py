@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import kept_apart, side_of_plate, sides_seen, through_plate
+from mpm_nodes.kernels.collisions.sides import kept_apart, nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -54,9 +54,11 @@ COLUMNS = 15
 NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL = 0, 1, 2, 3, 6, 9, 10, 11, 14
 """Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
 at the fellow, and the place of the body among all bodies and walls."""
-PLACES = 3
-NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE = 0, 1, 2
-"""Columns of a contact's places: node, fellow and level once more, for the passes that need nothing else."""
+PLACES = 4
+NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE, SURFACE_PLACE = 0, 1, 2, 3
+"""Columns of a contact's places: node, fellow and level for the passes that need nothing else, and the row that holds the rest."""
+WALL_ROWS = 6
+"""The first rows are those of the walls: what all contacts with a wall have in common is written once."""
 
 
 class ContactList(NamedTuple):
@@ -66,8 +68,10 @@ class ContactList(NamedTuple):
         start: First row of each block, shape (n,), int64.
         stop: Behind the last row that a block may write, shape (n,), int64.
         counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
-        rows: COLUMNS of every contact, float64, written.
+        rows: COLUMNS of every contact with a body, float64, written; in the first six rows those of the walls, but for node, fellow
+            and r.
         places: PLACES of every contact, int32, written.
+        ratios: r of every contact, float64, written.
     """
 
     start: np.ndarray
@@ -75,6 +79,7 @@ class ContactList(NamedTuple):
     counts: np.ndarray
     rows: np.ndarray
     places: np.ndarray
+    ratios: np.ndarray
 
 
 class GridView(NamedTuple):
@@ -107,8 +112,19 @@ def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
         walls: `WallPlanes`.
         bodies: `Bodies`.
     """
+    for side in range(WALL_ROWS):
+        _write_wall(found.rows[side], side, bodies.real.shape[0] + side, walls)
     given = (blocks, lend(grid), (h, shift, dt), lend(walls), lend(bodies), lend(found))
     parallel_for(_list_block, striped_places(blocks.shape[0]), given)
+
+
+@part
+def _write_wall(row, side, level, walls):
+    """Write what contacts with a wall have in common."""
+    row[:] = 0.0
+    row[RULE_OF], row[FRICTION_OF], row[LEVEL] = walls.rules[side], walls.rules[6], level
+    row[NORMAL + (side >> 1)] = 1.0 - 2.0 * (side & 1)
+    row[BODY + (side >> 1)] = row[FELLOW_BODY + (side >> 1)] = walls.rules[7 + side]
 
 
 # ---------------------------------------------------------------- fellows
@@ -180,7 +196,6 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
     # rounding must not decide which side of a node the goal is on
     f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
     at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
-    mass = grid.momentum[(block * 64 + node) * 4 + 3]
     found, nearest, out = np.int64(-1), np.inf, 1.0
     d0 = d1 = d2 = np.int64(0)
     # from the nearest corner on: where no other is as near and it will do, it is the one
@@ -204,8 +219,19 @@ def _fellow(grid, block, node, phi, n0, n1, n2):
             d0, d1, d2 = s0, s1, s2
     if found < 0:
         return none
-    share = min(1.0, np.float64(grid.momentum[4 * found + 3]) / np.float64(mass))
-    return found, share * min(max(phi / out, -STEEPEST), 1.0), d0, d1, d2
+    return found, _share(grid, found, block * 64 + node) * _ratio(phi, out), d0, d1, d2
+
+
+@inline
+def _share(grid, fellow, node):
+    """Return how much of r a fellow has that is lighter than the node."""
+    return min(1.0, np.float64(grid.momentum[4 * fellow + 3]) / np.float64(grid.momentum[4 * node + 3]))
+
+
+@inline
+def _ratio(phi, out):
+    """Return r of a node whose fellow is at the distance `out`."""
+    return min(max(phi / out, -STEEPEST), 1.0)
 
 
 @part
@@ -216,16 +242,28 @@ def _note(found, block, node, surface, n, w, held_by, u):
     and fellow.
     """
     (level, rule, friction), (fellow, ratio) = surface, held_by
-    at = found.start[block] + found.counts[block]
-    found.counts[block] += 1
-    if at < found.stop[block]:
-        row, places = found.rows[at], found.places[at]
+    at = _note_place(found, block, node, fellow, ratio, level)
+    if at >= 0:
+        row = found.rows[at]
+        found.places[at, SURFACE_PLACE] = at
         row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
         row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
         row[BODY], row[BODY + 1], row[BODY + 2] = w
         row[FELLOW], row[RATIO] = fellow, ratio
         row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u
-        places[NODE_PLACE], places[FELLOW_PLACE], places[LEVEL_PLACE] = block * 64 + node, fellow, level
+
+
+@inline
+def _note_place(found, block, node, fellow, ratio, level):
+    """Count a contact of a block; where there is room, write its places and r, and return its number, else -1."""
+    at = found.start[block] + found.counts[block]
+    found.counts[block] += 1
+    if at >= found.stop[block]:
+        return np.int64(-1)
+    places = found.places[at]
+    places[NODE_PLACE], places[FELLOW_PLACE], places[LEVEL_PLACE] = block * 64 + node, fellow, level
+    found.ratios[at] = ratio
+    return at
 
 
 # ---------------------------------------------------------------- blocks
@@ -336,13 +374,14 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
     x1 = shift[1] + h * (base[1] + ((node >> 2) & 3))
     x2 = shift[2] + h * (base[2] + (node & 3))
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    phi, g0, g1, g2 = np.inf, 0.0, 0.0, 0.0
+    deepest = (np.inf, 0.0, 0.0, 0.0)
     for sheet in range(bodies.integer[b, PLATES]):
         side = _side_at(grid, block, node, bodies.integer[b, PLATE] + sheet)
         if side:
             met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)
-            if met[0] < phi:
-                phi, g0, g1, g2 = met
+            if met[0] < deepest[0]:
+                deepest = met
+    phi, g0, g1, g2 = nearer_part(b, np.int64(1), (y0, y1, y2), deepest, h, bodies)
     rule = bodies.integer[b, RULE]
     if phi >= reach_of(rule) * h:
         return
@@ -361,15 +400,14 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
 def _wall_block(block, side, level, grid, base, motion, walls, found):
     """List the contacts of the nodes of a block with one wall."""
     axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-    (h, shift, _), rule = motion, int(walls.rules[side])
-    friction, speed = walls.rules[6], walls.rules[7 + side]
+    (h, shift, _), reach = motion, reach_of(int(walls.rules[side]))
     n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
-    w0, w1, w2 = speed if axis == 0 else 0.0, speed if axis == 1 else 0.0, speed if axis == 2 else 0.0
     low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
     for layer in range(4):
         phi = sign * (shift[axis] + h * (low + layer) - walls.box[side & 1, axis])
-        if phi >= reach_of(rule) * h:
+        if phi >= reach * h:
             continue
+        outside, first, out = _layer_outside(block, axis, layer, sign, phi / h, grid)
         for rest in range(16):
             if axis == 0:
                 node = 16 * layer + rest
@@ -377,7 +415,35 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
                 node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
             else:
                 node = 4 * rest + layer
-            if _answers(grid, block * 64 + node):
+            if not _answers(grid, block * 64 + node):
+                continue
+            fellow = first + node
+            if outside and grid.momentum[4 * fellow + 3] > grid.least_mass[0]:
+                ratio = _share(grid, fellow, block * 64 + node) * _ratio(phi / h, out)
+            else:
                 fellow, ratio, _, _, _ = _fellow(grid, block, node, phi / h, n0, n1, n2)
-                w = (w0, w1, w2)
-                _note(found, block, node, (level, rule, friction), (n0, n1, n2), w, (fellow, ratio), w)
+            at = _note_place(found, block, node, fellow, ratio, level)
+            if at >= 0:
+                found.places[at, SURFACE_PLACE] = side
+
+
+@inline
+def _layer_outside(block, axis, layer, sign, phi, grid):
+    """Return where the nodes of a layer find their fellows in front of a wall: what `_fellow` finds, for sixteen nodes at once.
+
+    Whether there is such a layer, what is added to a node's number inside the block, and its distance from the wall [cells].
+    """
+    steps = np.int64(np.floor((GOAL - phi) * sign + 1e-6))
+    rest = (GOAL - phi) * sign - steps
+    # in the middle of two layers, and where nodes have copies, they are looked at one by one
+    if phi <= -DEEPEST or grid.master.shape[0] or abs(rest - 0.5) <= 1e-9:
+        return False, np.int64(0), 1.0
+    steps += 1 if rest > 0.5 else 0
+    out, place = phi + sign * steps, layer + steps
+    if out < REACH:
+        return False, np.int64(0), 1.0
+    stride, beyond = (16 if axis == 0 else (4 if axis == 1 else 1)), np.int64(block)
+    if place >> 2:
+        x, y, z = (place >> 2) * (axis == 0), (place >> 2) * (axis == 1), (place >> 2) * (axis == 2)
+        beyond = _block_of(grid.packed, packed_neighbour(grid.packed[block], x, y, z))
+    return beyond >= 0, beyond * 64 + stride * ((place & 3) - layer), out

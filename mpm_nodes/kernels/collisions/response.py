@@ -22,21 +22,20 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.grid import (
     BODY,
-    FELLOW,
     FELLOW_BODY,
     FELLOW_PLACE,
     FRICTION_OF,
     LEVEL_PLACE,
-    NODE,
     NODE_PLACE,
     NORMAL,
-    RATIO,
     RULE_OF,
+    SURFACE_PLACE,
 )
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.memory import prefetch
 
 __all__ = ["Chains", "group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
 
@@ -45,6 +44,9 @@ OPPOSITE = -0.5
 
 SEVERAL = -2
 """Mark of a node that several bodies or walls meet."""
+
+AHEAD = 8
+"""How many chains ahead their nodes are fetched."""
 
 SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
@@ -106,14 +108,14 @@ def _leave_pinched(block, contacts, slot, following):
         fellow = places[c, FELLOW_PLACE]
         other = np.int64(slot[fellow]) if fellow >= 0 else np.int64(-1)
         while other >= 0:
+            a, b = places[c, SURFACE_PLACE], places[other, SURFACE_PLACE]
             along = (
-                rows[c, NORMAL] * rows[other, NORMAL]
-                + rows[c, NORMAL + 1] * rows[other, NORMAL + 1]
-                + rows[c, NORMAL + 2] * rows[other, NORMAL + 2]
+                rows[a, NORMAL] * rows[b, NORMAL]
+                + rows[a, NORMAL + 1] * rows[b, NORMAL + 1]
+                + rows[a, NORMAL + 2] * rows[b, NORMAL + 2]
             )
             if along < OPPOSITE or places[c, LEVEL_PLACE] == places[other, LEVEL_PLACE]:
-                places[c, FELLOW_PLACE] = -1
-                rows[c, FELLOW], rows[c, RATIO] = -1.0, 0.0
+                places[c, FELLOW_PLACE], contacts.ratios[c] = -1, 0.0
                 break
             other = np.int64(following[other])
 
@@ -212,7 +214,7 @@ def _mark(node, level, slot):
 
 # ---------------------------------------------------------------- impulses
 @compiled(fastmath=False)
-def respond_to_contacts(velocity, momentum, rows, chains):
+def respond_to_contacts(velocity, momentum, contacts, chains):
     """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
 
     A chain that has all its nodes for itself is met once: a second time would find nothing to do.
@@ -220,15 +222,15 @@ def respond_to_contacts(velocity, momentum, rows, chains):
     Args:
         velocity: Nodes' (vx, vy, vz, 0), flat, changed in place [m/s].
         momentum: Nodes' (px, py, pz, m), flat.
-        rows: Contacts.
+        contacts: `ContactList`.
         chains: `Chains`.
     """
-    given = (velocity, momentum, rows, chains.head, chains.following)
+    given = (velocity, momentum, lend(contacts), chains.head, chains.following)
     level_start, again_start = chains.level_start, chains.again_start
     for level in range(level_start.shape[0] - 1):
         first = level_start[level]
         if level_start[level + 1] > first:
-            parallel_for(_meet_chain, level_start[level + 1] - first, (first, *given))
+            parallel_for(_meet_chain, level_start[level + 1] - first, (first, level_start[level + 1], *given))
     for _ in range(1, SWEEPS):
         for level in range(again_start.shape[0] - 1):
             first = again_start[level]
@@ -237,40 +239,61 @@ def respond_to_contacts(velocity, momentum, rows, chains):
 
 
 @part
-def _meet_again(k, first, again, velocity, momentum, rows, head, following):
-    _meet_chain(again[first + k], 0, velocity, momentum, rows, head, following)
+def _meet_again(k, first, again, velocity, momentum, contacts, head, following):
+    _meet(again[first + k], velocity, momentum, contacts, head, following)
 
 
 @part
-def _meet_chain(k, first, velocity, momentum, rows, head, following):
+def _meet_chain(k, first, last, velocity, momentum, contacts, head, following):
+    """Meet one chain; nodes of one that is to come are fetched into the cache: where they lie follows no pattern."""
+    if first + k + AHEAD < last:
+        c = head[first + k + AHEAD]
+        fellow, following_one = 4 * np.int64(contacts.places[c, FELLOW_PLACE]), np.int64(following[c])
+        _fetch(4 * np.int64(contacts.places[c, NODE_PLACE]), velocity, momentum)
+        _fetch(fellow, velocity, momentum)
+        if following_one >= 0:
+            _fetch(4 * np.int64(contacts.places[following_one, NODE_PLACE]), velocity, momentum)
+    _meet(first + k, velocity, momentum, contacts, head, following)
+
+
+@inline
+def _fetch(at, velocity, momentum):
+    prefetch(velocity, at)
+    prefetch(momentum, at)
+
+
+@part
+def _meet(chain, velocity, momentum, contacts, head, following):
     """Meet the contacts of one chain: find the fellow's velocity, then the impulses, then give it what they leave it."""
-    c = head[first + k]
-    fellow = np.int64(rows[c, FELLOW])
+    rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
+    c = head[chain]
+    fellow = np.int64(places[c, FELLOW_PLACE])
     u0 = u1 = u2 = mass = 0.0
     if fellow >= 0:
-        at = 4 * fellow
+        at, row = 4 * fellow, rows[places[c, SURFACE_PLACE]]
         mass = np.float64(momentum[at + 3])
-        u0 = velocity[at] - rows[c, FELLOW_BODY]
-        u1 = velocity[at + 1] - rows[c, FELLOW_BODY + 1]
-        u2 = velocity[at + 2] - rows[c, FELLOW_BODY + 2]
+        u0 = velocity[at] - row[FELLOW_BODY]
+        u1 = velocity[at + 1] - row[FELLOW_BODY + 1]
+        u2 = velocity[at + 2] - row[FELLOW_BODY + 2]
     p0, p1, p2, carried = mass * u0, mass * u1, mass * u2, mass
     while c >= 0:
-        i, r = 4 * np.int64(rows[c, NODE]), rows[c, RATIO]
-        v0, v1, v2 = velocity[i] - rows[c, BODY], velocity[i + 1] - rows[c, BODY + 1], velocity[i + 2] - rows[c, BODY + 2]
-        n0, n1, n2 = rows[c, NORMAL], rows[c, NORMAL + 1], rows[c, NORMAL + 2]
-        if rows[c, RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
+        row, i, r = rows[places[c, SURFACE_PLACE]], 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
+        v0, v1, v2 = velocity[i] - row[BODY], velocity[i + 1] - row[BODY + 1], velocity[i + 2] - row[BODY + 2]
+        n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
+        if row[RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
             m = r * momentum[i + 3]
             p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
         c = np.int64(following[c])
     if carried > 0.0:
         p0, p1, p2 = p0 / carried, p1 / carried, p2 / carried
     change0 = change1 = change2 = 0.0
-    c = head[first + k]
+    c = head[chain]
     while c >= 0:
-        d0, d1, d2 = _change(rows[c], velocity, u0, u1, u2, p0, p1, p2)
-        i, r = 4 * np.int64(rows[c, NODE]), rows[c, RATIO]
+        i, r = 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
+        v = velocity[i], velocity[i + 1], velocity[i + 2]
+        d0, d1, d2 = _change(rows[places[c, SURFACE_PLACE]], r, v, (u0, u1, u2), (p0, p1, p2))
         m = r * momentum[i + 3]
-        velocity[i], velocity[i + 1], velocity[i + 2] = velocity[i] + d0, velocity[i + 1] + d1, velocity[i + 2] + d2
+        velocity[i], velocity[i + 1], velocity[i + 2] = v[0] + d0, v[1] + d1, v[2] + d2
         change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
         c = np.int64(following[c])
     if fellow >= 0:
@@ -282,15 +305,15 @@ def _meet_chain(k, first, velocity, momentum, rows, head, following):
         )
 
 
-@part
-def _change(row, velocity, u0, u1, u2, p0, p1, p2):
+@inline
+def _change(row, r, v, u, p):
     """Return the change of the velocity of a node whose fellow had the relative velocity u and is to have p, by its body's rule."""
-    i, r, rule = 4 * np.int64(row[NODE]), row[RATIO], row[RULE_OF]
-    v0, v1, v2 = velocity[i] - row[BODY], velocity[i + 1] - row[BODY + 1], velocity[i + 2] - row[BODY + 2]
+    rule = row[RULE_OF]
+    v0, v1, v2 = v[0] - row[BODY], v[1] - row[BODY + 1], v[2] - row[BODY + 2]
     n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
-    if rule == SEPARATE and (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 >= 0.0:
+    if rule == SEPARATE and (v0 - r * u[0]) * n0 + (v1 - r * u[1]) * n1 + (v2 - r * u[2]) * n2 >= 0.0:
         return 0.0, 0.0, 0.0
-    d0, d1, d2 = r * p0 - v0, r * p1 - v1, r * p2 - v2
+    d0, d1, d2 = r * p[0] - v0, r * p[1] - v1, r * p[2] - v2
     if rule != SEPARATE and rule != SLIP:
         return d0, d1, d2
     push = d0 * n0 + d1 * n1 + d2 * n2

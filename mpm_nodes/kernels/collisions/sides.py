@@ -29,6 +29,7 @@ __all__ = [
     "hand_out",
     "join_copies",
     "mark_sides",
+    "nearer_part",
     "side_of_plate",
     "sides_of_particles",
     "sides_seen",
@@ -63,7 +64,7 @@ KNOWN = 4.5
 NOWHERE = 0.1 * FAR
 """Distances from here on are of points that know no sheet [m]."""
 OTHER = 0.05
-"""What is nearer than the face by more is another part of the body [cells]."""
+"""What is nearer than the faces of all plates by more is another part of the body [cells]."""
 
 
 @inline
@@ -104,19 +105,13 @@ def far_from_plates(b, end, x0, x1, x2, reach, bodies):
 def side_of_plate(plate, side, end, y, h, bodies):
     """Return phi [m] and its gradient in the frame of a plate for matter on one side of it (1 or -1), which sees no other face.
 
-    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts. On its side a level set's
-    own distance counts, where other parts of the body are nearer than the face.
+    In a plate the rim counts where it is nearer than the face, but for one so thin that its edge cuts.
     """
     b, sheet = plate
     real = bodies.real
     if bodies.integer[b, KIND] == LEVEL_SET:
         across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
-        phi = side * across - half
-        if phi > 0.0:
-            nearest, d0, d1, d2 = sample(b, 1.0 * end, y[0], y[1], y[2], bodies)
-            if nearest < phi - OTHER * h:
-                return nearest, d0, d1, d2
-        return phi, side * g0, side * g1, side * g2
+        return side * across - half, side * g0, side * g1, side * g2
     axis = thin_axis(b, real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     phi, beyond_u, beyond_w = side * y[axis] - real[b, SIZES + axis], abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w]
@@ -131,6 +126,18 @@ def side_of_plate(plate, side, end, y, h, bodies):
         sign if normal == 1 else 0.0,
         sign if normal == 2 else 0.0,
     )
+
+
+@part
+def nearer_part(b, end, y, met, h, bodies):
+    """Return phi [m] and its gradient for matter at y that meets the plates of a body: those of another part of it that is nearer.
+
+    `met` is what the nearest of the plates says. In a plate no other part counts: what the body itself says there has no side.
+    """
+    if bodies.integer[b, KIND] != LEVEL_SET or met[0] <= 0.0:
+        return met
+    nearest = sample(b, 1.0 * end, y[0], y[1], y[2], bodies)
+    return nearest if nearest[0] < met[0] - OTHER * h else met
 
 
 @part
@@ -152,7 +159,8 @@ def slide_off_edge(b, s, y, met, h, bodies):
         if abs(across) > half + BLUNT * h or 2.0 * half >= BLUNT * h:
             continue
         if sample(b, 1.0 * end, y[0] - across * g0, y[1] - across * g1, y[2] - across * g2, bodies)[0] >= 0.0:
-            return side_of_plate((b, np.int64(sheet)), 1 if across >= 0.0 else -1, end, y, h, bodies)
+            near = side_of_plate((b, np.int64(sheet)), 1 if across >= 0.0 else -1, end, y, h, bodies)
+            return nearer_part(b, end, y, near, h, bodies)
     return met
 
 

@@ -107,6 +107,9 @@ inline: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True)
 spliced: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, inline="always")
 """As `inline`, for bodies so large that LLVM would leave them as calls: they are put into their caller before LLVM sees it."""
 
+embedded: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, forceinline=True)
+"""As `inline`, for bodies so large that LLVM would leave them as calls: it puts them into their callers all the same."""
+
 
 def overloaded(function: Callable) -> Callable[[F], F]:
     """Say what kernels compile where they call `function`: as `numba.extending.overload`, without wrappers for C."""

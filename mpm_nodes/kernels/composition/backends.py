@@ -23,7 +23,7 @@ class Backend:
         width: Particles whose values a body is given at once.
         memory: Module with `load`, `store_first`, `to_double` and `lane_index`.
         load: Name there of what loads `width` values.
-        rows: Module that loads and stores attributes of several rows in one call; "": row by row.
+        rows: Module that loads attributes of several rows in one call, as `store_first_each` stores them; "": row by row.
         blocks: Whether threads take whole blocks, with a tile of the grid each. Where not, the threads of a thread block share the
             particles of one block, and fragments that need a tile or a reduction have no form.
     """

@@ -247,16 +247,15 @@ class LaneLoop:
     def store(self, name: str, value: str) -> str:
         rows = self.writer.rows_of(name)
         array, stride, index = self.rows(name)
-        if rows == 1:
-            stride = "1"
         self.given("end", "end")
         backend = self.writer.backend
-        if backend.rows and rows in _LOADS:
-            self.writer.use(backend.rows, f"store_rows{rows}")
-            return f"store_rows{rows}({array}, {stride}, {index}, {value}, end - i)"
+        if rows > 1 and backend.rows:
+            self.writer.use(backend.memory, "store_first_each")
+            return f"store_first_each({array}, {index}, {stride}, {value}, end - i)"
         self.writer.use(backend.memory, "store_first")
-        each = [value] if rows == 1 else [f"{value}[{row}]" for row in range(rows)]
-        return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {one}, end - i)" for row, one in enumerate(each))
+        if rows == 1:
+            return f"store_first({array}, {index}, {value}, end - i)"
+        return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
 
     def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
         """Return the lines before and after the loop, and add those inside it."""

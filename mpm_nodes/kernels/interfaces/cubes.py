@@ -15,7 +15,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import inline
 
-__all__ = ["COUNTS", "MOST", "STARTS", "TRIANGLES", "case_of", "vertex"]
+__all__ = ["COUNTS", "MOST", "STARTS", "TRIANGLES", "case_of"]
 
 _BITS = (4, 2, 1)
 """What a corner's number grows by along each axis."""
@@ -81,19 +81,3 @@ def case_of(held):
     for corner in range(8):
         case |= held[corner] << corner
     return case
-
-
-@inline
-def vertex(edge, phi):
-    """Return where an edge is cut, in cells from the first corner: phi is linear along it, zero at the cut."""
-    axis, a = edge >> 2, STARTS[edge]
-    first, second = np.float64(phi[a]), np.float64(phi[a | (4 >> axis)])
-    t = first / (first - second)
-    x, y, z = np.float64(a >> 2), np.float64((a >> 1) & 1), np.float64(a & 1)
-    if axis == 0:
-        x += t
-    elif axis == 1:
-        y += t
-    else:
-        z += t
-    return x, y, z

@@ -21,7 +21,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.interfaces.cubes import COUNTS, STARTS, TRIANGLES, case_of, vertex
+from mpm_nodes.kernels.interfaces.cubes import COUNTS, STARTS, TRIANGLES, case_of
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
 from mpm_nodes.kernels.resampling.darts import mixed
@@ -69,7 +69,7 @@ def sample_union(
     bins: Bins,
     places: Places,
     inside: np.ndarray,
-    phi: np.ndarray,
+    cuts: np.ndarray,
     within: tuple[np.ndarray, np.ndarray],
     sample_area: float,
     seed: int,
@@ -80,7 +80,8 @@ def sample_union(
     Args:
         bins: Particles by cells of edge r.
         places: Blocks with particles and their neighbours.
-        inside, phi: Level set, from `union.union_of_spheres`.
+        inside: Signs at the nodes, from `union.union_of_spheres`.
+        cuts: Vertices, from `drawing_in.cut_edges`.
         within: First and last + 1 cell along each axis whose triangles count, shape (3,), int64: the rest is cut off.
         sample_area: a_s [r^2].
         seed: Seed of the random numbers.
@@ -89,7 +90,7 @@ def sample_union(
     count = len(places.slot)
     start = np.zeros(count + 1, np.int64)
     key, no_rows, no_owner = np.uint64(seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
-    field = (places.near, places.slot, places.coord, inside, phi, *within)
+    field = (places.near, places.slot, places.coord, inside, cuts, *within)
     wanted = (sample_area, key, drift)
     _sample(bins, field, wanted, start, no_rows, no_owner)
     np.cumsum(start, out=start)
@@ -98,19 +99,20 @@ def sample_union(
     return SurfacePoints(start, rows[:, :3], rows[:, 3:6], rows[:, 6], owner)
 
 
-def triangles_of(places: Places, inside: np.ndarray, phi: np.ndarray) -> Triangles:
+def triangles_of(places: Places, inside: np.ndarray, cuts: np.ndarray) -> Triangles:
     """Return the whole mesh: slowly, for tests and pictures."""
     found: list[tuple[int, np.ndarray, list[tuple[int, ...]]]] = []
-    held, values = np.empty(8, np.int64), np.empty(8, np.float32)
+    held, cut = np.empty(8, np.int64), np.empty(9)
     for e in range(len(places.slot)):
         for node in range(NODES):
             i, j, k = node >> 4, (node >> 2) & 3, node & 3
-            corners_of.py_func(places.near, inside, phi, e, (i, j, k), held, values)
+            signs_of.py_func(places.near, inside, e, (i, j, k), held)
             case = case_of(held)
             for t in range(COUNTS[case]):
-                cut = [vertex(int(edge), values) for edge in TRIANGLES[case, t]]
                 named = [_named(int(edge), i, j, k) for edge in TRIANGLES[case, t]]
-                found.append((e, 2.0 * np.array(cut) + [2 * i + 1, 2 * j + 1, 2 * k + 1], named))
+                for n, (x, y, z, axis) in enumerate(named):
+                    put_vertex.py_func(places.near, cuts, e, (x, y, z), axis, cut, 3 * n)
+                found.append((e, cut.reshape(3, 3).copy(), named))
     return Triangles(
         np.array([e for e, _, _ in found], np.int32),
         np.array([corners for _, corners, _ in found]).reshape(-1, 3, 3),
@@ -125,12 +127,19 @@ def _named(edge: int, i: int, j: int, k: int) -> tuple[int, int, int, int]:
 
 # ---------------------------------------------------------------- the cells of a place
 @part
-def corners_of(near, inside, phi, e, at, held, values):
-    """Write signs and values of the eight corners of the cell behind node `at`, (i, j, k)."""
+def signs_of(near, inside, e, at, held):
+    """Write the signs of the eight corners of the cell behind node `at`, (i, j, k): 1 inside."""
     for corner in range(8):
         place, node = node_of(near, e, at[0] + (corner >> 2), at[1] + ((corner >> 1) & 1), at[2] + (corner & 1))
         held[corner] = inside[place, node] if place >= 0 else 0
-        values[corner] = phi[place, node] if place >= 0 else np.float32(0.0)
+
+
+@part
+def put_vertex(near, cuts, e, at, axis, triangle, first):
+    """Write where the edge along `axis` behind node `at` is cut, from the low corner of place e."""
+    place, node = node_of(near, e, at[0], at[1], at[2])
+    for a in range(3):
+        triangle[first + a] = cuts[place, node, axis, a] + 8.0 * (at[a] >> 2)
 
 
 @inline
@@ -177,15 +186,15 @@ def _points_of(triangle, area, sample_area, key, points):
 
 @part
 def _sample_at(e, bins, field, wanted, start, rows, owner):
-    near, slot, coord, inside, phi, low, high = field
+    near, slot, coord, inside, cuts, low, high = field
     sample_area, seed, drift = wanted
-    held, values = np.empty(8, np.int64), np.empty(8, np.float32)
+    held = np.empty(8, np.int64)
     triangle, points = np.empty(9), np.empty((MOST_SAMPLES, 3))
     writes = rows.shape[0] > 0
     at = start[e] if writes else 0
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
-        corners_of(near, inside, phi, e, (i, j, k), held, values)
+        signs_of(near, inside, e, (i, j, k), held)
         case = case_of(held)
         if COUNTS[case] == 0:
             continue
@@ -195,8 +204,10 @@ def _sample_at(e, bins, field, wanted, start, rows, owner):
         key = mixed(seed ^ mixed(mixed(mixed(np.uint64(x)) + np.uint64(y)) + np.uint64(z)))
         for t in range(COUNTS[case]):
             for n in range(3):
-                u, v, w = vertex(TRIANGLES[case, t, n], values)
-                triangle[3 * n], triangle[3 * n + 1], triangle[3 * n + 2] = 2 * (i + u) + 1, 2 * (j + v) + 1, 2 * (k + w) + 1
+                edge = TRIANGLES[case, t, n]
+                corner = STARTS[edge]
+                first = (i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1))
+                put_vertex(near, cuts, e, first, edge >> 2, triangle, 3 * n)
             nx, ny, nz = _area_vector(triangle)
             area = np.sqrt(nx * nx + ny * ny + nz * nz)
             key = _next(key)
@@ -225,27 +236,29 @@ def _area_vector(triangle):
 @part
 def _owner(bins, near, slot, e, x, y, z, drift):
     """Return the particle nearest to a point of place e."""
-    reach, best, least = 2 + drift, np.int32(-1), np.float64(1e30)
+    reach, best, least = 1 + drift, np.int32(-1), np.float64(1e30)
+    i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
     while True:
-        i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
+        k0, k1 = max(k - reach, -8), min(k + reach, 15)
         for ci in range(max(i - reach, -8), min(i + reach + 1, 16)):
             for cj in range(max(j - reach, -8), min(j + reach + 1, 16)):
-                for ck in range(max(k - reach, -8), min(k + reach + 1, 16)):
-                    n, cell = in_block(ci, cj, ck)
+                for bk in range(k0 >> 3, (k1 >> 3) + 1):
+                    n, first = in_block(ci, cj, max(k0, 8 * bk))
                     place = near[e, n]
                     q = slot[place] if place >= 0 else -1
-                    if q >= 0:
-                        for row in range(bins.start[512 * q + cell], bins.start[512 * q + cell + 1]):
+                    if q >= 0:  # cells along z follow each other
+                        last = first + min(k1, 8 * bk + 7) - max(k0, 8 * bk)
+                        for row in range(bins.start[512 * q + first], bins.start[512 * q + last + 1]):
                             dx = bins.x[row] + (ci & ~7) - x
                             dy = bins.y[row] + (cj & ~7) - y
-                            dz = bins.z[row] + (ck & ~7) - z
+                            dz = bins.z[row] + 8 * bk - z
                             square, p = dx * dx + dy * dy + dz * dz, bins.index[row]
                             if square < least or (square == least and p < best):
                                 least, best = square, p
         found = reach - drift  # everything nearer than this has been looked at
         if least <= found * found or reach > 16:
             return best
-        reach += 2
+        reach += 1
 
 
 @compiled

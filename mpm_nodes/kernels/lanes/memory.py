@@ -13,6 +13,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.types import (
     ELEMENT,
     FLAGS,
@@ -29,6 +30,7 @@ from mpm_nodes.kernels.lanes.types import (
     splat,
     suffix,
     vector,
+    whole_registers,
 )
 
 
@@ -109,6 +111,7 @@ def _pointer(context, builder, signature, args) -> ir.Value:
     return builder.gep(array.data, [context.cast(builder, args[1], signature.args[1], types.intp)])
 
 
+_I64 = ir.IntType(64)
 _ALL_KINDS = ("f32", "f64", "i32", "i64")
 _ELEMENT_BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 
@@ -202,22 +205,92 @@ def store(context, array, i, value):
 
 
 @intrinsic
-def store_first(context, array, i, value, count):
-    """Store the first `count` lanes only: the tail of a run never overwrites its neighbour."""
+def store_each(context, array, i, step, values):
+    """Store each of a tuple of lanes: the k-th from element `i + k step` on."""
     kind = _checked_kind(array, _ALL_KINDS)
-    if not (isinstance(value, LaneType) and value.kind == kind):
-        raise TypingError(f"cannot store {value} into an array of {array.dtype}")
-    width = value.width
+    if not (isinstance(values, types.UniTuple) and isinstance(values.dtype, LaneType) and values.dtype.kind == kind):
+        raise TypingError(f"cannot store {values} into an array of {array.dtype}")
+    wide = vector(kind, values.dtype.width).as_pointer()
 
     def generate(context, builder, signature, args):
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, width).as_pointer())
-        limit = splat(builder, context.cast(builder, args[3], signature.args[3], types.int32), "i32", width)
-        mask = builder.icmp_signed("<", indices(range(width)), limit)
-        name = f"llvm.masked.store.{suffix(kind, width)}.p0"
-        call_intrinsic(builder, name, ir.VoidType(), [args[2], pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
+        first = _pointer(context, builder, signature, args)
+        step = context.cast(builder, args[2], signature.args[2], types.intp)
+        for k, value in enumerate(cgutils.unpack_tuple(builder, args[3], values.count)):
+            pointer = builder.gep(first, [builder.mul(step, ir.Constant(step.type, k))])
+            builder.store(value, builder.bitcast(pointer, wide), align=_ELEMENT_BYTES[kind])
         return context.get_dummy_value()
 
-    return types.void(array, i, value, count), generate
+    return types.void(array, i, step, values), generate
+
+
+def _copier(module: ir.Module, kind: str, width: int) -> ir.Function:
+    """Return the function that copies the first `count` lanes of each of `rows` rows: in pieces, and never put into its callers."""
+    data, name = ELEMENT[kind].as_pointer(), f"mpm_nodes_copy_lanes_{kind}_{width}"
+    if name in module.globals:
+        return module.get_global(name)
+    copier = ir.Function(module, ir.FunctionType(ir.VoidType(), [data, data, _I64, _I64, _I64]), name)
+    copier.linkage = "linkonce_odr"
+    for attribute in ("noinline", "nounwind", "optsize", "minsize"):
+        copier.attributes.add(attribute)
+    room, target, stride, rows, count = copier.args
+    builder = ir.IRBuilder(copier.append_basic_block())
+    at = cgutils.alloca_once_value(builder, _I64(0))
+    for piece in (8, 4, 2, 1):
+        with builder.if_then(builder.icmp_unsigned("!=", builder.and_(count, _I64(piece)), _I64(0))):
+            done, wide = builder.load(at), vector(kind, piece).as_pointer()
+            with cgutils.for_range(builder, rows) as loop:
+                source = builder.gep(room, [builder.add(builder.mul(loop.index, _I64(width)), done)])
+                goal = builder.gep(target, [builder.add(builder.mul(loop.index, stride), done)])
+                lanes = builder.load(builder.bitcast(source, wide), align=_ELEMENT_BYTES[kind], typ=vector(kind, piece))
+                builder.store(lanes, builder.bitcast(goal, wide), align=_ELEMENT_BYTES[kind])
+            builder.store(builder.add(done, _I64(piece)), at)
+    builder.ret_void()
+    return copier
+
+
+@intrinsic
+def store_first_each(context, array, i, stride, values, count):
+    """Store the first `count` lanes of each of a tuple, the k-th from element `i + k stride` on.
+
+    The tail of a run never overwrites its neighbour. Only AVX-512 has masked stores at the price of others; they are slow with
+    AVX2, and cascades of branches elsewhere. There, what is not full goes to the stack, and from there in pieces.
+    """
+    kind = _checked_kind(array, _ALL_KINDS)
+    if not (isinstance(values, types.UniTuple) and isinstance(values.dtype, LaneType) and values.dtype.kind == kind):
+        raise TypingError(f"cannot store {values} into an array of {array.dtype}")
+    width = values.dtype.width
+    lanes = vector(kind, width)
+
+    def generate(context, builder, signature, args):
+        stride, count = (context.cast(builder, args[k], signature.args[k], types.intp) for k in (2, 4))
+        stored = cgutils.unpack_tuple(builder, args[3], values.count)
+        target = _pointer(context, builder, signature, args)
+        if whole_registers():
+            limit = splat(builder, builder.trunc(count, I32), "i32", width)
+            mask = builder.icmp_signed("<", indices(range(width)), limit)
+            name = f"llvm.masked.store.{suffix(kind, width)}.p0"
+            for k, value in enumerate(stored):
+                pointer = builder.bitcast(builder.gep(target, [builder.mul(stride, _I64(k))]), lanes.as_pointer())
+                call_intrinsic(builder, name, ir.VoidType(), [value, pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
+            return context.get_dummy_value()
+        room = builder.bitcast(cgutils.alloca_once(builder, lanes, size=values.count), ELEMENT[kind].as_pointer())
+        target = builder.bitcast(target, room.type)
+        full = builder.icmp_signed(">=", count, _I64(width))
+        first, step = builder.select(full, target, room), builder.select(full, stride, _I64(width))
+        for k, value in enumerate(stored):
+            pointer = builder.gep(first, [builder.mul(step, _I64(k))])
+            builder.store(value, builder.bitcast(pointer, lanes.as_pointer()), align=_ELEMENT_BYTES[kind])
+        with builder.if_then(builder.not_(full), likely=False):
+            builder.call(_copier(builder.module, kind, width), [room, target, stride, _I64(values.count), count])
+        return context.get_dummy_value()
+
+    return types.void(array, i, stride, values, count), generate
+
+
+@inline
+def store_first(array, i, value, count):
+    """Store the first `count` lanes only."""
+    store_first_each(array, i, 0, (value,), count)
 
 
 @intrinsic

@@ -1,4 +1,4 @@
-"""Rows of sixteen particles: the values of an attribute, loaded and stored at once.
+"""Rows of sixteen particles: the values of an attribute, loaded at once.
 
 An attribute of n rows is a flat array, row k of particle i at [k * stride + i].
 """
@@ -6,8 +6,7 @@ An attribute of n rows is a flat array, row k of particle i at [k * stride + i].
 from __future__ import annotations
 
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.memory import load, prefetch, store, store_first, to_double
-from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.lanes.memory import load, prefetch, to_double
 
 
 @inline
@@ -62,72 +61,6 @@ def to_double9(M):
     """Widen a matrix."""
     a, b, c = to_double3(M[:3]), to_double3(M[3:6]), to_double3(M[6:])
     return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
-
-
-@inline
-def store_rows1(rows, stride, i, value, count):
-    """Store a number of the first `count` of sixteen particles, of all where there are more; so do the next ones."""
-    if count >= WIDTH:
-        store(rows, i, value)
-    else:
-        store_first(rows, i, value, count)
-
-
-@inline
-def store_rows3(rows, stride, i, v, count):
-    """Store a vector."""
-    if count >= WIDTH:
-        store(rows, i, v[0])
-        store(rows, stride + i, v[1])
-        store(rows, 2 * stride + i, v[2])
-    else:
-        store_first(rows, i, v[0], count)
-        store_first(rows, stride + i, v[1], count)
-        store_first(rows, 2 * stride + i, v[2], count)
-
-
-@inline
-def store_rows6(rows, stride, i, p, count):
-    """Store a symmetric matrix."""
-    if count >= WIDTH:
-        store(rows, i, p[0])
-        store(rows, stride + i, p[1])
-        store(rows, 2 * stride + i, p[2])
-        store(rows, 3 * stride + i, p[3])
-        store(rows, 4 * stride + i, p[4])
-        store(rows, 5 * stride + i, p[5])
-    else:
-        store_first(rows, i, p[0], count)
-        store_first(rows, stride + i, p[1], count)
-        store_first(rows, 2 * stride + i, p[2], count)
-        store_first(rows, 3 * stride + i, p[3], count)
-        store_first(rows, 4 * stride + i, p[4], count)
-        store_first(rows, 5 * stride + i, p[5], count)
-
-
-@inline
-def store_rows9(rows, stride, i, M, count):
-    """Store a matrix."""
-    if count >= WIDTH:
-        store(rows, i, M[0])
-        store(rows, stride + i, M[1])
-        store(rows, 2 * stride + i, M[2])
-        store(rows, 3 * stride + i, M[3])
-        store(rows, 4 * stride + i, M[4])
-        store(rows, 5 * stride + i, M[5])
-        store(rows, 6 * stride + i, M[6])
-        store(rows, 7 * stride + i, M[7])
-        store(rows, 8 * stride + i, M[8])
-    else:
-        store_first(rows, i, M[0], count)
-        store_first(rows, stride + i, M[1], count)
-        store_first(rows, 2 * stride + i, M[2], count)
-        store_first(rows, 3 * stride + i, M[3], count)
-        store_first(rows, 4 * stride + i, M[4], count)
-        store_first(rows, 5 * stride + i, M[5], count)
-        store_first(rows, 6 * stride + i, M[6], count)
-        store_first(rows, 7 * stride + i, M[7], count)
-        store_first(rows, 8 * stride + i, M[8], count)
 
 
 @inline

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
 WIDTH = 16
@@ -93,3 +96,14 @@ def call_intrinsic(builder: ir.IRBuilder, name: str, result: ir.Type, args: Sequ
 def suffix(kind: str, width: int = WIDTH) -> str:
     """Return how LLVM intrinsics name `width` elements of a kind."""
     return f"v{width}{kind.replace('b1', 'i1')}"
+
+
+@functools.cache
+def whole_registers() -> bool:
+    """Return whether sixteen lanes of single precision are one register of the processor that code is made for, as with AVX-512.
+
+    Such a processor has 32 of them, and masks. Elsewhere lanes take two registers or four, and what is kept in them soon spills.
+    """
+    sum_of_lanes = "define <16 x float> @sum(<16 x float> %a) {\n %b = fadd <16 x float> %a, %a\n ret <16 x float> %b\n}"
+    machine: Any = cpu_target.target_context.codegen()
+    return "zmm" in machine._tm.emit_assembly(llvm.parse_assembly(sum_of_lanes))

@@ -56,7 +56,7 @@ def draw_spheres(centres, pixels, radii, colours, picture, mark):
 
 
 @part
-def _draw_triangles_in(band, corners, triangles, normals, shade, perspective, picture, mark):
+def _draw_triangles_in(band, corners, triangles, normals, colours, perspective, picture, mark):
     (u, v, z), (depth, normal, colour, layer) = corners, picture
     height, width = depth.shape
     top, bottom = band * BAND, min((band + 1) * BAND, height)
@@ -89,20 +89,20 @@ def _draw_triangles_in(band, corners, triangles, normals, shade, perspective, pi
                     depth[row, column] = distance
                     for axis in range(3):
                         normal[row, column, axis] = wa * normals[t, 0, axis] + wb * normals[t, 1, axis] + wc * normals[t, 2, axis]
-                        colour[row, column, axis] = shade[axis]
+                        colour[row, column, axis] = wa * colours[t, 0, axis] + wb * colours[t, 1, axis] + wc * colours[t, 2, axis]
                     layer[row, column] = mark
 
 
 @compiled(fastmath=False)
-def draw_triangles(corners, triangles, normals, shade, perspective, picture, mark):
-    """Draw triangles with corners (u, v, z) and corner normals (view axes) in one colour `shade`; both sides are drawn.
+def draw_triangles(corners, triangles, normals, colours, perspective, picture, mark):
+    """Draw triangles with corners (u, v, z), corner normals (view axes) and corner colours (t, 3, 3); both sides are drawn.
 
     `picture` holds depth, normal, colour and layer, which becomes `mark`.
     """
     parallel_for(
         _draw_triangles_in,
         (picture[0].shape[0] + BAND - 1) // BAND,
-        (corners, triangles, normals, shade, perspective, picture, mark),
+        (corners, triangles, normals, colours, perspective, picture, mark),
     )
 
 

@@ -14,10 +14,16 @@
 A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
 neither that nor inside a body. The sign of the divergence is that of the derivation, not of the print (method, ERR-S7).
 
-V_f is the integral of the face's quadratic B-spline over the interior cells (method 9.2): without it faces at walls, whose mass is
-that of half a stencil, would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
+The push on a face is dt V_f (G p)_f, so pushes add up to nothing, whatever the pressure, where all faces have one V_f: that is the
+cell's volume h^3. Where a free surface cuts a face's quadratic B-spline only its mass is less. Where walls and bodies cut it the
+volume is, too: V_f is the integral of the spline outside of them (method 9.2, where it ends at free surfaces as well). Without
+that, faces at walls would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
 heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
-denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around the face.
+denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around such a face.
+
+Faces with mass that no pressure reaches follow those beside them (`extend`). So they move as one, and m_f, m_f v*_f and V_f of a
+face that leads are sums over it and its share of those that follow (`fold`): what a follower had is not lost. Along a wall that
+slips this also makes half a stencil whole.
 """
 
 from __future__ import annotations
@@ -43,8 +49,11 @@ __all__ = [
     "correct",
     "divergences",
     "extend",
+    "find_done",
+    "fold",
     "label_pockets",
     "spread_volumes",
+    "trim_volumes",
 ]
 
 EMPTY, INTERIOR, CLOSED = 0, 1, 2
@@ -62,7 +71,7 @@ class Fields(NamedTuple):
         sx, sy, sz: States of the faces.
         ux, uy, uz: Velocities that bodies give to held faces [m/s].
         wx, wy, wz: Control volumes [m^3].
-        rx, ry, rz: (force, 0, 0, undeformed volume) of the faces.
+        nx, ny, nz: Masses with those of the faces that follow [kg].
         kind: Kinds of the cells.
         numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells.
     """
@@ -84,9 +93,9 @@ class Fields(NamedTuple):
     wx: Any
     wy: Any
     wz: Any
-    rx: Any
-    ry: Any
-    rz: Any
+    nx: Any
+    ny: Any
+    nz: Any
     kind: Any
     numbers: Any
 
@@ -175,12 +184,10 @@ def _ratio_at(f, c):
 def _volumes_at(g, f):
     h = f.numbers[1]
     for n in range(64):
-        i, j, k = n >> 4, (n >> 2) & 3, n & 3
+        i, j, k, here = n >> 4, (n >> 2) & 3, n & 3, 64 * g + n
         for axis in range(3):
-            total = 0.0
-            if f.numbers[3] == 0.0:
-                total = 1.0
-            else:
+            cut = 0.0
+            if f.numbers[3] != 0.0:
                 for a in range(-2, 2):
                     for b in range(-1, 2):
                         for c in range(-1, 2):
@@ -190,22 +197,121 @@ def _volumes_at(g, f):
                                 other = _cell_at(f.around, g, i + b, j + a, k + c)
                             else:
                                 other = _cell_at(f.around, g, i + b, j + c, k + a)
-                            if other >= 0 and f.kind[other] == INTERIOR:
-                                total += _along(a) * _across(b) * _across(c)
-            volume, here = total * h**3, 64 * g + n
-            if f.numbers[3] != 0.0:
-                low, ratio = before(f.around, g, n, axis), _ratio_at(f, here)
-                if low >= 0 and f.kind[low] == INTERIOR:
-                    other_ratio = _ratio_at(f, low)
-                    ratio = 0.5 * (ratio + other_ratio) if f.kind[here] == INTERIOR else other_ratio
-                volume = max(volume, ratio * np.float64(_of(axis, f.rx, f.ry, f.rz)[4 * here + 3]))
-            _of(axis, f.wx, f.wy, f.wz)[here] = volume
+                            if other >= 0 and f.kind[other] == CLOSED:
+                                cut += _along(a) * _across(b) * _across(c)
+            _of(axis, f.wx, f.wy, f.wz)[here] = (1.0 - cut) * h**3 if cut > 0.0 else h**3
+            _of(axis, f.nx, f.ny, f.nz)[here] = _of(axis, f.mx, f.my, f.mz)[4 * here + 3]
 
 
 @compiled(fastmath=False)
 def spread_volumes(count, f):
-    """Write the control volumes of all faces."""
+    """Write the control volumes and the masses of all faces, each for itself."""
     parallel_for(_volumes_at, count, (lend(f),))
+
+
+@part
+def _trim_at(g, f, rest):
+    whole = f.numbers[1] ** 3
+    for n in range(64):
+        here = 64 * g + n
+        for axis in range(3):
+            volumes = _of(axis, f.wx, f.wy, f.wz)
+            if volumes[here] < (1.0 - 1e-9) * whole:
+                low, ratio = before(f.around, g, n, axis), _ratio_at(f, here)
+                if low >= 0 and f.kind[low] == INTERIOR:
+                    other_ratio = _ratio_at(f, low)
+                    ratio = 0.5 * (ratio + other_ratio) if f.kind[here] == INTERIOR else other_ratio
+                volumes[here] = max(volumes[here], ratio * rest[3 * here + axis])
+            volumes[here] = min(volumes[here], whole)
+
+
+@compiled(fastmath=False)
+def trim_volumes(count, f, rest):
+    """Give faces that walls cut the volume `rest` of their particles, shape (192 count,) [m^3], at least; none more than h^3."""
+    parallel_for(_trim_at, count, (lend(f), rest))
+
+
+# ---------------------------------------------------------------- faces that follow
+@inline
+def _leads(f, axis, state, other, direction, rank, turn):
+    """Return whether a follower of this state takes the velocity of a face beside it, at side `direction & 1` of an axis."""
+    if other < 0 or rank[3 * other + axis] != turn:
+        return False
+    if state >= SLIDING:
+        return state - SLIDING == direction
+    return _of(axis, f.sx, f.sy, f.sz)[other] != HELD
+
+
+@part
+def _leader_at(f, g, n, direction):
+    """Return the place beside n of block g, or -1."""
+    return behind(f.around, g, n, direction >> 1) if direction & 1 else before(f.around, g, n, direction >> 1)
+
+
+@part
+def _leaders_of(f, g, n, axis, rank, turn):
+    """Return how many faces of rank `turn` a face follows."""
+    count, state = 0, _of(axis, f.sx, f.sy, f.sz)[64 * g + n]
+    for direction in range(6):
+        if _leads(f, axis, state, _leader_at(f, g, n, direction), direction, rank, turn):
+            count += 1
+    return count
+
+
+@part
+def _rank_at(g, f, rank, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            if rank[3 * c + axis] == 0 and _of(axis, f.mx, f.my, f.mz)[4 * c + 3] > f.numbers[2]:
+                if _leaders_of(f, g, n, axis, rank, turn):
+                    rank[3 * c + axis] = turn + 1
+
+
+@part
+def _fold_at(g, f, rank, rest, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            states = _of(axis, f.sx, f.sy, f.sz)
+            if rank[3 * c + axis] != turn:
+                continue
+            masses, volumes, velocity = _of(axis, f.nx, f.ny, f.nz), _of(axis, f.wx, f.wy, f.wz), _of(axis, f.vx, f.vy, f.vz)
+            mass = masses[c]
+            pushed = mass * np.float64(velocity[4 * c])
+            for direction in range(6):
+                other = _leader_at(f, g, n, direction)
+                if other < 0 or rank[3 * other + axis] != turn + 1:
+                    continue
+                if states[other] >= SLIDING and states[other] - SLIDING != (direction ^ 1):
+                    continue
+                share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
+                mass += share * masses[other]
+                pushed += share * masses[other] * np.float64(velocity[4 * other])
+                rest[3 * c + axis] += share * rest[3 * other + axis]
+                if states[other] >= SLIDING:
+                    volumes[c] += share * volumes[other]
+            masses[c] = mass
+            if states[c] != HELD:
+                velocity[4 * c] = pushed / mass
+
+
+@compiled(fastmath=False)
+def fold(count, f, rank, rest, turns):
+    """Add masses, momenta and volumes of faces that no pressure reaches to those which they follow.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields, with states, volumes and masses of single faces.
+        rank: 1 where the projection gives a velocity (`find_done`), 0 elsewhere, shape (192 count,), uint8; written: 1 + how far
+            behind a face follows.
+        rest: Volumes of the particles of the faces [m^3], shape (192 count,), float64; those of followers are added.
+        turns: Faces that may follow each other.
+    """
+    for turn in range(1, turns + 1):
+        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
+    for turn in range(turns, 0, -1):
+        parallel_for(_fold_at, count, (lend(f), rank, rest, np.int64(turn)))
 
 
 # ---------------------------------------------------------------- the system
@@ -214,7 +320,7 @@ def _lightness(f, axis, face):
     """Return dt / (rho h^2) of a face, 0 where a body holds it."""
     if _of(axis, f.sx, f.sy, f.sz)[face] != FREE:
         return 0.0
-    mass = np.float64(_of(axis, f.mx, f.my, f.mz)[4 * face + 3])
+    mass = _of(axis, f.nx, f.ny, f.nz)[face]
     if mass <= f.numbers[2]:
         return 0.0
     return f.numbers[0] * _of(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
@@ -306,52 +412,53 @@ def label_pockets(count, f, label, stack):
 
 # ---------------------------------------------------------------- what comes of it
 @part
-def _correct_at(g, f, pressure, done):
+def _done_at(g, f, done):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            low, state = before(f.around, g, n, axis), _of(axis, f.sx, f.sy, f.sz)[c]
+            touched = f.kind[c] == INTERIOR or (low >= 0 and f.kind[low] == INTERIOR)
+            done[3 * c + axis] = 1 if state == HELD or (touched and state == FREE) else 0
+
+
+@compiled(fastmath=False)
+def find_done(count, f, done):
+    """Write 1 to `done`, shape (192 count,), uint8, where a solve gives the velocity of a face or a body does, 0 elsewhere."""
+    parallel_for(_done_at, count, (lend(f), done))
+
+
+@part
+def _correct_at(g, f, pressure):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
             low = before(f.around, g, n, axis)
-            state = _of(axis, f.sx, f.sy, f.sz)[c]
             mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
-            touched = (mine or its) and state == FREE
-            done[3 * c + axis] = 1 if touched or state == HELD else 0
-            if touched:
+            if (mine or its) and _of(axis, f.sx, f.sy, f.sz)[c] == FREE:
                 p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
                 _of(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
 
 
 @compiled(fastmath=False)
-def correct(count, f, pressure, done):
-    """Take the pressure's push from the faces; `done`, shape (192 count,), uint8, becomes 1 where a velocity is final."""
-    parallel_for(_correct_at, count, (lend(f), pressure, done))
+def correct(count, f, pressure):
+    """Take the pressure's push from the faces."""
+    parallel_for(_correct_at, count, (lend(f), pressure))
 
 
 @part
-def _extend_at(g, f, before_done, done, old):
-    least = f.numbers[2]
+def _extend_at(g, f, rank, old, turn):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
-            done[3 * c + axis] = before_done[3 * c + axis]
-            if before_done[3 * c + axis] or _of(axis, f.mx, f.my, f.mz)[4 * c + 3] <= least:
+            if rank[3 * c + axis] != turn + 1:
                 continue
-            state = _of(axis, f.sx, f.sy, f.sz)[c]
-            total, count = 0.0, 0
-            for along in range(3):
-                for side in range(2):
-                    if state >= SLIDING and state - SLIDING != 2 * along + side:
-                        continue
-                    other = behind(f.around, g, n, along) if side else before(f.around, g, n, along)
-                    if (
-                        other >= 0
-                        and before_done[3 * other + axis]
-                        and (state >= SLIDING or _of(axis, f.sx, f.sy, f.sz)[other] != HELD)
-                    ):
-                        total += old[3 * other + axis]
-                        count += 1
-            if count:
-                _of(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
-                done[3 * c + axis] = 1
+            state, total, count = _of(axis, f.sx, f.sy, f.sz)[c], 0.0, 0
+            for direction in range(6):
+                other = _leader_at(f, g, n, direction)
+                if _leads(f, axis, state, other, direction, rank, turn):
+                    total += old[3 * other + axis]
+                    count += 1
+            _of(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
 
 
 @part
@@ -361,10 +468,20 @@ def _copy_at(g, f, old):
 
 
 @compiled(fastmath=False)
-def extend(count, f, before_done, done, old):
-    """Carry final velocities one face further, to faces with mass beside them: what stencils reach beyond the interior."""
-    parallel_for(_copy_at, count, (lend(f), old))
-    parallel_for(_extend_at, count, (lend(f), before_done, done, old))
+def extend(count, f, rank, old, turns):
+    """Carry final velocities on to faces with mass beside them: what stencils reach beyond the interior.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields.
+        rank: See `find_done`; written as `fold` does.
+        old: Scratch, shape (192 count,), float64.
+        turns: Faces that may follow each other.
+    """
+    for turn in range(1, turns + 1):
+        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
+        parallel_for(_copy_at, count, (lend(f), old))
+        parallel_for(_extend_at, count, (lend(f), rank, old, np.int64(turn)))
 
 
 @part

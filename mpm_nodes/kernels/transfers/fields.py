@@ -4,7 +4,7 @@ A grid array has four values a point: up to three values and, last, the weight (
 multiplied by. All its points share one origin, given in half cells: nodes (0, 0, 0), faces (1, 0, 0), (0, 1, 0) and (0, 0, 1),
 cell corners (1, 1, 1); any of the eight is served. What is None takes no instructions.
 
-A row is (array, row): row r of particle p at r * stride + p.
+A row is (array, row): row r of particle p at r * stride + p. `Whole` stands for all rows of an attribute, in order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from numba.core import types
 
 from mpm_nodes.kernels.compile.jit import inline, overloaded
-from mpm_nodes.kernels.lanes.memory import bare, load, prefetch, store_first
+from mpm_nodes.kernels.lanes.arithmetic import fma
+from mpm_nodes.kernels.lanes.memory import bare, load, prefetch, store_first, store_first_each
 
 __all__ = [
     "FULL",
@@ -23,20 +24,23 @@ __all__ = [
     "Given",
     "Slopes",
     "Taken",
+    "Whole",
     "bare_given",
     "bare_or_none",
     "bare_taken",
     "by_row",
+    "change_row",
+    "change_values",
     "each_of",
     "for_each",
-    "four_rows",
-    "load_row",
-    "matrix_rows",
-    "prefetch_row",
+    "load_slopes",
+    "load_values",
+    "prefetch_values",
     "slopes_of_matrix",
     "slopes_of_rows",
-    "store_row",
-    "vector_rows",
+    "store_slopes",
+    "store_values",
+    "whole_rows",
 ]
 
 
@@ -62,11 +66,21 @@ FULL = ((0, 1, 2), (3, 4, 5), (6, 7, 8))
 """The rows of a `Flux` that is not symmetric."""
 
 
+class Whole(NamedTuple):
+    """All rows of an attribute: one for each of three values, or three for each. Their addresses have a base in common.
+
+    Attributes:
+        data: The attribute's rows.
+    """
+
+    data: Any
+
+
 class Slopes(NamedTuple):
     """Where a gradient goes, with a stride of its own: the first of three rows of each value.
 
     Attributes:
-        rows: Four rows, as in `Taken`.
+        rows: Four rows, as in `Taken`, or `Whole`.
         stride, shift: Row r of particle p at r * stride + shift + p.
     """
 
@@ -135,6 +149,20 @@ def by_row(nothing, some):
     return choose
 
 
+def by_rows(single, whole):
+    """Return a kernel function that is `whole` where its first argument is `Whole`, else `single`, of a tuple of rows."""
+
+    def choose(rows, *arguments):
+        return (whole if isinstance(rows, Whole) else single)(rows, *arguments)
+
+    def typed(rows, *arguments):
+        return whole if getattr(rows, "instance_class", None) is Whole else single
+
+    choose.__signature__ = typed.__signature__ = inspect.signature(single)
+    overloaded(choose)(typed)
+    return choose
+
+
 @inline
 def _load_nothing(row, further, stride, p, scale, zero):
     return zero
@@ -174,36 +202,152 @@ store_row = by_row(_store_nothing, _store_some)
 """Store the first `count` lanes to the row `further` rows on."""
 
 
+# ---------------------------------------------------------------- the rows of three or four values
+@inline
+def _load_single_values(rows, stride, p, scale, zero):
+    return (
+        load_row(rows[0], 0, stride, p, scale, zero),
+        load_row(rows[1], 0, stride, p, scale, zero),
+        load_row(rows[2], 0, stride, p, scale, zero),
+    )
+
+
+@inline
+def _load_whole_values(rows, stride, p, scale, zero):
+    return scale * load(rows.data, p), scale * load(rows.data, stride + p), scale * load(rows.data, 2 * stride + p)
+
+
+@inline
+def _load_single_slopes(rows, axis, stride, p, scale, zero):
+    return (
+        load_row(rows[0], axis, stride, p, scale, zero),
+        load_row(rows[1], axis, stride, p, scale, zero),
+        load_row(rows[2], axis, stride, p, scale, zero),
+    )
+
+
+@inline
+def _load_whole_slopes(rows, axis, stride, p, scale, zero):
+    return (
+        scale * load(rows.data, axis * stride + p),
+        scale * load(rows.data, (3 + axis) * stride + p),
+        scale * load(rows.data, (6 + axis) * stride + p),
+    )
+
+
+@inline
+def _prefetch_single(rows, count, stride, p):
+    for_each(_prefetch_one, rows, (count, stride, p))
+
+
+@inline
+def _prefetch_one(row, place):
+    prefetch_row(row, place[0], place[1], place[2])
+
+
+@inline
+def _prefetch_whole(rows, count, stride, p):
+    for row in range(3 * count):
+        prefetch(rows.data, row * stride + p)
+
+
+@inline
+def _store_single_values(rows, stride, p, values, count):
+    store_row(rows[0], 0, stride, p, values[0], count)
+    store_row(rows[1], 0, stride, p, values[1], count)
+    store_row(rows[2], 0, stride, p, values[2], count)
+    store_row(rows[3], 0, stride, p, values[3], count)
+
+
+@inline
+def _store_whole_values(rows, stride, p, values, count):
+    store_first_each(rows.data, p, stride, values[:3], count)
+
+
+@inline
+def _store_single_slopes(rows, stride, p, x, y, z, count):
+    _store_slope(rows[0], stride, p, (x[0], y[0], z[0]), count)
+    _store_slope(rows[1], stride, p, (x[1], y[1], z[1]), count)
+    _store_slope(rows[2], stride, p, (x[2], y[2], z[2]), count)
+    _store_slope(rows[3], stride, p, (x[3], y[3], z[3]), count)
+
+
+@inline
+def _store_whole_slopes(rows, stride, p, x, y, z, count):
+    store_first_each(rows.data, p, stride, (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]), count)
+
+
+@inline
+def _store_no_slope(row, stride, p, slope, count):
+    return
+
+
+@inline
+def _store_some_slope(row, stride, p, slope, count):
+    store_first_each(row[0], row[1] * stride + p, stride, slope, count)
+
+
+_store_slope = by_row(_store_no_slope, _store_some_slope)
+
+
+@inline
+def _change_nothing(row, stride, p, keep, change, count):
+    return
+
+
+@inline
+def _change_some(row, stride, p, keep, change, count):
+    at = row[1] * stride + p
+    store_first(row[0], at, fma(keep, load(row[0], at), change), count)
+
+
+change_row = by_row(_change_nothing, _change_some)
+"""Replace the first `count` lanes of a row by `keep` times themselves and a change."""
+
+
+@inline
+def _change_single_values(rows, stride, p, keep, changes, count):
+    change_row(rows[0], stride, p, keep, changes[0], count)
+    change_row(rows[1], stride, p, keep, changes[1], count)
+    change_row(rows[2], stride, p, keep, changes[2], count)
+    change_row(rows[3], stride, p, keep, changes[3], count)
+
+
+@inline
+def _change_whole_values(rows, stride, p, keep, changes, count):
+    old = load(rows.data, p), load(rows.data, stride + p), load(rows.data, 2 * stride + p)
+    new = fma(keep, old[0], changes[0]), fma(keep, old[1], changes[1]), fma(keep, old[2], changes[2])
+    store_first_each(rows.data, p, stride, new, count)
+
+
+load_values = by_rows(_load_single_values, _load_whole_values)
+"""Return `scale` times the three values of particles p .. p+15."""
+load_slopes = by_rows(_load_single_slopes, _load_whole_slopes)
+"""Return `scale` times the slopes of the three values along one axis."""
+prefetch_values = by_rows(_prefetch_single, _prefetch_whole)
+"""Ask for `count` rows of each value."""
+store_values = by_rows(_store_single_values, _store_whole_values)
+"""Store the first `count` lanes of four values, or of the three that are wanted."""
+store_slopes = by_rows(_store_single_slopes, _store_whole_slopes)
+"""Store the first `count` lanes of the four values' slopes, given along x, y and z."""
+change_values = by_rows(_change_single_values, _change_whole_values)
+"""As `change_row`, for four values or the three that are wanted."""
+
+
+# ---------------------------------------------------------------- records without arrays
 @inline
 def _no_rows(array):
     return None
 
 
 @inline
-def _vector_rows(array):
-    data = bare(array)
-    return (data, 0), (data, 1), (data, 2)
-
-
-@inline
-def _matrix_rows(array):
-    data = bare(array)
-    return (data, 0), (data, 3), (data, 6)
-
-
-@inline
-def _no_four_rows(rows):
-    return None
+def _whole(array):
+    return Whole(bare(array))
 
 
 @inline
 def _no_slopes(rows, stride):
     return None
-
-
-@inline
-def _four_rows(rows):
-    return rows[0], rows[1], rows[2], None
 
 
 @inline
@@ -269,18 +413,14 @@ def bare_taken(taken):
     )
 
 
-vector_rows = by_row(_no_rows, _vector_rows)
-"""Return the rows of a vector attribute, or None."""
-matrix_rows = by_row(_no_rows, _matrix_rows)
-"""Return the first rows of a matrix attribute's lines, or None."""
-four_rows = by_row(_no_four_rows, _four_rows)
-"""Return three rows and a None in the place of the weight, or None."""
+whole_rows = by_row(_no_rows, _whole)
+"""Return all rows of an attribute, or None."""
 
 
 @inline
 def slopes_of_matrix(array, stride, shift):
     """Return where a gathered gradient goes: nine rows of an array."""
-    return Slopes(four_rows(matrix_rows(array)), stride, shift)
+    return Slopes(Whole(bare(array)), stride, shift)
 
 
 @inline

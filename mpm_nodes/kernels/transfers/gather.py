@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import get_thread_id
 
-from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.jit import compiled, embedded, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
 from mpm_nodes.kernels.lanes.memory import (
@@ -19,21 +19,20 @@ from mpm_nodes.kernels.lanes.memory import (
     prefetch,
     quarter_sums,
     store,
-    store_first,
     transpose_lanes,
 )
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
     bare_taken,
-    by_row,
+    change_row,
+    change_values,
     each_of,
     for_each,
-    four_rows,
-    matrix_rows,
-    prefetch_row,
+    prefetch_values,
     slopes_of_rows,
-    store_row,
-    vector_rows,
+    store_slopes,
+    store_values,
+    whole_rows,
 )
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.sums import along_y, cell_differences, plane_slopes, plane_sum, slope_along_y, top_along_y
@@ -95,62 +94,29 @@ def _load_records(scratch, records):
 
 
 @inline
-def _store_slopes(rows, stride, p, t, first, scale, count):
-    """Store what t[first ..], t[first + 4 ..], t[first + 8 ..] hold along x, y and z for each of four values."""
-    for axis in range(3):
-        store_row(rows[0], axis, stride, p, scale * t[first + 4 * axis], count)
-        store_row(rows[1], axis, stride, p, scale * t[first + 4 * axis + 1], count)
-        store_row(rows[2], axis, stride, p, scale * t[first + 4 * axis + 2], count)
-        store_row(rows[3], axis, stride, p, scale * t[first + 4 * axis + 3], count)
+def _scaled(scale, v):
+    return scale * v[0], scale * v[1], scale * v[2], scale * v[3]
 
 
-@inline
-def _store_values(rows, stride, p, t, first, count):
-    store_row(rows[0], 0, stride, p, t[first], count)
-    store_row(rows[1], 0, stride, p, t[first + 1], count)
-    store_row(rows[2], 0, stride, p, t[first + 2], count)
-    store_row(rows[3], 0, stride, p, t[first + 3], count)
-
-
-@inline
-def _change_nothing(row, stride, p, keep, change, count):
-    return
-
-
-@inline
-def _change_some(row, stride, p, keep, change, count):
-    at = row[1] * stride + p
-    store_first(row[0], at, fma(keep, load(row[0], at), change), count)
-
-
-_change_row = by_row(_change_nothing, _change_some)
-
-
-@inline
-def _change_values(rows, stride, p, keep, t, first, count):
-    _change_row(rows[0], stride, p, keep, t[first], count)
-    _change_row(rows[1], stride, p, keep, t[first + 1], count)
-    _change_row(rows[2], stride, p, keep, t[first + 2], count)
-    _change_row(rows[3], stride, p, keep, t[first + 3], count)
-
-
-@part
+@embedded
 def _store_gathered(values, affine, gradient, flip, paired, group):
     """Turn sixteen pairs of records [v | C] and [L | v or its change] into rows."""
     scratch, records, stride, p, count, inverse_cell = group
     u = _load_records(scratch, records + WIDTH * WIDTH)
     scale = broadcast(u[0], inverse_cell)
     if gradient is not None:
-        _store_slopes(gradient.rows, gradient.stride, gradient.shift + p, u, 0, scale, count)
+        x, y, z = _scaled(scale, u[:4]), _scaled(scale, u[4:8]), _scaled(scale, u[8:12])
+        store_slopes(gradient.rows, gradient.stride, gradient.shift + p, x, y, z, count)
     if values is not None:
         if flip is None:
-            _store_values(values, stride, p, u, 12, count)
+            store_values(values, stride, p, u[12:], count)
         elif paired is not None:
-            _change_row(values[0], stride, p, broadcast(u[0], flip), u[13], count)
+            change_row(values[0], stride, p, broadcast(u[0], flip), u[13], count)
         else:
-            _change_values(values, stride, p, broadcast(u[0], flip), u, 12, count)
+            change_values(values, stride, p, broadcast(u[0], flip), u[12:], count)
     if affine is not None:
-        _store_slopes(affine, stride, p, _load_records(scratch, records), 4, scale, count)
+        t = _load_records(scratch, records)
+        store_slopes(affine, stride, p, _scaled(scale, t[4:8]), _scaled(scale, t[8:12]), _scaled(scale, t[12:]), count)
 
 
 # ---------------------------------------------------------------- one block
@@ -169,19 +135,9 @@ def _prefetch_all(values, affine, offset, stride, p):
     for row in range(3):
         prefetch(offset, row * stride + p)
     if values is not None:
-        for_each(_prefetch_value, values, (stride, p))
+        prefetch_values(values, 1, stride, p)
     if affine is not None:
-        for_each(_prefetch_slopes, affine, (stride, p))
-
-
-@inline
-def _prefetch_value(row, place):
-    prefetch_row(row, 1, place[0], place[1])
-
-
-@inline
-def _prefetch_slopes(row, place):
-    prefetch_row(row, 3, place[0], place[1])
+        prefetch_values(affine, 3, stride, p)
 
 
 @part
@@ -253,7 +209,7 @@ def gather_run(stencil, place, velocity, affine, gradient, flip, work):
 
     `velocity` None leaves all but the gradient out.
     """
-    gather_fields(stencil, place, four_rows(vector_rows(velocity)), four_rows(matrix_rows(affine)), gradient, flip, None, work)
+    gather_fields(stencil, place, whole_rows(velocity), whole_rows(affine), gradient, flip, None, work)
 
 
 # ---------------------------------------------------------------- all blocks

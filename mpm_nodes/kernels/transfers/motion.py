@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, hmax, maximum, rint, select
-from mpm_nodes.kernels.lanes.memory import bare, lane_constant, load, spread_last, store, store_first, to_float, to_int
+from mpm_nodes.kernels.lanes.memory import bare, lane_constant, load, spread_last, store, store_first_each, to_float, to_int
 from mpm_nodes.kernels.lanes.types import WIDTH
 
 LANE = lane_constant(range(WIDTH))
@@ -60,29 +60,39 @@ def divide_by_mass(momentum, velocity, blocks, dt, gravity, least_mass):
     parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gravity, least_mass))
 
 
+@inline
+def _moved(offset, velocity, row, scale, fixed):
+    """Return v, the displacement |d| [cells] and the new offset of the particles from element `row` on, along one axis."""
+    v = load(velocity, row)
+    d = v * scale
+    size = absolute(d)
+    finite = select(size <= const(v, 1.0), d, const(v, 0.0))  # converting NaN to an integer is undefined
+    return v, size, load(offset, row) + to_int(rint(finite * fixed))
+
+
+@inline
+def _largest_of(a, b, c):
+    return maximum(maximum(a, b), c)
+
+
 @part
 def move_run(place, velocity, cells_per_velocity, begin, end, largest, k):
     """Move particles begin .. end-1 by dt v; write drift and displacement [cells] and max |v|^2 to row k of `largest`."""
     offset, stride, unit = bare(place.offset), place.stride, 1.0 / place.inverse_unit
     like = load(velocity, 0)
-    zero, one, infinite = const(like, 0.0), const(like, 1.0), const(like, np.inf)
+    zero, infinite = const(like, 0.0), const(like, np.inf)
     scale, fixed, cells = broadcast(like, cells_per_velocity), broadcast(like, unit), broadcast(like, 1.0 / unit)
     drift = displacement = speed = zero
     for p in range(begin, end, WIDTH):
-        count = min(WIDTH, end - p)
-        inside = LANE(like) < broadcast(like, count)
-        square = zero
-        for axis in range(3):
-            row = axis * stride + p
-            v = load(velocity, row)
-            d = v * scale
-            size = absolute(d)
-            finite = select(size <= one, d, zero)  # converting NaN to an integer is undefined
-            o = load(offset, row) + to_int(rint(finite * fixed))
-            store_first(offset, row, o, count)
-            displacement = maximum(displacement, select(inside, select(size == size, size, infinite), zero))
-            drift = maximum(drift, select(inside, absolute(to_float(o) * cells), zero))
-            square = square + v * v
+        inside = LANE(like) < broadcast(like, end - p)
+        u, a, x = _moved(offset, velocity, p, scale, fixed)
+        v, b, y = _moved(offset, velocity, stride + p, scale, fixed)
+        w, c, z = _moved(offset, velocity, 2 * stride + p, scale, fixed)
+        store_first_each(offset, p, stride, (x, y, z), end - p)
+        square, total = u * u + v * v + w * w, a + b + c  # not a number where one of them is not
+        displacement = maximum(displacement, select(inside, select(total == total, _largest_of(a, b, c), infinite), zero))
+        farthest = _largest_of(absolute(to_float(x)), absolute(to_float(y)), absolute(to_float(z)))
+        drift = maximum(drift, select(inside, farthest * cells, zero))
         speed = maximum(speed, select(inside, select(square == square, square, infinite), zero))
     largest[k, 0], largest[k, 1], largest[k, 2] = hmax(drift), hmax(displacement), hmax(speed)
 

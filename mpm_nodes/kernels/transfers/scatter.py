@@ -26,7 +26,7 @@ from numba import get_thread_id
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
-from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store, transpose_lanes
+from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store_each, transpose_lanes
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.transfers.fields import (
     bare_given,
@@ -34,10 +34,10 @@ from mpm_nodes.kernels.transfers.fields import (
     by_row,
     each_of,
     for_each,
-    load_row,
-    matrix_rows,
-    prefetch_row,
-    vector_rows,
+    load_slopes,
+    load_values,
+    prefetch_values,
+    whole_rows,
 )
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.rows import add, flush, no_rows, only_weights, plain_add, plain_profile, profile, with_weights
@@ -80,20 +80,13 @@ _inertia = by_width(_inertia3, _inertia4)
 @inline
 def _store_records(scratch, at, a, b, c, d):
     """Store four quarters, each of four lanes over the particles, as one record of sixteen values a particle."""
-    records = transpose_lanes((*a, *b, *c, *d))
-    for k in range(WIDTH):
-        store(scratch, at + WIDTH * k, records[k])
+    store_each(scratch, at, WIDTH, transpose_lanes((*a, *b, *c, *d)))
 
 
 @inline
-def _slopes_along(slopes, axis, stride, p, scale, zero):
-    """Return the slopes of the three values along one axis, scaled, and a zero in the place of the weight."""
-    return (
-        load_row(slopes[0], axis, stride, p, scale, zero),
-        load_row(slopes[1], axis, stride, p, scale, zero),
-        load_row(slopes[2], axis, stride, p, scale, zero),
-        zero,
-    )
+def _before(values, last):
+    """Return three values and, in the place of the weight, a last one."""
+    return values[0], values[1], values[2], last
 
 
 @inline
@@ -161,17 +154,12 @@ def _particle_records(stencil, place, weight, values, slopes, flux, group):
     g, ux, uy, uz = none, none, none, none
     if weight is not None:
         m = load(weight, p)
-        g = (
-            load_row(values[0], 0, stride, p, m, zero),
-            load_row(values[1], 0, stride, p, m, zero),
-            load_row(values[2], 0, stride, p, m, zero),
-            m,
-        )
+        g = _before(load_values(values, stride, p, m, zero), m)
         if slopes is not None:
             scale = m * (_inertia(stencil, m) * broadcast(m, place.cell_size))
-            ux = _slopes_along(slopes, 0, stride, p, scale, zero)
-            uy = _slopes_along(slopes, 1, stride, p, scale, zero)
-            uz = _slopes_along(slopes, 2, stride, p, scale, zero)
+            ux = _before(load_slopes(slopes, 0, stride, p, scale, zero), zero)
+            uy = _before(load_slopes(slopes, 1, stride, p, scale, zero), zero)
+            uz = _before(load_slopes(slopes, 2, stride, p, scale, zero), zero)
             _store_records(
                 scratch,
                 at + WIDTH * WIDTH,
@@ -193,14 +181,10 @@ def _prefetch_all(weight, values, slopes, flux, offset, stride, p):
     for row in range(3):
         prefetch(offset, row * stride + p)
     if weight is not None:
-        prefetch_row(values[0], 1, stride, p)
-        prefetch_row(values[1], 1, stride, p)
-        prefetch_row(values[2], 1, stride, p)
+        prefetch_values(values, 1, stride, p)
         prefetch(weight, p)
     if slopes is not None:
-        prefetch_row(slopes[0], 3, stride, p)
-        prefetch_row(slopes[1], 3, stride, p)
-        prefetch_row(slopes[2], 3, stride, p)
+        prefetch_values(slopes, 3, stride, p)
     if flux is not None:
         prefetch(flux.volume, p)
 
@@ -258,7 +242,7 @@ def scatter_run(stencil, place, velocity, affine, mass, flux, work):
 
     `mass` and `velocity` None leave momentum out, `affine` None its affine part, `flux` None the force.
     """
-    scatter_fields(stencil, place, bare_or_none(mass), vector_rows(velocity), matrix_rows(affine), flux, work)
+    scatter_fields(stencil, place, bare_or_none(mass), whole_rows(velocity), whole_rows(affine), flux, work)
 
 
 # ---------------------------------------------------------------- all blocks

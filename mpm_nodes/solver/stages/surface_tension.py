@@ -25,7 +25,7 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import needs_whole_nodes, stage
-from mpm_nodes.kernels.interfaces.near_points import find_nearest
+from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver.colliders import ColliderSet
@@ -93,11 +93,12 @@ CAPILLARY = Limit(
 # ---------------------------------------------------------------- samples and their tension
 @stage(label="Sample Surface")
 def sample_surface(
-    particles: A[ParticleStore, Reads("position", "material")],
+    particles: A[ParticleStore, Reads("position", "material", "volume")],
     samples: A[SampleStore, Writes(*SAMPLE_FIELDS)],
     colliders: A[ColliderSet, Reads("level_set")],
     *,
     radius: A[float, Unitless, Range(min=0.5, max=1.0)] = RADIUS,
+    shift: bool = True,
     sample_area: A[float, Unitless, Range(min=0.02, max=4.0)] = 0.25,
     slab: Slab = Slab.NONE,
     seed: A[int, Range(min=0)] = 0,
@@ -105,13 +106,16 @@ def sample_surface(
     """Put samples on the surface of matter that has a tension (C21 section 4.1).
 
     The surface is that of the union of spheres around the particles, as marching cubes on the grid find it: closed, so that areas
-    times normals sum to zero. Each sample belongs to the particle nearest to it. Wire it before rasterize.
+    times normals sum to zero. It is drawn in from there to where matter fills half of what surrounds it, or to a quarter of a cell
+    from the outermost particles. Each sample belongs to the particle nearest to it. Wire it before rasterize.
 
     Args:
         particles: Particles of materials with a tension (material_surface_tension), and others.
         samples: Found again in every substep.
         colliders: Whose walls bound a slab.
         radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
+        shift: Whether the surface is drawn in. Off, as the source has it, it lies 0.6 cells outside the matter: its forces then
+            pull the outermost particles in, and small drops shrink.
         sample_area: Area that one sample stands for, in cells^2.
         slab: Axis along which two walls on planes of nodes cut the surface off, for scenes that stand for two dimensions.
         seed: Seed of the places of samples on their triangles.
@@ -119,7 +123,7 @@ def sample_surface(
     Raises:
         MpmNodesError: The walls of a slab are not a whole number of cells apart.
     """
-    low, high = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
+    low, high = np.full(3, -sharing.OPEN_PLANE, np.int64), np.full(3, sharing.OPEN_PLANE, np.int64)
     axis = slab.axis
     if axis is not None:
         sides = (colliders.walls.box + colliders.origin - particles.origin)[:, axis] / particles.h
@@ -130,44 +134,44 @@ def sample_surface(
                 "planes of nodes, a whole number of cells apart"
             )
         low[axis], high[axis] = planes
-    sharing.sample_surface(particles, samples, radius, sample_area, (low, high), seed)
+    sharing.sample_surface(particles, samples, radius, shift, sample_area, (low, high), seed)
 
 
 @stage(label="Set Tension")
 def set_tension(
-    particles: A[ParticleStore, Reads("material", "temperature")],
-    samples: A[SampleStore, Reads("position", "owner"), Writes("tension")],
+    particles: A[ParticleStore, Reads("material", "temperature", "concentration")],
+    samples: A[SampleStore, Reads("position", "normal", "owner"), Writes("tension")],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
     contact_angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 90.0,
-    contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.0,
+    contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.3,
     slab: Slab = Slab.NONE,
 ) -> Stage["particles", "samples", "colliders"]:
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
-    changes along the surface, with temperature, drives the flow of Marangoni by itself.
+    changes along the surface, with temperature or concentration, drives the flow of Marangoni by itself.
 
     Args:
-        particles: Owners; their temperature is read where the tension varies with it.
+        particles: Owners; temperature and concentration are read where the tension varies with them.
         samples: Samples of the surface.
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
             neutral, 180 repels.
-        contact_distance: How near the surface of a body samples count as touching it, in cells. The sampled surface of matter that
-            touches a body lies inside it; more than 0 counts the rim of a drop as wetted as well, and thin films run away.
+        contact_distance: How near the surface of a body samples that face it count as touching it, in cells. The sampled surface of
+            matter on a body lies within a quarter of a cell of the body's own.
         slab: As in sample_surface: its two walls are not bodies.
     """
     if not samples.count:
         return
     owner = samples.rows("owner")[0]
-    material, temperature = particles.rows("material")[0][owner], particles.rows("temperature")[0][owner]
+    material, temperature, concentration = (particles.rows(name)[0][owner] for name in ("material", "temperature", "concentration"))
     tension = np.zeros(samples.count)
     for law in particles.laws:
         if law.material.surface_tension is not None:
             mine = material == law.index
-            tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float))
+            tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
     if not colliders.idle:
         colliders.pose(step.time, step.time + step.dt)
         walls, bodies = colliders.shapes()
@@ -176,7 +180,7 @@ def set_tension(
             walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
         which = np.empty(samples.count, np.int32)
         points = samples.unpack("position") - colliders.origin
-        find_nearest(points, walls, bodies, contact_distance * step.cell_size, which)
+        find_touched(points, samples.unpack("normal"), walls, bodies, contact_distance * step.cell_size, which)
         own = [contact_angle if each.contact_angle is None else each.contact_angle for each in colliders.colliders]
         tension *= np.array([*(-math.cos(math.radians(angle)) for angle in (*own, *[contact_angle] * 6)), 1.0])[which]
     samples.rows("tension")[0] = tension
@@ -192,7 +196,6 @@ def split_surface_mass(
         Writes(*SAMPLE_FIELDS),
     ],
     *,
-    depth: A[float, Unitless, Range(min=0.0, max=0.6)] = 0.0,
     massless: bool = False,
 ) -> Stage["particles", "samples"]:
     """Share the mass of particles under the surface with their samples and with balance points opposite to them (C21 section 5).
@@ -202,13 +205,11 @@ def split_surface_mass(
 
     Args:
         particles: Owners of the samples.
-        samples: Samples, which sink by `depth`; balance points are added, with no area.
-        depth: How far samples move inwards first, in cells. The sampled surface lies outside the matter, and forces from there
-            pull the outermost particles in: with 0, as the source has it, small drops shrink; 0.4 keeps them, but is noisier.
+        samples: Samples; balance points are added, with no area.
         massless: Leave samples without mass (Hyde 2020): momentum of forces on empty nodes is then lost. To compare.
     """
-    sharing.sink(samples, depth)
     if massless:
+        samples.sort()
         for name in ("owner_mass", "mass", "velocity", "affine"):
             samples.rows(name)[:] = 0.0
     else:

@@ -15,6 +15,18 @@ from .nodes import PROBLEM, facts_of, put
 from .values import read_knob
 from .writers import write_geometry
 
+WORDS = {
+    "cook": "press Cook, not Continue",
+    "resume": "press Continue",
+    "folder": " (Cache Folder, tab Files)",
+    "frames": " (Start and End)",
+    "asked": "frames ",
+    "limit": "",
+    "start": "",
+    "report": "; report it together with the graph file",
+}
+"""What a window says where the program's messages speak of its command line."""
+
 MARKED = "mpm_nodes_marked"
 """User data of a cook node: session ids of the nodes that show a problem."""
 
@@ -145,7 +157,7 @@ def _check(cook, path, collected):
     except OSError as error:
         raise Trouble(
             f"{program[0]}: cannot be started ({error.strerror or error}); give the command of mpm-nodes as Program, or "
-            "install it: pip install mpm-nodes[all]"
+            'install it: in the folder of mpm-nodes, python3 -m pip install ".[all]"'
         ) from error
     if code == 0:
         return
@@ -156,7 +168,7 @@ def _check(cook, path, collected):
     lines = []
     marked = {}
     for problem in problems:
-        line = _sentence(problem)
+        line = _in_own_words(cook, _sentence(problem))
         lines.append(line)
         node = collected.nodes.get(problem["place"].partition(".")[0])
         if node is not None:
@@ -224,7 +236,7 @@ def _cook(cook, more):
     stages, stopped = [], False
     try:
         with hou.InterruptableOperation("Cooking MPM", "Frames", open_interrupt_dialog=True) as operation:
-            _watch(running, operation, stages)
+            _watch(cook, running, operation, stages)
     except hou.OperationInterrupted:
         stopped = True
         _say("stopping after this substep")
@@ -242,7 +254,7 @@ def _cook(cook, more):
     _say(f"cooked into {out}")
 
 
-def _watch(running, operation, stages):
+def _watch(cook, running, operation, stages):
     """Show a cook's progress until it ends, and add the USD stages that it writes to `stages`."""
     first, last, frame, status = 1, 1, 1, "starting"
     for event in running.events():
@@ -255,9 +267,9 @@ def _watch(running, operation, stages):
         elif kind == "wrote" and _is_stage(event["path"]) and event["path"] not in stages:
             stages.append(event["path"])
         elif kind == "note":
-            status = event["message"]
+            status = _in_own_words(cook, event["message"])
         elif kind == "warning":
-            _say(event["message"], hou.severityType.Warning)
+            _say(_in_own_words(cook, event["message"]), hou.severityType.Warning)
         elif kind == "frame_done":
             status = _status(frame, last, event)
             frame += 1
@@ -304,7 +316,14 @@ def _ending(cook, code, text):
     """Return what an exit code means, with what the program said."""
     codes = facts_of(cook)["program"]["exit_codes"]
     meaning = next((each["doc"] for each in codes if each["code"] == code), f"The program ended with code {code}.")
-    return f"{text}\n{meaning}".strip()
+    return _in_own_words(cook, f"{text}\n{meaning}".strip())
+
+
+def _in_own_words(cook, text):
+    """Return a message of the program as it is said in a window."""
+    for phrase in facts_of(cook)["program"]["wording"]:
+        text = text.replace(phrase["says"], WORDS[phrase["action"]])
+    return text
 
 
 def _say(text, severity=None):

@@ -19,8 +19,17 @@ PATIENCE = 30.0
 
 
 def command(text):
-    """Return the program as an argument list: the given command, else MPM_NODES_PROGRAM, else mpm-nodes."""
-    return shlex.split(text or os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes")
+    """Return the program as an argument list: the given command, else MPM_NODES_PROGRAM, else mpm-nodes.
+
+    The path of a file is taken whole, spaces included; else words are split at spaces outside quotes. Backslashes are letters of
+    paths.
+    """
+    text = (text or os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes").strip()
+    if os.path.isfile(text):
+        return [text]
+    words = shlex.shlex(text, posix=True)
+    words.whitespace_split, words.commenters, words.escape = True, "", ""
+    return list(words)
 
 
 def installed(name):

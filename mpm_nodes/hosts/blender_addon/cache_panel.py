@@ -1,0 +1,202 @@
+"""The panel of a graph's cooks: show, compare, verify, free and delete them."""
+
+import json
+from pathlib import Path
+
+import bpy
+
+from . import cache_import, cook, environment, history, places, problems, revisions
+from .operators import OnGraph, tree_of
+
+SIZES = {}
+"""Bytes of revision folders by their path and time of change, so that a panel does not walk through folders while it is drawn."""
+
+
+def size_of(revision):
+    """Return the size of a revision in words."""
+    frames = Path(revision) / "frames"
+    key = str(revision), frames.stat().st_mtime_ns if frames.is_dir() else 0
+    if key not in SIZES:
+        SIZES[key] = revisions.size(revision)
+    return revisions.in_words(SIZES[key])
+
+
+class _OnRevision(OnGraph):
+    """Operators on a revision folder of a graph, named by the folder's name."""
+
+    revision: bpy.props.StringProperty(name="Revision", options={"SKIP_SAVE"})
+
+    def folder(self, context):
+        """Return (tree, revision folder); (None, None), with a report, when there is none."""
+        tree = self.graph(context)
+        path = next((each for each in revisions.found(places.out_path(tree)) if each.name == self.revision), None) if tree else None
+        if path is None:
+            self.report({"ERROR"}, f"There is no cook {self.revision}")
+            return None, None
+        return tree, path
+
+
+class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
+    """Show this cook in the scene"""
+
+    bl_idname = "mpm_nodes.show_revision"
+    bl_label = "Show"
+
+    def execute(self, context):
+        """Show it."""
+        tree, path = self.folder(context)
+        frames = cache_import.frames_of(path) if path else []
+        if not frames:
+            self.report({"ERROR"}, f"{self.revision} holds no whole frame")
+            return {"CANCELLED"}
+        try:
+            history.show(tree, path, context.scene, frames)
+        except cache_import.CacheFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        problems.report(tree, f"Frames {frames[0]} to {frames[-1]} of {path.name}", False)
+        return {"FINISHED"}
+
+
+class MPM_OT_compare_revisions(_OnRevision, bpy.types.Operator):
+    """Say what differs between this cook and the one that is shown"""
+
+    bl_idname = "mpm_nodes.compare_revisions"
+    bl_label = "Compare"
+
+    def execute(self, context):
+        """Compare the two."""
+        tree, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        shown = Path(tree.revision)
+        if not tree.revision or not shown.is_dir() or shown == path:
+            self.report({"ERROR"}, "Show another cook first; this one is compared with it")
+            return {"CANCELLED"}
+        lines = revisions.differences(shown, path)
+        problems.report(tree, "\n".join([f"{shown.name} -> {path.name}", *lines]), False)
+        return {"FINISHED"}
+
+
+class MPM_OT_verify_revision(_OnRevision, bpy.types.Operator):
+    """Check every file of this cook against the digest that its frame's record holds"""
+
+    bl_idname = "mpm_nodes.verify_revision"
+    bl_label = "Verify"
+
+    def execute(self, context):
+        """Let the program check it."""
+        tree, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        try:
+            _, out, error = environment.run(environment.command("check", cache=str(path)), 600.0)
+            answer = json.loads(out)
+        except environment.EnvironmentFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        except ValueError:
+            self.report({"ERROR"}, error.strip()[-300:])
+            return {"CANCELLED"}
+        faults = [f"frame {each['frame']}: {each['name'] or 'its record'}: {each['what']}" for each in answer["faults"]]
+        said = f"{path.name}: {len(faults)} faults" if faults else f"{path.name}: every file is as it was written"
+        problems.report(tree, "\n".join([said, *faults[:10]]), bool(faults))
+        return {"FINISHED"}
+
+
+class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
+    """Delete this cook from the disk; this cannot be undone"""
+
+    bl_idname = "mpm_nodes.delete_revision"
+    bl_label = "Delete"
+
+    def invoke(self, context, event):
+        """Ask first."""
+        return context.window_manager.invoke_confirm(self, event)
+
+    def execute(self, context):
+        """Delete it."""
+        tree, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        try:
+            revisions.delete(path, places.out_path(tree), [job.revision for job in cook.JOBS.values()])
+        except revisions.RevisionFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        if Path(tree.revision) == path:
+            history.forget(tree)
+            cache_import.take_away(tree)
+            tree.revision = ""
+            history.remember("Delete cook")
+        problems.report(tree, f"{path.name} is deleted", False)
+        return {"FINISHED"}
+
+
+class MPM_OT_free_caches(OnGraph, bpy.types.Operator):
+    """Delete what the cooks of this graph can do without: temporary files and states that Resume does not need"""
+
+    bl_idname = "mpm_nodes.free_caches"
+    bl_label = "Free Disk Space"
+
+    def execute(self, context):
+        """Let the program clean every revision."""
+        tree = self.graph(context)
+        if tree is None or cook.job_of(tree) is not None:
+            self.report({"ERROR"}, "This graph is cooking; cancel that first" if tree else "There is no graph")
+            return {"CANCELLED"}
+        before = after = 0
+        for path in revisions.found(places.out_path(tree)):
+            before += revisions.size(path)
+            try:
+                code, _, error = environment.run(environment.command("free", cache=str(path)))
+            except environment.EnvironmentFault as fault:
+                code, error = 1, str(fault)
+            if code:
+                self.report({"ERROR"}, environment.in_own_words(error.strip()[-300:]))
+                return {"CANCELLED"}
+            after += revisions.size(path)
+        SIZES.clear()
+        problems.report(tree, f"{revisions.in_words(before - after)} freed; whole frames are kept", False)
+        return {"FINISHED"}
+
+
+class MPM_PT_caches(bpy.types.Panel):
+    """Cooks of the graph"""
+
+    bl_idname = "MPM_PT_caches"
+    bl_label = "Caches"
+    bl_space_type = "NODE_EDITOR"
+    bl_region_type = "UI"
+    bl_category = "MPM"
+
+    @classmethod
+    def poll(cls, context):
+        """An MPM graph must be open."""
+        return tree_of(context) is not None
+
+    def draw(self, context):
+        """Draw a row for each cook, the newest first."""
+        tree, layout = tree_of(context), self.layout
+        known = revisions.found(places.out_path(tree))
+        for path in reversed(known[-12:]):
+            row = layout.row(align=True)
+            shown = tree.revision and Path(tree.revision) == path
+            row.label(text=f"{path.name}, {size_of(path)}", icon="HIDE_OFF" if shown else "FILE_CACHE")
+            for name, icon in (("show", "HIDE_OFF"), ("verify", "CHECKMARK"), ("delete", "TRASH")):
+                row.operator(f"mpm_nodes.{name}_revision", text="", icon=icon).revision = path.name
+            row.operator("mpm_nodes.compare_revisions", text="", icon="ARROW_LEFTRIGHT").revision = path.name
+        if known:
+            layout.operator("mpm_nodes.free_caches", icon="BRUSH_DATA")
+        else:
+            layout.label(text="Nothing is cooked yet")
+
+
+CLASSES = [
+    MPM_OT_show_revision,
+    MPM_OT_compare_revisions,
+    MPM_OT_verify_revision,
+    MPM_OT_delete_revision,
+    MPM_OT_free_caches,
+    MPM_PT_caches,
+]

@@ -1,0 +1,162 @@
+"""Two clicks to matter: an object and a preset become a graph that cooks at once."""
+
+import bmesh
+import bpy
+from mathutils import Vector
+
+from . import cook, environment, graph_file, history, problems, quick_presets, scene_input, timeline
+
+
+class QuickFault(Exception):
+    """Nothing can be made of what is selected; the message says why and what to do."""
+
+
+def own_folder():
+    """Return the folder of presets that the preferences name, "" for none."""
+    chosen = environment.preferences()
+    return bpy.path.abspath(chosen.quick_folder) if chosen and chosen.quick_folder else ""
+
+
+def measured(thing, scene):
+    """Return (volume [m^3], area [m^2], lowest point [m], whether it is a sheet) of an object's surface as it is now."""
+    whole = bmesh.new()
+    try:
+        with scene_input.shown(thing, scene):
+            for mesh, matrix in scene_input.surfaces(thing):
+                part = bmesh.new()
+                part.from_mesh(mesh)
+                part.transform(matrix)
+                held = bpy.data.meshes.new("MPM part")
+                part.to_mesh(held)
+                part.free()
+                whole.from_mesh(held)
+                bpy.data.meshes.remove(held)
+        if not whole.faces:
+            raise QuickFault(f"{thing.name} has no faces; select a mesh")
+        unit = scene_input.metres(scene)
+        lowest = unit * min(vertex.co.z for vertex in whole.verts)
+        middle = sum((vertex.co for vertex in whole.verts), start=Vector()) / len(whole.verts)
+        bmesh.ops.translate(whole, verts=whole.verts, vec=-middle)  # an open surface has a volume only about its middle
+        area = unit**2 * sum(face.calc_area() for face in whole.faces)
+        volume = unit**3 * abs(whole.calc_volume(signed=True))
+        is_open = any(not edge.is_manifold for edge in whole.edges)
+        sheet = volume < (1e-2 if is_open else 1e-6) * area**1.5
+        return (0.0 if sheet else volume), area, lowest, sheet
+    finally:
+        whole.free()
+
+
+def make(preset, source, others, scene, particles, ground=True):
+    """Return a new graph tree that turns an object into matter.
+
+    Args:
+        preset: Document of a quick preset.
+        source: The object.
+        others: Objects that the matter meets.
+        scene: The scene.
+        particles: About how many particles the object is filled with.
+        ground: Whether there is ground at height 0, or below what lies lower.
+
+    Raises:
+        QuickFault: The object has no surface.
+    """
+    if not scene_input.has_surface(source):
+        raise QuickFault(f"{source.name} has no surface; make a mesh the active object")
+    facts = preset["editor"]["quick"]
+    volume, area, lowest, sheet = measured(source, scene)
+    sheets, met = {source.name} if sheet else set(), []
+    for thing in others:
+        if not scene_input.has_surface(thing):
+            continue
+        met.append(thing)
+        _, _, low, thin = measured(thing, scene)
+        lowest = min(lowest, low)
+        sheets |= {thing.name} if thin else set()
+    cell = quick_presets.cell_size(volume, area, particles)
+    edge = volume ** (1.0 / 3.0) if volume else area**0.5 / 2.0
+    document = quick_presets.scaled(preset, edge / float(facts.get("size", edge)))
+    height = min(0.0, lowest) if ground else None
+    document = quick_presets.filled(document, source.name, [thing.name for thing in met], height, sheets, cell)
+    rate = scene.render.fps / scene.render.fps_base
+    seconds = (document["settings"].get("end", 48) - document["settings"].get("start", 1) + 1) / document["settings"].get("fps", 24)
+    last = scene.frame_start + max(2, round(seconds * rate)) - 1
+    document["settings"].update(fps=rate, start=scene.frame_start, end=last)
+    for entry in document["nodes"].values():
+        if entry["type"] == "solve":
+            entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
+    tree = graph_file.load(document, f"{facts.get('label', 'Quick')} {source.name}")
+    timeline.follow(tree, scene)
+    return tree
+
+
+def hide(thing):
+    """Hide an object that has become matter; it stays in the scene, and is still what the graph is made of."""
+    thing.hide_render = True
+    thing.hide_set(True)
+
+
+class MPM_OT_quick(bpy.types.Operator):
+    """Make the active object of this matter, on ground, with the other selected objects as colliders, and cook it"""
+
+    bl_idname = "mpm_nodes.quick"
+    bl_label = "Quick"
+    bl_options = {"REGISTER"}
+
+    preset: bpy.props.StringProperty(name="Preset", options={"SKIP_SAVE"})
+    particles: bpy.props.IntProperty(name="Particles", default=0, min=0, description="0: the panel's", options={"SKIP_SAVE"})
+    cook: bpy.props.BoolProperty(name="Cook", default=True, options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context):
+        """An object must be active."""
+        return context.object is not None and context.mode == "OBJECT"
+
+    @classmethod
+    def description(cls, _context, properties):
+        """Return the preset's help."""
+        presets, _ = quick_presets.found(own_folder())
+        return presets[properties.preset]["editor"]["quick"].get("doc", "") if properties.preset in presets else cls.__doc__
+
+    def execute(self, context):
+        """Make the graph, hide the object, cook."""
+        presets, faults = quick_presets.found(own_folder())
+        if self.preset not in presets:
+            self.report({"ERROR"}, f"There is no preset {self.preset}; there are {', '.join(presets)}. {' '.join(faults)}".strip())
+            return {"CANCELLED"}
+        source, scene = context.object, context.scene
+        others = [thing for thing in context.selected_objects if thing is not source]
+        budget = self.particles or context.window_manager.mpm_nodes_particles
+        try:
+            tree = make(presets[self.preset], source, others, scene, budget, context.window_manager.mpm_nodes_ground)
+        except (QuickFault, graph_file.FileFault) as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        source_hidden = source.hide_get()
+        hide(source)
+        history.remember(f"Quick {self.preset}")
+        if self.cook and cook.start(tree, scene) is None:
+            problems.report(tree, tree.status, True)
+            source.hide_set(source_hidden)
+            self.report({"ERROR"}, tree.status)
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles")
+        return {"FINISHED"}
+
+
+CLASSES = [MPM_OT_quick]
+
+
+def register():
+    """Give the panel its choices."""
+    bpy.types.WindowManager.mpm_nodes_particles = bpy.props.IntProperty(
+        name="Particles", default=30000, min=100, soft_max=2000000, description="About how many particles the object is filled with"
+    )
+    bpy.types.WindowManager.mpm_nodes_ground = bpy.props.BoolProperty(
+        name="Ground", default=True, description="Ground at height 0, or below what lies lower"
+    )
+
+
+def unregister():
+    """Take the choices away."""
+    del bpy.types.WindowManager.mpm_nodes_ground
+    del bpy.types.WindowManager.mpm_nodes_particles

@@ -1,0 +1,176 @@
+"""Where the surface of the union of spheres cuts the grid's edges, and how far from there it is to where the matter ends.
+
+| symbol | meaning |
+|---|---|
+| r | half a grid cell h: the unit of every length here |
+| f | share of space that is matter: sum_p V0_p N((x - x_p) / h) / h^3, N the quadratic B-spline; 1/2 where matter ends |
+| d | how far a vertex is drawn in along grad f, at most R - h/4: that far spheres stand over the matter of a fresh lattice |
+
+Forces on the union's own surface, 0.6 h outside the matter, pull the outermost particles in against a pressure that acts further
+inside, and no J tells: drops shrink. Each vertex is moved once, for all the cells around its edge: the mesh stays closed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.interfaces.union import NODES, node_of
+from mpm_nodes.kernels.resampling.bins import Bins, Places
+
+__all__ = ["FAR", "cut_edges"]
+
+FAR = 1e12
+"""Planes beyond this stand for none [r]: loops are compiled without infinities."""
+ONE = 2.0**40
+"""Sums are whole numbers of this part: they hang on no order of the particles."""
+REFINEMENTS = 1
+"""Steps of regula falsi: f is almost linear over d."""
+
+
+def cut_edges(
+    bins: Bins,
+    places: Places,
+    inside: np.ndarray,
+    phi: np.ndarray,
+    volume: np.ndarray,
+    depth: float,
+    mirrors: np.ndarray,
+    drift: int,
+) -> np.ndarray:
+    """Return the vertices of the mesh, by the node and axis of the edge that each lies on.
+
+    Args:
+        bins: Particles by cells of edge r.
+        places: Blocks with particles and their neighbours.
+        inside, phi: Level set, from `union.union_of_spheres`.
+        volume: V0 of each particle over h^3, in the order of the particle arrays.
+        depth: Most that a vertex is drawn in [r]; 0 leaves all on the union's surface.
+        mirrors: Planes of a slab's two walls along each axis [r], beyond `FAR` along the others, shape (3, 2).
+        drift: How many cells of edge r a particle may lie outside its block.
+
+    Returns:
+        From the low corner of the place [r], shape (places, 64, 3, 3): node, axis, coordinate; void on edges that are not cut.
+    """
+    cuts = np.empty((len(places.slot), NODES, 3, 3))
+    _cut(bins, (places.near, places.slot, places.coord, inside, phi), volume, (depth, mirrors, drift), cuts)
+    return cuts
+
+
+@inline
+def _spline(d):
+    """Return N and its derivative by d at a distance d [r], |d| < 3."""
+    u = 0.5 * d
+    if abs(u) < 0.5:
+        return 0.75 - u * u, -u
+    v = 1.5 - abs(u)
+    return 0.5 * v * v, -0.5 * np.copysign(v, u)
+
+
+@inline
+def _folded(d, mine, low, high):
+    """Return the spline of a particle at distance d and of its images behind two planes, `mine` the point's own coordinate."""
+    value, slope = _spline(d)
+    for plane in (low, high):
+        image = 2.0 * (mine - plane) - d  # x - (2 plane - x_p)
+        if abs(image) < 3.0:
+            more, steeper = _spline(image)
+            value, slope = value + more, slope + steeper
+    return value, slope
+
+
+@part
+def _share(bins, near, slot, e, at, volume, planes, drift):
+    """Return f and its gradient [1/r] at a point of place e."""
+    x, y, z = at
+    f = gx = gy = gz = np.int64(0)
+    reach = 3.0 + drift
+    i0, i1 = max(int(np.floor(x - reach)), -8), min(int(np.floor(x + reach)), 15)
+    j0, j1 = max(int(np.floor(y - reach)), -8), min(int(np.floor(y + reach)), 15)
+    k0, k1 = max(int(np.floor(z - reach)), -8), min(int(np.floor(z + reach)), 15)
+    for bi in range(i0 >> 3, (i1 >> 3) + 1):
+        for bj in range(j0 >> 3, (j1 >> 3) + 1):
+            for bk in range(k0 >> 3, (k1 >> 3) + 1):
+                place = near[e, 9 * bi + 3 * bj + bk + 13]
+                q = slot[place] if place >= 0 else -1
+                if q < 0:
+                    continue
+                px, py, pz = x - 8 * bi, y - 8 * bj, z - 8 * bk
+                first, last = max(k0 - 8 * bk, 0), min(k1 - 8 * bk, 7)
+                for i in range(max(i0 - 8 * bi, 0), min(i1 - 8 * bi, 7) + 1):
+                    for j in range(max(j0 - 8 * bj, 0), min(j1 - 8 * bj, 7) + 1):
+                        run = 512 * q + 64 * i + 8 * j
+                        for row in range(bins.start[run + first], bins.start[run + last + 1]):
+                            dx, dy, dz = px - bins.x[row], py - bins.y[row], pz - bins.z[row]
+                            if abs(dx) < 3.0 and abs(dy) < 3.0 and abs(dz) < 3.0:
+                                wx, sx = _folded(dx, x, planes[0], planes[1])
+                                wy, sy = _folded(dy, y, planes[2], planes[3])
+                                wz, sz = _folded(dz, z, planes[4], planes[5])
+                                own = ONE * volume[bins.index[row]]
+                                f += np.int64(own * wx * wy * wz)
+                                gx += np.int64(own * sx * wy * wz)
+                                gy += np.int64(own * wx * sy * wz)
+                                gz += np.int64(own * wx * wy * sz)
+    return f / ONE, gx / ONE, gy / ONE, gz / ONE
+
+
+@part
+def _drawn(bins, near, slot, e, at, volume, limits):
+    """Return where a vertex comes to lie: as far along grad f as f is 1/2, within depth; never along the axis of a slab."""
+    (x, y, z), (depth, planes, drift) = at, limits
+    f, gx, gy, gz = _share(bins, near, slot, e, at, volume, planes, drift)
+    gx = 0.0 if abs(planes[0]) < FAR else gx
+    gy = 0.0 if abs(planes[2]) < FAR else gy
+    gz = 0.0 if abs(planes[4]) < FAR else gz
+    size = np.sqrt(gx * gx + gy * gy + gz * gz)
+    if f >= 0.5 or not size > 1e-6:
+        return x, y, z
+    nx, ny, nz = gx / size, gy / size, gz / size
+    low, below, high = 0.0, f - 0.5, depth
+    above = _share(bins, near, slot, e, (x + nx * high, y + ny * high, z + nz * high), volume, planes, drift)[0] - 0.5
+    if above > 0.0:
+        for _ in range(REFINEMENTS):
+            d = low - below * (high - low) / (above - below)
+            here = _share(bins, near, slot, e, (x + nx * d, y + ny * d, z + nz * d), volume, planes, drift)[0] - 0.5
+            if here > 0.0:
+                high, above = d, here
+            else:
+                low, below = d, here
+        high = low - below * (high - low) / (above - below)
+    return x + nx * high, y + ny * high, z + nz * high
+
+
+@part
+def _cut_at(e, bins, field, volume, wanted, cuts):
+    near, slot, coord, inside, phi = field
+    depth, mirrors, drift = wanted
+    low_x, low_y, low_z = 8.0 * coord[e, 0] + 3.0, 8.0 * coord[e, 1] + 3.0, 8.0 * coord[e, 2] + 3.0
+    planes = (
+        mirrors[0, 0] - low_x,
+        mirrors[0, 1] - low_x,
+        mirrors[1, 0] - low_y,
+        mirrors[1, 1] - low_y,
+        mirrors[2, 0] - low_z,
+        mirrors[2, 1] - low_z,
+    )
+    for node in range(NODES):
+        i, j, k = node >> 4, (node >> 2) & 3, node & 3
+        for axis in range(3):
+            place, other = node_of(near, e, i + (axis == 0), j + (axis == 1), k + (axis == 2))
+            if (inside[place, other] if place >= 0 else 0) == inside[e, node]:
+                continue
+            first = np.float64(phi[e, node])
+            t = 2.0 * first / (first - np.float64(phi[place, other]))
+            x, y, z = 2.0 * i + 1.0, 2.0 * j + 1.0, 2.0 * k + 1.0
+            at = (x + t if axis == 0 else x, y + t if axis == 1 else y, z + t if axis == 2 else z)
+            if depth > 0.0:
+                at = _drawn(bins, near, slot, e, at, volume, (depth, planes, drift))
+            cuts[e, node, axis, 0], cuts[e, node, axis, 1], cuts[e, node, axis, 2] = at
+
+
+@compiled
+def _cut(bins, field, volume, wanted, cuts):
+    """Write the vertices; `wanted` is the depth, the mirrors, and how far a particle may lie outside its block."""
+    parallel_for(_cut_at, cuts.shape[0], (lend(bins), field, volume, wanted, cuts))

@@ -1,0 +1,131 @@
+"""Which pictures are made of a cache: the frame of each, and the camera that looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.preview.scene import Scene, View, framing, look
+
+__all__ = ["CAMERAS", "Backdrop", "Exposure", "chosen_frames", "exposures", "surroundings"]
+
+CAMERAS = ("auto", "stage", "fit", "turntable")
+SHEET_FRAMES = 9
+TURN_PICTURES = 48
+"""Pictures of a turntable around a single frame."""
+
+
+class Exposure(NamedTuple):
+    """One picture.
+
+    Attributes:
+        frame: Frame of the cache.
+        name: What its file is called, without the engine and the ending.
+        label: What stands on it on a contact sheet.
+        view: Camera; None for the stage's own.
+    """
+
+    frame: int
+    name: str
+    label: str
+    view: View | None = None
+
+
+class Backdrop(NamedTuple):
+    """What stands still around everything that is rendered together.
+
+    Attributes:
+        low: Least corner of all that is seen [m], shape (3,).
+        high: Greatest corner [m].
+        ground: Height of the floor [m].
+        extent: Radius of the whole [m].
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    ground: float
+    extent: float
+
+
+def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
+    """Return the frames to draw.
+
+    Args:
+        scene: The cache.
+        frames: Wanted frames; None for up to nine, spread evenly.
+
+    Raises:
+        InputError: The cache lacks a frame, or none is left.
+    """
+    held = f"it holds frames {scene.first} to {scene.last}"
+    if frames is None:
+        count = min(SHEET_FRAMES, scene.last - scene.first + 1)
+        return [round(frame) for frame in np.linspace(scene.first, scene.last, count).tolist()]
+    wanted = [int(frame) for frame in frames]
+    for frame in wanted:
+        if not scene.first <= frame <= scene.last:
+            raise InputError(f"{scene.path}: has no frame {frame}; {held}")
+    if not wanted:
+        raise InputError(f"{scene.path}: no frames were asked for; {held}")
+    return wanted
+
+
+def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Backdrop:
+    """Return the box around the first, the middle and the last frame of all scenes, its floor and its radius.
+
+    Raises:
+        InputError: There is nothing to see.
+    """
+    sampled = sorted({frames[0], frames[len(frames) // 2], frames[-1]})
+    boxes = [box for scene in scenes for frame in sampled if (box := scene.shapes(frame, show).bounds()) is not None]
+    if not boxes:
+        raise InputError(f"{scenes[0].path}: holds neither points nor meshes at frames {sampled}; nothing to render")
+    low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
+    radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
+    return Backdrop(low, high, float(low[1]) - 1e-3 * radius, radius)
+
+
+def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:
+    """Return the pictures to make.
+
+    Args:
+        scene: The cache whose camera "stage" means.
+        frames: Frames, in order.
+        around: What a fitted camera shows.
+        aspect: Width over height of the pictures.
+        camera: A camera, or one of `CAMERAS`. "auto" is the stage's camera, or a fitted one where it has none; a turntable makes
+            one turn over all frames, or around the single one.
+
+    Raises:
+        InputError: The stage has no camera.
+        MpmNodesError: An unknown camera.
+    """
+    if not isinstance(camera, View) and camera not in CAMERAS:
+        raise MpmNodesError(f"render: camera '{camera}' is unknown; choose one of {', '.join(CAMERAS)}")
+    own = scene.view(frames[0]) is not None
+    if camera == "stage" and not own:
+        raise InputError(f"{scene.path}: has no camera; take the camera fit")
+    fitted = framing((around.low, around.high), aspect)
+    if camera == "turntable":
+        return _turntable(frames, fitted, around)
+    view = camera if isinstance(camera, View) else None if own and camera != "fit" else fitted
+    return [Exposure(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
+
+
+def _turntable(frames: Sequence[int], fitted: View, around: Backdrop) -> list[Exposure]:
+    middle = 0.5 * (around.low + around.high)
+    count = len(frames) if len(frames) > 1 else TURN_PICTURES
+    found = []
+    for n in range(count):
+        angle = 2.0 * np.pi * n / count
+        turn = np.array([[np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]])
+        view = look(middle + turn @ (fitted.eye - middle), middle, fitted.focal)
+        if len(frames) > 1:
+            found.append(Exposure(frames[n], f"turn.{frames[n]:04d}", f"frame {frames[n]}", view))
+        else:
+            degrees = round(360.0 * n / count)
+            found.append(Exposure(frames[0], f"turn.{frames[0]:04d}.{degrees:03d}", f"frame {frames[0]}, {degrees} degrees", view))
+    return found
