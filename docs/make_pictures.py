@@ -90,9 +90,9 @@ def tiles_of(folder: Path, frames: Sequence[int], look: Look, view: Any = None) 
 
     from mpm_nodes.preview.pictures import Picture, render_cache
 
-    picture = Picture(size=(2 * TILE[0], 2 * TILE[1]), colour_by=look.colour_by)
     view = view or close_view(folder, frames, look.show)
-    result = render_cache(folder, frames=frames, out=folder / "tiles", engine="splat", picture=picture, show=look.show, view=view)
+    picture = Picture((2 * TILE[0], 2 * TILE[1]), colour_by=look.colour_by, camera=view, show=look.show)
+    result = render_cache(folder, frames=frames, out=folder / "tiles", engine="splat", picture=picture)
     tiles = []
     for path in result.images:
         with Image.open(path) as image:
