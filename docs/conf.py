@@ -15,7 +15,8 @@ import mpm_nodes  # noqa: E402
 project = "mpm_nodes"
 author = "the mpm_nodes authors"
 release = version = mpm_nodes.__version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site", "_build"]
 myst_heading_anchors = 4

@@ -10,11 +10,13 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
 TOP_PAGES = {
     "changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
@@ -33,15 +35,19 @@ def pages() -> dict[str, str]:
     return {
         "reference/nodes.md": declarations(
             "Nodes",
-            "What a shot graph is made of. `mpm-nodes nodes NAME` prints the same.",
+            "What a shot graph is made of. `mpm-nodes nodes NAME` prints the same. Each node has an example that cooks in seconds: "
+            "`mpm-nodes cook docs/examples/NODE.json --out look`, then `mpm-nodes render look`.",
             spec["nodes"],
             lambda record: record["category"],
+            example,
         ),
         "reference/stages.md": declarations(
             "Stages",
-            "What a substep graph is made of. Equations are those of the papers in the [bibliography](../bibliography.md).",
+            "What a substep graph is made of. Sources are papers of the [bibliography](../bibliography.md).\n\n"
+            + equations()["Equations of the stages"],
             spec["stages"],
             lambda record: "Stages",
+            lambda name: ["Equations:", "", equations()[name], ""],
         ),
         "reference/presets.md": presets(spec["presets"]),
         "reference/materials.md": materials(spec["materials"]),
@@ -65,8 +71,14 @@ def write(folder: Path) -> list[Path]:
 
 
 # ---------------------------------------------------------------- nodes, stages, materials
-def declarations(title: str, lead: str, records: Sequence[dict[str, Any]], group: Any) -> str:
-    """Return the page of nodes or of stages: help, ports and knobs of each."""
+def declarations(
+    title: str,
+    lead: str,
+    records: Sequence[dict[str, Any]],
+    group: Callable[[dict[str, Any]], str],
+    more: Callable[[str], list[str]],
+) -> str:
+    """Return the page of nodes or of stages: help, ports and knobs of each, and what `more` says of its name."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault(group(record), []).append(record)
@@ -75,7 +87,7 @@ def declarations(title: str, lead: str, records: Sequence[dict[str, Any]], group
         if len(groups) > 1:
             lines += [f"## {name}", ""]
         for record in sorted(members, key=lambda each: each["id"]):
-            lines += [f"{'###' if len(groups) > 1 else '##'} {record['id']}", "", *described(record)]
+            lines += [f"{'###' if len(groups) > 1 else '##'} {record['id']}", "", *described(record), *more(record["id"])]
     return "\n".join(lines)
 
 
@@ -95,6 +107,27 @@ def described(record: dict[str, Any]) -> list[str]:
         ]
         lines += table(("knob", "kind", "unit", "default", "what it does"), rows)
     return lines
+
+
+def example(name: str) -> list[str]:
+    """Return the lines of a node's example: the picture of its first, middle and last frame, and the graph."""
+    graph = (DOCS / "examples" / f"{name}.json").read_text(encoding="utf-8").rstrip()
+    picture = shown_picture(f"{name}: first, middle and last frame of the example", f"nodes/{name}.jpg")
+    shown = [f"<details><summary>docs/examples/{name}.json</summary>", "", "```json", graph, "```", "", "</details>", ""]
+    return [*picture, *shown]
+
+
+def shown_picture(text: str, name: str) -> list[str]:
+    """Return the lines that show a picture of `make_pictures.py`; none where it has not been drawn."""
+    return [f"![{text}](../pictures/{name})", ""] if (DOCS / "pictures" / name).is_file() else []
+
+
+@cache
+def equations() -> dict[str, str]:
+    """Return the text of each section of docs/equations.md by its heading; links lead from the folder of the reference."""
+    text = (DOCS / "equations.md").read_text(encoding="utf-8").replace("](bibliography.md)", "](../bibliography.md)")
+    sections = re.split(r"^#+ (.*)$", text, flags=re.M)
+    return {title: body.strip() for title, body in zip(sections[1::2], sections[2::2], strict=True)}
 
 
 def marks(port: dict[str, Any]) -> list[str]:
@@ -127,23 +160,38 @@ def presets(records: Iterable[dict[str, Any]]) -> str:
 
 
 def materials(records: Iterable[dict[str, Any]]) -> str:
-    """Return the page of the material library, with the numbers of each."""
-    lines = ["# Materials", "", "The entries of the node `material_library`, in SI units.", ""]
-    rows = [
-        (
-            f"`{entry['name']}`",
-            entry["label"],
-            f"`{entry['law']}`",
-            f"{entry['density']:g}",
-            ", ".join(
-                f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}"
-                for name, value in entry["params"].items()
-            ),
-            entry["source"],
-        )
-        for entry in records
+    """Return the page of the material library: a swatch of each to choose by eye, and its numbers."""
+    from make_pictures import Stand, stand_of
+
+    usual = Stand()
+    lines = [
+        "# Materials",
+        "",
+        "The entries of the node `material_library`, in SI units. Swatches show a ball that falls, a bar that is pulled until "
+        "twice as much of it is free, and a column that is let go, at three moments. The ball is as wide as the length that stands "
+        "beside the law. Foams and pastes are for the scale of a kitchen: larger bodies of them do not bear their weight. "
+        "Six cells across are coarse: a bar parts where its particles come to lie farther apart than cells reach, rubber, too. "
+        "`python docs/make_pictures.py NAME` draws one.",
+        "",
     ]
-    return "\n".join([*lines, *table(("name", "label", "law", "density [kg/m³]", "parameters", "source"), rows)])
+    for entry in records:
+        stand = stand_of(entry["name"])
+        gravity = "" if stand.gravity == usual.gravity else f", gravity {stand.gravity:g} m/s²"
+        numbers = ", ".join(
+            f"{name} {value:g}" if isinstance(value, (int, float)) else f"{name} {value}" for name, value in entry["params"].items()
+        )
+        lines += [
+            f"## {entry['name']}",
+            "",
+            f"*{entry['label']}*: law `{entry['law']}`, {entry['density']:g} kg/m³. Swatch: {100.0 * stand.size:g} cm{gravity}, "
+            f"{stand.seconds:.2g} s.",
+            "",
+            *shown_picture(f"{entry['label']}: drop, stretch and slump", f"materials/{entry['name']}.jpg"),
+            f"Parameters: {numbers}." if numbers else "",
+            f"Source: {prose(entry['source'])}.",
+            "",
+        ]
+    return "\n".join(lines)
 
 
 def attributes(records: Iterable[dict[str, Any]]) -> str:

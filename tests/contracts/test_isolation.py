@@ -116,7 +116,7 @@ def test_a_planted_module_would_leave_a_mark(shot):
     """The trap works: an interpreter that looks in its working folder springs it."""
     work, _, marks = planted(shot, planted_names())
     subprocess.run([sys.executable, "-c", "import openvdb"], cwd=work, capture_output=True)
-    assert [path.name for path in marks.iterdir()] == ["work.openvdb"]
+    assert "work.openvdb" in {path.name for path in marks.iterdir()}  # and from 3.13 on what shows the error of its import
 
 
 @pytest.mark.parametrize("way", ["console script", pytest.param("python -P -m", marks=pytest.mark.slow), "python -m"])

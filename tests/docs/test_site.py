@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 import subprocess
 import sys
@@ -12,19 +12,34 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.validate import validate
 from mpm_nodes.materials.library import LIBRARY
+from mpm_nodes.preview.pictures import find_root
+from mpm_nodes.preview.scene import open_scene
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")])
 
 
 @pytest.fixture(scope="module")
-def reference():
+def docs():
+    """The folder of the pages on the path of modules, as Sphinx has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        yield
+
+
+@pytest.fixture(scope="module")
+def reference(docs):
     """The module that writes the generated pages."""
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("make_reference")
+
+
+@pytest.fixture(scope="module")
+def pictures(docs):
+    """The module that cooks the examples and draws them."""
+    return importlib.import_module("make_pictures")
 
 
 def headings(text: str) -> set[str]:
@@ -45,9 +60,61 @@ def test_the_reference_covers_everything(reference):
         section = page.split(f" {declaration.id}\n", 1)[1].split("\n#", 1)[0]
         assert all(f"| `{knob.name}` |" in section for knob in declaration.knobs), declaration.id
     assert headings(pages["reference/presets.md"]) >= set(registry.presets)
-    assert all(f"| `{name}` |" in pages["reference/materials.md"] for name in LIBRARY)
+    assert headings(pages["reference/materials.md"]) >= set(LIBRARY)
     assert all(f"## mpm-nodes {name}\n" in pages["reference/cli.md"] for name in cli.COMMANDS)
     assert "### Graph.insert\n" in pages["reference/api.md"]
+
+
+def test_every_node_has_an_example(reference, pictures):
+    """Each node's example holds the node, is valid as it stands, is short and on the page with its picture; there are no others."""
+    registry = registries.load(path="", entry_points=False)
+    drawn = {path.stem for path in (pictures.PICTURES / "nodes").glob("*.jpg")}
+    assert drawn <= set(pictures.examples()) == set(registry.nodes())
+    assert set(pictures.LOOKS) <= set(registry.nodes())
+    for name, path in pictures.examples().items():
+        graph = load_graph(path)
+        assert validate(graph) == [], name
+        assert name in {node.type for node in graph.nodes.values()}, name
+        assert graph.settings.end <= 49, name
+        section = reference.pages()["reference/nodes.md"].split(f"### {name}\n", 1)[1].split("\n#", 1)[0]
+        assert path.read_text() in section and (f"(../pictures/nodes/{name}.jpg)" in section) == (name in drawn), name
+
+
+def test_every_material_has_a_swatch(reference, pictures):
+    """Each entry of the library has a valid graph that drops, pulls and lets go of it; pictures that are drawn are on the page."""
+    page = reference.pages()["reference/materials.md"]
+    drawn = {path.stem for path in (pictures.PICTURES / "materials").glob("*.jpg")}
+    assert drawn <= set(LIBRARY)
+    for name in LIBRARY:
+        assert validate(pictures.swatch(name)) == [], name
+        assert (f"(../pictures/materials/{name}.jpg)" in page) == (name in drawn)
+
+
+def test_pictures_are_small(pictures):
+    """All pictures of the reference together stay below three megabytes."""
+    assert sum(path.stat().st_size for path in pictures.PICTURES.rglob("*.jpg")) < 3e6
+
+
+def test_every_stage_has_its_equations_with_a_source(reference):
+    """Each stage has a formula and names a source; papers that it names are in the bibliography."""
+    registry = registries.load(path="", entry_points=False)
+    sections = {name: text for name, text in reference.equations().items() if name != "Equations of the stages"}
+    assert set(sections) == set(registry.stages())
+    known = set(re.findall(r"^\| ([A-Z]\w+(?: \d{4})?) \|", (ROOT / "docs" / "bibliography.md").read_text(), re.M))
+    for name, text in sections.items():
+        source = text.split("\nSource: ", 1)[1]
+        cited = set(re.findall(r"\b(?:[A-Z]\d\d|[A-Z][a-z]+ (?:19|20)\d\d)\b", text))
+        assert text.count("$$") >= 2 and (cited or "textbook" in source) and cited <= known, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs" / "examples").glob("*.json")))
+def test_examples_cook(name, pictures, tmp_path):
+    """Each example cooks to its end, and leaves a frame of the cache for each of its own."""
+    folder = pictures.cooked(pictures.examples()[name], tmp_path)
+    settings = load_graph(pictures.examples()[name]).settings
+    scene = open_scene(find_root(folder))
+    assert (scene.first, scene.last) == (settings.start, settings.end)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

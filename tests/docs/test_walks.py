@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -10,10 +11,14 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+from PIL import Image
 
 from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.stage_edits import EDITS
 from mpm_nodes.graph.substep_document import load_substeps
+from mpm_nodes.graph.validate import validate
 from usd_io.stage_reader import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -28,17 +33,18 @@ def written(page: str, folder: Path) -> dict[str, str]:
     return files
 
 
-def run(page: str, folder: Path) -> str:
+def run(page: str, folder: Path, seconds: float = 600.0) -> str:
     """Run the commands that a page shows, and return what they print."""
     script = "\n".join(re.findall(r"<!-- commands: tested -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
     program = folder / "bin"
     program.mkdir()
-    (program / "mpm-nodes").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mpm_nodes.cli "$@"\n')
-    (program / "mpm-nodes").chmod(0o755)
+    for name, module in (("mpm-nodes", "-m mpm_nodes.cli"), ("python", "")):
+        (program / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        (program / name).chmod(0o755)
     path = os.pathsep.join(filter(None, [str(DOCS.parent), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PATH": f"{program}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": path}
     done = subprocess.run(
-        ["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+        ["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -96,3 +102,34 @@ def test_a_stage_in_one_file(tmp_path):
     assert all(np.array_equal(stopped[name], whole[name]) for name in ("position", "warmth"))
     hottest = [event["hottest"] for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "heat"]
     assert hottest[-1] == whole["warmth"].max() > 0.0
+
+
+def test_wedges(tmp_path):
+    """The page's script cooks six wedges: softer jelly is flatter, stiffer jelly takes more substeps; table and sheet are there."""
+    written("wedges.md", tmp_path)
+    run("wedges.md", tmp_path)
+    with open(tmp_path / "wedges" / "wedges.csv", newline="") as stream:
+        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(stream)]
+    assert len(rows) == 6
+    for density in (500.0, 1000.0):
+        heights = [row["height"] for row in rows if row["jelly.density"] == density]
+        counts = [row["substeps"] for row in rows if row["jelly.density"] == density]
+        assert heights == sorted(heights) and counts == sorted(counts) and heights[0] < heights[-1]
+    assert (tmp_path / "wedges" / "wedges.png").stat().st_size > 5000
+
+
+def test_graphs_of_the_first_movies_are_valid(tmp_path):
+    """Each graph of the page validates beside the files that it names."""
+    for name in written("first_movies.md", tmp_path):
+        if name.endswith(".json"):
+            assert validate(load_graph(tmp_path / name)) == [], name
+
+
+@pytest.mark.slow
+def test_first_movies(tmp_path):
+    """The commands of the page leave three movies of as many frames as their graphs have."""
+    written("first_movies.md", tmp_path)
+    run("first_movies.md", tmp_path, seconds=3600)
+    for name in ("snow", "pie", "paste"):
+        with Image.open(tmp_path / f"{name}.webp") as movie:
+            assert movie.n_frames == load_graph(tmp_path / f"{name}.json").settings.end

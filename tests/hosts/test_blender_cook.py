@@ -367,3 +367,36 @@ answer["status"] = bpy.data.node_groups["MPM Graph"].status
     assert (tmp_path / "shot_0003.png").is_file() and (
         tmp_path / "mpm" / "shot" / "MPM_Graph_cache" / "r001" / "cache.usda"
     ).is_file()
+
+
+SHORTER = {
+    "snow": {"= 1, 48, 24": "= 1, 3, 24", "tree.k_cell_size = 0.06": "tree.k_cell_size = 0.1"},
+    "pie": {"= 1, 51, 24": "= 1, 3, 24"},
+    "paste": {"= 1, 30, 24": "= 1, 3, 24"},
+}
+"""What makes the scripts of docs/first_movies.md short."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHORTER)
+def test_a_first_movie_comes_out_of_an_empty_file(tmp_path: Path, name):
+    """Each script of docs/first_movies.md, with three frames, cooks its shot and leaves a movie beside the file."""
+    text = (ROOT / "docs" / "first_movies.md").read_text()
+    scripts = dict(re.findall(r"<!-- blender: (\w+) -->\n```python\n(.*?)```", text, re.S))
+    code = scripts[name] + scripts["movie"]
+    for old, new in {**SHORTER[name], '"CYCLES", 8': '"CYCLES", 1', "= 480, 270": "= 64, 36"}.items():
+        assert old in code
+        code = code.replace(old, new)
+    seen = in_blender(
+        """
+bpy.ops.wm.save_as_mainfile(filepath=given["blend"])
+exec(given["code"], {})
+tree = bpy.data.node_groups["MPM Graph"]
+answer["status"], answer["problems"] = tree.status, problems_of(tree)
+answer["points"] = len(bpy.data.objects["particles"].data.points)
+""",
+        code=code,
+        blend=str(tmp_path / "shot.blend"),
+    )
+    assert seen["status"].startswith("3 frames cooked") and seen["problems"] == {} and seen["points"] > 0
+    assert (tmp_path / "movie.mp4").stat().st_size > 500

@@ -1,0 +1,282 @@
+"""Cook the examples of all nodes and the swatches of all materials, and draw them: the pictures of the reference.
+
+python docs/make_pictures.py [NAME ...]      (all without names; some ten minutes; what it writes is kept in the repository)
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DOCS = Path(__file__).resolve().parent
+EXAMPLES = DOCS / "examples"
+PICTURES = DOCS / "pictures"
+TILE = (320, 240)
+QUALITY = 85
+"""Of the JPEGs: a strip of three tiles takes some 25 kB."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an example is drawn.
+
+    Attributes:
+        colour_by: Particle attribute that colours the points; their own colours when empty.
+        volume: Grid that is drawn instead of points, summed along z.
+        show: "points" or "surface", where there are both.
+    """
+
+    colour_by: str = ""
+    volume: str = ""
+    show: str = "points"
+
+
+LOOKS = {
+    "attribute_volume": Look(volume="temperature"),
+    "density_volume": Look(volume="density"),
+    "velocity_volume": Look(volume="vel"),
+    "surface_particles": Look(show="surface"),
+    "write_cache": Look(show="surface"),
+    "set_temperature": Look(colour_by="temperature"),
+    "collider_temperature": Look(colour_by="temperature"),
+    "material_over_temperature": Look(colour_by="temperature"),
+    "material_thermal": Look(colour_by="temperature"),
+    "material_surfactant": Look(colour_by="concentration"),
+    "set_concentration": Look(colour_by="concentration"),
+    "measure_density": Look(colour_by="density"),
+}
+"""Examples that are not drawn as points in their own colours."""
+
+
+# ---------------------------------------------------------------- nodes
+def examples() -> dict[str, Path]:
+    """Return the graph file of every node's example by the node's name."""
+    return {path.stem: path for path in sorted(EXAMPLES.glob("*.json"))}
+
+
+def draw_example(name: str) -> Path:
+    """Cook a node's example and draw its first, middle and last frame; return the picture."""
+    from mpm_nodes.graph.document import load_graph
+
+    settings = load_graph(examples()[name]).settings
+    frames = [settings.start, (settings.start + settings.end) // 2, settings.end]
+    look = LOOKS.get(name, Look())
+    with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
+        folder = cooked(examples()[name], Path(scratch))
+        tiles = volume_tiles(folder, frames, look.volume) if look.volume else tiles_of(folder, frames, look)
+        return save(strip(tiles, [f"frame {frame}" for frame in frames]), PICTURES / "nodes" / f"{name}.jpg")
+
+
+def cooked(graph: Path, out: Path) -> Path:
+    """Cook a graph file with the command line's own function; return the revision folder."""
+    from mpm_nodes.cli import main
+
+    status = main(["cook", str(graph), "--out", str(out), "--events", "none"])
+    if status:
+        raise RuntimeError(f"{graph}: the cook ended with exit code {status}")
+    return out / "r001"
+
+
+def tiles_of(folder: Path, frames: Sequence[int], look: Look, view: Any = None) -> list[Any]:
+    """Return pictures of frames by the built-in renderer, which every machine has."""
+    from PIL import Image
+
+    from mpm_nodes.preview.pictures import Picture, render_cache
+
+    view = view or close_view(folder, frames, look.show)
+    picture = Picture((2 * TILE[0], 2 * TILE[1]), colour_by=look.colour_by, camera=view, show=look.show)
+    result = render_cache(folder, frames=frames, out=folder / "tiles", engine="splat", picture=picture)
+    tiles = []
+    for path in result.images:
+        with Image.open(path) as image:
+            tiles.append(image.convert("RGB").resize(TILE, Image.Resampling.LANCZOS))
+    return tiles
+
+
+def close_view(folder: Path, frames: Sequence[int], show: str) -> Any:
+    """Return the camera that has the box of all that is seen just inside its picture."""
+    from mpm_nodes.preview.pictures import find_root
+    from mpm_nodes.preview.scene import look, open_scene
+
+    scene = open_scene(find_root(folder))
+    boxes = [scene.shapes(frame, show).bounds() for frame in frames]
+    low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
+    corners = np.array([[(low, high)[n >> axis & 1][axis] for axis in range(3)] for n in range(8)])
+    middle, direction, focal = 0.5 * (low + high), np.array([0.35, 0.4, 1.0]), 1.5
+    for distance in np.geomspace(0.3, 30.0, 200) * np.linalg.norm(high - low):
+        view = look(middle + distance * direction / np.linalg.norm(direction), middle, focal)
+        seen = (corners - view.eye) @ np.stack([view.right, view.up, view.forward]).T
+        if seen[:, 2].min() > 0.0 and (np.abs(seen[:, :2] / seen[:, 2:] * focal) < (0.46, 0.33)).all():
+            return view
+    return view
+
+
+def volume_tiles(folder: Path, frames: Sequence[int], grid: str) -> list[Any]:
+    """Return pictures of a VDB grid, looked at along z: the mean of what is not 0, vectors by their length."""
+    from PIL import Image
+
+    from usd_io.openvdb_module import find_openvdb
+
+    openvdb = find_openvdb()
+    columns = []
+    for frame in frames:
+        (path,) = folder.rglob(f"*{frame:04d}.vdb")
+        volume = openvdb.read(str(path), grid)
+        low, high = (np.array(corner) for corner in volume.evalActiveVoxelBoundingBox())
+        vector = volume.valueTypeName.startswith("vec")
+        values = np.zeros((*(high - low + 1), 3) if vector else tuple(high - low + 1))
+        volume.copyToArray(values, ijk=tuple(int(k) for k in low))
+        values = np.linalg.norm(values, axis=-1) if vector else values
+        weight = np.maximum((values != 0.0).sum(axis=2), 1)
+        columns.append((low, high, values.sum(axis=2) / weight))
+    first, last = np.min([low for low, _, _ in columns], axis=0), np.max([high for _, high, _ in columns], axis=0)
+    shape = (last - first + 1)[:2]
+    seen = [values[values > 0.0] for _, _, values in columns]
+    least, most = min(each.min() for each in seen), max(each.max() for each in seen)
+    tiles = []
+    for low, _, values in columns:
+        board = np.zeros(shape)
+        x, y = (low - first)[:2]
+        board[x : x + values.shape[0], y : y + values.shape[1]] = values
+        share = np.where(board > 0.0, 0.25 + 0.75 * (board - least) / max(most - least, 1e-9), 0.0).T[::-1]
+        heat = np.stack([np.clip(share * 2.2, 0, 1), np.clip(share * 1.6 - 0.5, 0, 1), np.clip(share * 3.0 - 2.0, 0, 1)], axis=-1)
+        dark = np.array([28, 29, 31]) / 255.0
+        pixels = np.where(share[..., None] > 0.0, heat, dark)
+        factor = max(1, int(min(TILE[0] / shape[0], TILE[1] / shape[1])))
+        image = Image.fromarray((255.0 * pixels).astype(np.uint8)).resize(
+            tuple(int(n) for n in shape * factor), Image.Resampling.BICUBIC
+        )
+        tile = Image.new("RGB", TILE, (28, 29, 31))
+        tile.paste(image, ((TILE[0] - image.width) // 2, TILE[1] - image.height))
+        tiles.append(tile)
+    return tiles
+
+
+# ---------------------------------------------------------------- materials
+@dataclass(frozen=True)
+class Stand:
+    """How large the bodies of a swatch are, and how heavy: matter of the kitchen is not looked at by the metre.
+
+    Attributes:
+        size: Edge of the falling ball's box [m].
+        gravity: Acceleration downwards [m/s^2].
+    """
+
+    size: float = 0.3
+    gravity: float = 9.81
+
+    @property
+    def seconds(self) -> float:
+        """How long the swatch lasts [s]: bodies of every size fall as many times their own height."""
+        return (self.size / 0.3 * 9.81 / self.gravity) ** 0.5
+
+
+STANDS = {"herschel_bulkley": Stand(0.1), "oldroyd_b": Stand(0.1, 0.981)}
+"""By law, where it is not the usual one: foams and pastes of Y15 and R15, the latter under the gravity of their source."""
+
+
+def stand_of(name: str) -> Stand:
+    """Return how a material of the library is looked at."""
+    from mpm_nodes.materials.library import LIBRARY
+
+    return STANDS.get(LIBRARY[name].law, Stand())
+
+
+def swatch(name: str) -> Any:
+    """Return the graph of a material's swatch: a ball that falls, a bar that is pulled long, a column that slumps."""
+    from mpm_nodes import Graph
+
+    stand = stand_of(name)
+    a = stand.size
+    graph = Graph(cell_size=a / 6.0, start=1, end=25)
+    matter = graph.add("material_library", "matter", name=name)
+    graph.add("emit_sphere", "ball", material=matter, radius=a / 2, centre=(-3.0 * a, 1.1 * a, 0.0))
+    graph.add("emit_box", "bar", material=matter, size=(1.4 * a, 0.5 * a, 0.5 * a), centre=(0.0, 1.2 * a, 0.0))
+    graph.add("emit_box", "column", material=matter, size=(0.7 * a, 1.6 * a, 0.7 * a), centre=(3.0 * a, 0.8 * a, 0.0))
+    graph.add("collide_plane", "ground", rule="sticky", shown_size=12.0 * a)
+    for side, sign in (("left", -1.0), ("right", 1.0)):
+        graph.add("collide_box", side, name=side, rule="sticky", clamp=True, size=(0.3 * a, 0.6 * a, 0.6 * a))
+        for frame, x in ((1, 0.6), (25, 1.15)):
+            graph.key(f"{side}.centre", frame, (sign * x * a, 1.2 * a, 0.0))
+    graph.add(
+        "solve",
+        "solve",
+        sources=["ball", "bar", "column"],
+        colliders=["ground", "left", "right"],
+        gravity=(0.0, -stand.gravity, 0.0),
+        time_scale=stand.seconds,
+    )
+    graph.add("colour_particles", "colours", particles=graph["solve"]["particles"], colours=["#d98e2b"])
+    graph.add("write_cache", "cache", particles="colours", colliders=["left", "right"], attributes=["velocity", "displayColor"])
+    return graph
+
+
+def draw_swatch(name: str) -> Path:
+    """Cook a material's swatch and draw it at three frames; return the picture."""
+    from mpm_nodes.preview.scene import look
+
+    a = stand_of(name).size
+    frames = (7, 13, 25)
+    with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
+        path = Path(scratch) / "swatch.json"
+        swatch(name).save(path)
+        view = look(np.array([0.0, 2.4, 11.0]) * a, np.array([0.0, 0.75, 0.0]) * a, 1.35)
+        tiles = tiles_of(cooked(path, Path(scratch) / "out"), frames, Look(), view)
+        tiles = [tile.crop((0, 50, TILE[0], TILE[1] - 40)) for tile in tiles]
+        return save(strip(tiles, ["", "", ""]), PICTURES / "materials" / f"{name}.jpg")
+
+
+# ---------------------------------------------------------------- pictures
+def strip(tiles: Sequence[Any], labels: Sequence[str]) -> Any:
+    """Return tiles beside each other, with their labels."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    gap = 4
+    width, height = tiles[0].size
+    sheet = Image.new("RGB", (len(tiles) * (width + gap) - gap, height), (255, 255, 255))
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(size=14)
+    for n, (tile, label) in enumerate(zip(tiles, labels, strict=True)):
+        sheet.paste(tile, (n * (width + gap), 0))
+        if label:
+            pen.text((n * (width + gap) + 6, 4), label, fill=(20, 20, 22), font=font, stroke_width=2, stroke_fill=(255, 255, 255))
+    return sheet
+
+
+def save(image: Any, path: Path) -> Path:
+    """Write a picture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image.save(path, quality=QUALITY, optimize=True)
+    return path
+
+
+def wanted(names: Sequence[str]) -> list[tuple[str, Callable[[str], Path]]]:
+    """Return what is to be drawn, each with its function; all without names."""
+    from mpm_nodes.materials.library import LIBRARY
+
+    every = [*((name, draw_example) for name in examples()), *((name, draw_swatch) for name in LIBRARY)]
+    strangers = set(names) - {name for name, _ in every}
+    if strangers:
+        raise SystemExit(f"no example or material: {', '.join(sorted(strangers))}")
+    return [(name, draw) for name, draw in every if not names or name in names]
+
+
+if __name__ == "__main__":
+    failed = []
+    for name, draw in wanted(sys.argv[1:]):
+        begin, work = time.perf_counter(), time.process_time()
+        try:
+            made = draw(name)
+        except RuntimeError as error:
+            failed.append(str(error))
+            continue
+        took = f"{time.perf_counter() - begin:.1f} s, {time.process_time() - work:.1f} s of processor"
+        print(f"{made.relative_to(DOCS)}  {made.stat().st_size / 1000:.0f} kB  {took}", flush=True)
+    if failed:
+        raise SystemExit("\n".join(failed))
