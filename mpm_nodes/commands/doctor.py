@@ -179,7 +179,7 @@ def _openvdb() -> Told:
 
 
 def _blender() -> Told:
-    from mpm_nodes.preview.pictures import blender_problem
+    from mpm_nodes.preview.cycles import blender_problem
     from usd_io.openvdb_module import BLENDER_WHEELS, wheels_in_words
 
     if importlib.util.find_spec("bpy") is None:

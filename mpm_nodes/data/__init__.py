@@ -33,6 +33,7 @@ from mpm_nodes.data.fields import (
     Resampling,
     table,
 )
+from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
@@ -75,9 +76,7 @@ from mpm_nodes.data.values import (
     SurfaceTension,
     Thermal,
     Walls,
-    concatenate,
     frozen,
-    merge_materials,
 )
 
 __all__ = [

@@ -11,7 +11,7 @@ from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import Multigrid
-from mpm_nodes.kernels.projection import face_vectors, pressure, solid_faces
+from mpm_nodes.kernels.projection import face_vectors, followers, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces
 from mpm_nodes.solver.grid import LEAST_MASS
@@ -96,7 +96,7 @@ def project_faces(
     found = np.empty(64 * count)
     pressure.divergences(count, fields, found)
     pressure.find_done(count, fields, rank)
-    pressure.extend(count, fields, rank, old, EXTENSIONS)
+    followers.extend(count, fields, rank, old, EXTENSIONS)
     worst = float(np.abs(found).max(initial=0.0))
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
 
@@ -112,7 +112,7 @@ def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: 
         return
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
     pressure.find_done(count, fields, rank)
-    pressure.fold(count, fields, rank, rest, EXTENSIONS)
+    followers.fold(count, fields, rank, rest, EXTENSIONS)
     pressure.trim_volumes(count, fields, rest)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import mpm_nodes
 
 PACKAGE = Path(mpm_nodes.__file__).parent
 ROOT = PACKAGE.parent
+OURS = ("mpm_nodes", "usd_io")
 HEAVY = ("numba", "llvmlite", "pxr", "openvdb", "pyopenvdb", "bpy", "hou", "PIL")
 
 FLOORS = {
@@ -226,6 +229,29 @@ def test_public_names_exist():
 _HALVES = (("/wo", "rk/"), ("shar", "ed/"), ("CONT", "RACT.md"), ("TO", "DO"), ("FIX", "ME"))
 BANNED = tuple(first + second for first, second in _HALVES)
 SHUNNED_ROOMS = {"utils", "core", "common", "manager", "helpers"}
+
+
+ELSEWHERE = ("blender_addon", "mpm_nodes_houdini", "blender_script.py")
+"""Run by other programs, which load them in their own tests."""
+
+
+def test_imports_inside_functions_find_their_names():
+    """What a function imports when it is called is there: perhaps no other test comes by, and some callers expect import errors."""
+    missing = []
+    for root in (PACKAGE, ROOT / "usd_io", ROOT / "samples"):
+        for path in sorted(root.rglob("*.py")):
+            if any(part in ELSEWHERE for part in path.parts):
+                continue
+            for item in ast.walk(ast.parse(path.read_text())):
+                ours = isinstance(item, ast.ImportFrom) and not item.level and str(item.module).startswith(OURS)
+                if not ours or not item.col_offset:
+                    continue
+                module = importlib.import_module(item.module)
+                for name in (alias.name for alias in item.names):
+                    part = hasattr(module, "__path__") and importlib.util.find_spec(f"{item.module}.{name}")
+                    if not part and not hasattr(module, name):
+                        missing.append(f"{path.relative_to(ROOT)}:{item.lineno}: {item.module}.{name}")
+    assert missing == []
 
 
 def texts() -> list[Path]:

@@ -56,7 +56,7 @@ second.k_jitter = 0.0
 second.keyframe_insert("k_jitter", frame=1)
 second.k_jitter = 1.0
 second.keyframe_insert("k_jitter", frame=5)
-inner = operators.own_substeps(fall, "substeps")
+inner = substep_operators.own_substeps(fall, "substeps")
 inner.nodes["rasterize"].k_kernel = "cubic"
 answer["before"] = graph_file.save(tree)
 bpy.ops.wm.save_as_mainfile(filepath=given["blend"])
@@ -70,7 +70,7 @@ ROUND_TRIP = """
 answer["opened"] = {}
 holder = trees.new_tree(trees.GRAPH_TREE, "every preset")
 for name in specification.PRESETS:
-    inner = operators.own_substeps(add(holder, "solve", name, substeps=name), "substeps")
+    inner = substep_operators.own_substeps(add(holder, "solve", name, substeps=name), "substeps")
     answer["opened"][name] = len(inner.nodes)
 for number, path in enumerate(given["files"]):
     document = graph_file.read(path)
@@ -93,7 +93,7 @@ reroute = tree.nodes.new("NodeReroute")
 fall = tree.nodes["fall"]
 tree.links.new(tree.nodes["ground"].outputs[0], reroute.inputs[0])
 tree.links.new(reroute.outputs[0], nodes.socket_of(fall.inputs, "colliders"))
-inner = operators.own_substeps(fall, "substeps")
+inner = substep_operators.own_substeps(fall, "substeps")
 inner.nodes["gather"].name = "back to particles"
 answer["edited"] = graph_file.save(tree, given["elsewhere"])
 """

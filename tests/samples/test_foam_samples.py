@@ -11,6 +11,7 @@ from mpm_nodes import cli
 from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.preview.pictures import Picture
 from mpm_nodes_samples.reproduction import sizes
 from mpm_nodes_samples.reproduction.figures import rebound
 from mpm_nodes_samples.reproduction.index import SAMPLES
@@ -178,11 +179,11 @@ def test_too_little_time_for_a_frame_is_said(tmp_path, capsys):
 def test_the_pachinko_board_fills_its_picture():
     """The board's corners lie inside the picture, and span most of its height or its width."""
     picture = picture_of(SAMPLES["pachinko"])
-    (width, height), view = picture["picture"].size, picture["view"]
+    (width, height), view = picture.size, picture.camera
     corners = np.stack(np.meshgrid([-0.17, 0.17], [0.0, 0.62], [-0.05, 0.05], indexing="ij"), -1).reshape(-1, 3) - view.eye
     depth = corners @ view.forward
     across = view.focal * (corners @ view.right) / depth
     along = view.focal * (corners @ view.up) / depth * width / height
     assert np.abs(across).max() < 0.5 and np.abs(along).max() < 0.5
     assert max(np.ptp(across), np.ptp(along)) > 0.8
-    assert picture_of(SAMPLES["pie"]) == {}
+    assert picture_of(SAMPLES["pie"]) == Picture(show=SAMPLES["pie"].show)

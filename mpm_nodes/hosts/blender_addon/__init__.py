@@ -18,6 +18,7 @@ from . import (
     point_materials,
     quick,
     sockets,
+    substep_operators,
     trees,
 )
 
@@ -37,6 +38,7 @@ CLASSES = [
     *nodes.CLASSES,
     *curves.CLASSES,
     *operators.CLASSES,
+    *substep_operators.CLASSES,
     *quick.CLASSES,
     *cache_panel.CLASSES,
     *interface.CLASSES,

@@ -20,9 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
+from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_at, fellow_of, ratio_of, reach_of
 from mpm_nodes.kernels.collisions.posing import body_velocity
-from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import kept_apart, nearer_part, side_of_plate, sides_seen, through_plate
+from mpm_nodes.kernels.collisions.rules import OPEN, sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -30,7 +31,7 @@ from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat, prefetch
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, PLATES, RULE
-from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
+from mpm_nodes.kernels.transfers.binning import packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
 """Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
@@ -38,17 +39,6 @@ HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
 ALL_CLEAR = 65535
 """Bits of sixteen nodes that lie outside."""
-
-REACH = 0.5 - 1e-6
-"""Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
-TOUCHING = 1e-6
-"""That distance for bodies that matter may leave: one that held nodes before it would stop matter half a cell sooner [cells]."""
-GOAL = 0.75
-"""Distance from the surface at which a fellow is looked for [cells]: the first layer from half a cell on is nearest to it."""
-DEEPEST = 2.0
-"""Nodes farther behind a surface than this move with the body [cells]: no spline reaches them from outside."""
-STEEPEST = 3.0
-"""Largest |r|."""
 
 COLUMNS = 15
 NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL = 0, 1, 2, 3, 6, 9, 10, 11, 14
@@ -127,109 +117,7 @@ def _write_wall(row, side, level, walls):
     row[BODY + (side >> 1)] = row[FELLOW_BODY + (side >> 1)] = walls.rules[7 + side]
 
 
-# ---------------------------------------------------------------- fellows
-@inline
-def reach_of(rule):
-    """Return how near a node must be to the surface of a body of this rule to be in contact [cells]."""
-    return TOUCHING if rule == SEPARATE else REACH
-
-
-@inline
-def _first_from(packed, key):
-    """Return the place of the first packed coordinate that is not below a key."""
-    low, high = 0, packed.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if packed[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inline
-def _block_of(packed, key):
-    """Return the place of a packed coordinate, or -1."""
-    low = _first_from(packed, key)
-    return low if low < packed.shape[0] and packed[low] == key else -1
-
-
-@part
-def _copy_at(grid, sides, key, rest):
-    """Return the master of node `rest` of the blocks at a packed coordinate for matter of these sides, or -1."""
-    place = key >> BODY_BITS
-    block = _first_from(grid.packed, place << BODY_BITS)
-    while block < grid.packed.shape[0] and grid.packed[block] >> BODY_BITS == place:
-        node, other = 64 * block + rest, grid.block_sides[block]
-        if kept_apart(sides, sides_seen(sides, node, grid.node_sides)) == kept_apart(
-            other, sides_seen(other, node, grid.node_sides)
-        ):
-            return np.int64(grid.master[64 * block + rest])
-        block += 1
-    return np.int64(-1)
-
-
-@part
-def _node_at(grid, block, x, y, z):
-    """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
-    if grid.master.shape[0]:
-        key = packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2)
-        return _copy_at(grid, grid.block_sides[block], key, (x & 3) * 16 + (y & 3) * 4 + (z & 3))
-    if (x >> 2) | (y >> 2) | (z >> 2):
-        block = _block_of(grid.packed, packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2))
-        if block < 0:
-            return np.int64(-1)
-    return np.int64(block * 64 + (x & 3) * 16 + (y & 3) * 4 + (z & 3))
-
-
-@part
-def _fellow(grid, block, node, phi, n0, n1, n2):
-    """Return the fellow of a node and r, or -1 and 0; phi in cells.
-
-    Of the eight nodes around the goal on the normal, the nearest with mass that lies half a cell outside. What is lighter than the
-    node itself leads it by that much less: matter that barely reaches the surface has nothing outside to hold on to.
-    """
-    none = (np.int64(-1), 0.0, np.int64(0), np.int64(0), np.int64(0))
-    if phi <= -DEEPEST or n0 * n0 + n1 * n1 + n2 * n2 < 0.5:
-        return none
-    t0, t1, t2 = (GOAL - phi) * n0, (GOAL - phi) * n1, (GOAL - phi) * n2
-    # rounding must not decide which side of a node the goal is on
-    f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
-    at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
-    mass = grid.momentum[(block * 64 + node) * 4 + 3]
-    found, nearest, out = np.int64(-1), np.inf, 1.0
-    d0 = d1 = d2 = np.int64(0)
-    # from the nearest corner on: where no other is as near and it will do, it is the one
-    nearer = (4 if t0 - f0 > 0.5 else 0) + (2 if t1 - f1 > 0.5 else 0) + (1 if t2 - f2 > 0.5 else 0)
-    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > 1e-9
-    for other_way in range(8):
-        if alone and other_way == 1 and found >= 0:
-            break
-        corner = nearer ^ other_way
-        s0, s1, s2 = f0 + (corner >> 2), f1 + ((corner >> 1) & 1), f2 + (corner & 1)
-        there = phi + n0 * s0 + n1 * s1 + n2 * s2
-        away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
-        if there < REACH or away > nearest + 1e-9:
-            continue
-        other = _node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
-        if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
-            continue
-        # of two that lie alike the heavier, so that a turned scene chooses the turned one
-        if away < nearest - 1e-9 or grid.momentum[4 * other + 3] > grid.momentum[4 * found + 3]:
-            found, nearest, out = other, away, there
-            d0, d1, d2 = s0, s1, s2
-    if found < 0:
-        return none
-    share = min(1.0, np.float64(grid.momentum[4 * found + 3]) / np.float64(mass))
-    return found, share * _ratio(phi, out), d0, d1, d2
-
-
-@inline
-def _ratio(phi, out):
-    """Return r of a node at the distance phi whose fellow, no lighter, is at the distance `out`."""
-    return min(max(phi / out, -STEEPEST), 1.0)
-
-
+# ---------------------------------------------------------------- rows
 @part
 def _note(found, block, node, surface, n, w, held_by, u):
     """Count a contact of a block, and write it where there is room.
@@ -315,7 +203,7 @@ def _meet_node(block, node, grid, base, b, motion, bodies, found):
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
-    fellow, ratio, s0, s1, s2 = _fellow(grid, block, node, phi / h, n0, n1, n2)
+    fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
     u0, u1, u2 = w0, w1, w2
     if fellow >= 0:
         y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
@@ -377,7 +265,7 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
-    fellow, ratio, s0, s1, s2 = _fellow(grid, block, node, phi / h, n0, n1, n2)
+    fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
     u0, u1, u2 = w0, w1, w2
     if fellow >= 0:
         y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
@@ -410,7 +298,7 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
         if phi >= reach * h:
             continue
         outside, first, out = _layer_outside(block, axis, layer, sign, phi / h, grid)
-        along = _ratio(phi / h, out)
+        along = ratio_of(phi / h, out)
         if not fetched:  # all lines of the two blocks at once, instead of one by one as nodes ask for them
             fetched = True
             for line in range(0, 256, 16):
@@ -429,7 +317,7 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
             fellow, ratio = first + node, along
             mass = np.float64(momentum[4 * fellow + 3]) if outside else 0.0
             if mass <= least_mass:
-                fellow, ratio, _, _, _ = _fellow(grid, block, node, phi / h, n0, n1, n2)
+                fellow, ratio, _, _, _ = fellow_of(grid, block, node, phi / h, n0, n1, n2)
             elif mass < own:
                 ratio = mass / own * along
             if at < stop:
@@ -440,7 +328,7 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
 
 @inline
 def _layer_outside(block, axis, layer, sign, phi, grid):
-    """Return where the nodes of a layer find their fellows in front of a wall: what `_fellow` finds, for sixteen nodes at once.
+    """Return where the nodes of a layer find their fellows in front of a wall: what `fellow_of` finds, for sixteen nodes at once.
 
     Whether there is such a layer, what is added to a node's number inside the block, and its distance from the wall [cells].
     """
@@ -456,5 +344,5 @@ def _layer_outside(block, axis, layer, sign, phi, grid):
     stride, beyond = (16 if axis == 0 else (4 if axis == 1 else 1)), np.int64(block)
     if place >> 2:
         x, y, z = (place >> 2) * (axis == 0), (place >> 2) * (axis == 1), (place >> 2) * (axis == 2)
-        beyond = _block_of(grid.packed, packed_neighbour(grid.packed[block], x, y, z))
+        beyond = block_at(grid.packed, packed_neighbour(grid.packed[block], x, y, z))
     return beyond >= 0, beyond * 64 + stride * ((place & 3) - layer), out

@@ -20,10 +20,6 @@ volume is, too: V_f is the integral of the spline outside of them (method 9.2, w
 that, faces at walls would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
 heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
 denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around such a face.
-
-Faces with mass that no pressure reaches follow those beside them (`extend`). So they move as one, and m_f, m_f v*_f and V_f of a
-face that leads are sums over it and its share of those that follow (`fold`): what a follower had is not lost. Along a wall that
-slips this also makes half a stencil whole.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, SLIDING
+from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 
 __all__ = [
     "CLOSED",
@@ -48,10 +44,9 @@ __all__ = [
     "classify",
     "correct",
     "divergences",
-    "extend",
     "find_done",
-    "fold",
     "label_pockets",
+    "of_axis",
     "spread_volumes",
     "trim_volumes",
 ]
@@ -119,7 +114,7 @@ class PressureSystem(NamedTuple):
 
 
 @inline
-def _of(axis, x, y, z):
+def of_axis(axis, x, y, z):
     return x if axis == 0 else (y if axis == 1 else z)
 
 
@@ -131,15 +126,15 @@ def _classify_at(g, f):
         c = 64 * g + n
         massive, held = f.cells[4 * c + 3] > least, True
         for axis in range(3):
-            state, mass = _of(axis, f.sx, f.sy, f.sz), _of(axis, f.mx, f.my, f.mz)
+            state, mass = of_axis(axis, f.sx, f.sy, f.sz), of_axis(axis, f.mx, f.my, f.mz)
             high = behind(f.around, g, n, axis)
             massive = massive and mass[4 * c + 3] > least and high >= 0 and mass[4 * high + 3] > least
             held = held and state[c] != FREE and (high < 0 or state[high] != FREE)
         f.kind[c] = CLOSED if held else (INTERIOR if massive else EMPTY)
         for axis in range(3):
-            velocity = _of(axis, f.vx, f.vy, f.vz)
-            if _of(axis, f.sx, f.sy, f.sz)[c] == HELD:
-                velocity[4 * c] = _of(axis, f.ux, f.uy, f.uz)[c]
+            velocity = of_axis(axis, f.vx, f.vy, f.vz)
+            if of_axis(axis, f.sx, f.sy, f.sz)[c] == HELD:
+                velocity[4 * c] = of_axis(axis, f.ux, f.uy, f.uz)[c]
 
 
 @compiled(fastmath=False)
@@ -199,8 +194,8 @@ def _volumes_at(g, f):
                                 other = _cell_at(f.around, g, i + b, j + c, k + a)
                             if other >= 0 and f.kind[other] == CLOSED:
                                 cut += _along(a) * _across(b) * _across(c)
-            _of(axis, f.wx, f.wy, f.wz)[here] = (1.0 - cut) * h**3 if cut > 0.0 else h**3
-            _of(axis, f.nx, f.ny, f.nz)[here] = _of(axis, f.mx, f.my, f.mz)[4 * here + 3]
+            of_axis(axis, f.wx, f.wy, f.wz)[here] = (1.0 - cut) * h**3 if cut > 0.0 else h**3
+            of_axis(axis, f.nx, f.ny, f.nz)[here] = of_axis(axis, f.mx, f.my, f.mz)[4 * here + 3]
 
 
 @compiled(fastmath=False)
@@ -215,7 +210,7 @@ def _trim_at(g, f, rest):
     for n in range(64):
         here = 64 * g + n
         for axis in range(3):
-            volumes = _of(axis, f.wx, f.wy, f.wz)
+            volumes = of_axis(axis, f.wx, f.wy, f.wz)
             if volumes[here] < (1.0 - 1e-9) * whole:
                 low, ratio = before(f.around, g, n, axis), _ratio_at(f, here)
                 if low >= 0 and f.kind[low] == INTERIOR:
@@ -231,99 +226,16 @@ def trim_volumes(count, f, rest):
     parallel_for(_trim_at, count, (lend(f), rest))
 
 
-# ---------------------------------------------------------------- faces that follow
-@inline
-def _leads(f, axis, state, other, direction, rank, turn):
-    """Return whether a follower of this state takes the velocity of a face beside it, at side `direction & 1` of an axis."""
-    if other < 0 or rank[3 * other + axis] != turn:
-        return False
-    if state >= SLIDING:
-        return state - SLIDING == direction
-    return _of(axis, f.sx, f.sy, f.sz)[other] != HELD
-
-
-@part
-def _leader_at(f, g, n, direction):
-    """Return the place beside n of block g, or -1."""
-    return behind(f.around, g, n, direction >> 1) if direction & 1 else before(f.around, g, n, direction >> 1)
-
-
-@part
-def _leaders_of(f, g, n, axis, rank, turn):
-    """Return how many faces of rank `turn` a face follows."""
-    count, state = 0, _of(axis, f.sx, f.sy, f.sz)[64 * g + n]
-    for direction in range(6):
-        if _leads(f, axis, state, _leader_at(f, g, n, direction), direction, rank, turn):
-            count += 1
-    return count
-
-
-@part
-def _rank_at(g, f, rank, turn):
-    for n in range(64):
-        c = np.int64(64 * g + n)
-        for axis in range(3):
-            if rank[3 * c + axis] == 0 and _of(axis, f.mx, f.my, f.mz)[4 * c + 3] > f.numbers[2]:
-                if _leaders_of(f, g, n, axis, rank, turn):
-                    rank[3 * c + axis] = turn + 1
-
-
-@part
-def _fold_at(g, f, rank, rest, turn):
-    for n in range(64):
-        c = np.int64(64 * g + n)
-        for axis in range(3):
-            states = _of(axis, f.sx, f.sy, f.sz)
-            if rank[3 * c + axis] != turn:
-                continue
-            masses, volumes, velocity = _of(axis, f.nx, f.ny, f.nz), _of(axis, f.wx, f.wy, f.wz), _of(axis, f.vx, f.vy, f.vz)
-            mass = masses[c]
-            pushed = mass * np.float64(velocity[4 * c])
-            for direction in range(6):
-                other = _leader_at(f, g, n, direction)
-                if other < 0 or rank[3 * other + axis] != turn + 1:
-                    continue
-                if states[other] >= SLIDING and states[other] - SLIDING != (direction ^ 1):
-                    continue
-                share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
-                mass += share * masses[other]
-                pushed += share * masses[other] * np.float64(velocity[4 * other])
-                rest[3 * c + axis] += share * rest[3 * other + axis]
-                if states[other] >= SLIDING:
-                    volumes[c] += share * volumes[other]
-            masses[c] = mass
-            if states[c] != HELD:
-                velocity[4 * c] = pushed / mass
-
-
-@compiled(fastmath=False)
-def fold(count, f, rank, rest, turns):
-    """Add masses, momenta and volumes of faces that no pressure reaches to those which they follow.
-
-    Args:
-        count: Number of grid blocks.
-        f: The fields, with states, volumes and masses of single faces.
-        rank: 1 where the projection gives a velocity (`find_done`), 0 elsewhere, shape (192 count,), uint8; written: 1 + how far
-            behind a face follows.
-        rest: Volumes of the particles of the faces [m^3], shape (192 count,), float64; those of followers are added.
-        turns: Faces that may follow each other.
-    """
-    for turn in range(1, turns + 1):
-        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
-    for turn in range(turns, 0, -1):
-        parallel_for(_fold_at, count, (lend(f), rank, rest, np.int64(turn)))
-
-
 # ---------------------------------------------------------------- the system
 @inline
 def _lightness(f, axis, face):
     """Return dt / (rho h^2) of a face, 0 where a body holds it."""
-    if _of(axis, f.sx, f.sy, f.sz)[face] != FREE:
+    if of_axis(axis, f.sx, f.sy, f.sz)[face] != FREE:
         return 0.0
-    mass = _of(axis, f.nx, f.ny, f.nz)[face]
+    mass = of_axis(axis, f.nx, f.ny, f.nz)[face]
     if mass <= f.numbers[2]:
         return 0.0
-    return f.numbers[0] * _of(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
+    return f.numbers[0] * of_axis(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
 
 
 @part
@@ -331,7 +243,7 @@ def _divergence(f, g, n):
     """Return div v of a cell [1/s]."""
     c, total = 64 * g + n, 0.0
     for axis in range(3):
-        velocity, high = _of(axis, f.vx, f.vy, f.vz), behind(f.around, g, n, axis)
+        velocity, high = of_axis(axis, f.vx, f.vy, f.vz), behind(f.around, g, n, axis)
         total += np.float64(velocity[4 * high]) - np.float64(velocity[4 * c])
     return total / f.numbers[1]
 
@@ -354,7 +266,7 @@ def _assemble_at(g, f, system):
             lower, upper = _lightness(f, axis, c), _lightness(f, axis, high)
             total += lower + upper
             if low >= 0 and f.kind[low] == INTERIOR:
-                _of(axis, system.x, system.y, system.z)[c] = lower
+                of_axis(axis, system.x, system.y, system.z)[c] = lower
         system.diagonal[c] = total if total > 0.0 else 1.0
         share = 1.0 if compressibility > 0.0 else f.numbers[4]
         system.right[c] = -share * (elastic - 1.0) / (dt * elastic) - _divergence(f, g, n)
@@ -416,7 +328,7 @@ def _done_at(g, f, done):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
-            low, state = before(f.around, g, n, axis), _of(axis, f.sx, f.sy, f.sz)[c]
+            low, state = before(f.around, g, n, axis), of_axis(axis, f.sx, f.sy, f.sz)[c]
             touched = f.kind[c] == INTERIOR or (low >= 0 and f.kind[low] == INTERIOR)
             done[3 * c + axis] = 1 if state == HELD or (touched and state == FREE) else 0
 
@@ -434,54 +346,15 @@ def _correct_at(g, f, pressure):
         for axis in range(3):
             low = before(f.around, g, n, axis)
             mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
-            if (mine or its) and _of(axis, f.sx, f.sy, f.sz)[c] == FREE:
+            if (mine or its) and of_axis(axis, f.sx, f.sy, f.sz)[c] == FREE:
                 p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
-                _of(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
+                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
 
 
 @compiled(fastmath=False)
 def correct(count, f, pressure):
     """Take the pressure's push from the faces."""
     parallel_for(_correct_at, count, (lend(f), pressure))
-
-
-@part
-def _extend_at(g, f, rank, old, turn):
-    for n in range(64):
-        c = np.int64(64 * g + n)
-        for axis in range(3):
-            if rank[3 * c + axis] != turn + 1:
-                continue
-            state, total, count = _of(axis, f.sx, f.sy, f.sz)[c], 0.0, 0
-            for direction in range(6):
-                other = _leader_at(f, g, n, direction)
-                if _leads(f, axis, state, other, direction, rank, turn):
-                    total += old[3 * other + axis]
-                    count += 1
-            _of(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
-
-
-@part
-def _copy_at(g, f, old):
-    for c in range(64 * g, 64 * g + 64):
-        old[3 * c], old[3 * c + 1], old[3 * c + 2] = f.vx[4 * c], f.vy[4 * c], f.vz[4 * c]
-
-
-@compiled(fastmath=False)
-def extend(count, f, rank, old, turns):
-    """Carry final velocities on to faces with mass beside them: what stencils reach beyond the interior.
-
-    Args:
-        count: Number of grid blocks.
-        f: The fields.
-        rank: See `find_done`; written as `fold` does.
-        old: Scratch, shape (192 count,), float64.
-        turns: Faces that may follow each other.
-    """
-    for turn in range(1, turns + 1):
-        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
-        parallel_for(_copy_at, count, (lend(f), old))
-        parallel_for(_extend_at, count, (lend(f), rank, old, np.int64(turn)))
 
 
 @part

@@ -22,18 +22,8 @@ from mpm_nodes.kernels.lanes.memory import (
     transpose_lanes,
 )
 from mpm_nodes.kernels.lanes.types import WIDTH
-from mpm_nodes.kernels.transfers.fields import (
-    bare_taken,
-    change_row,
-    change_values,
-    each_of,
-    for_each,
-    prefetch_values,
-    slopes_of_rows,
-    store_slopes,
-    store_values,
-    whole_rows,
-)
+from mpm_nodes.kernels.transfers.field_rows import change_row, change_values, prefetch_values, store_slopes, store_values
+from mpm_nodes.kernels.transfers.fields import bare_taken, slopes_of_rows, whole_rows
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.sums import along_y, cell_differences, plane_slopes, plane_sum, slope_along_y, top_along_y
 from mpm_nodes.kernels.transfers.tiles import (
@@ -45,6 +35,7 @@ from mpm_nodes.kernels.transfers.tiles import (
     load_paired_tile,
     load_tile,
 )
+from mpm_nodes.kernels.transfers.tuples import each_of, for_each
 from mpm_nodes.kernels.transfers.weights import (
     EXCESS,
     FRACTION,

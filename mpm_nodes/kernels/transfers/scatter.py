@@ -29,17 +29,8 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
 from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store_each, transpose_lanes
 from mpm_nodes.kernels.lanes.types import WIDTH, whole_registers
-from mpm_nodes.kernels.transfers.fields import (
-    bare_given,
-    bare_or_none,
-    by_row,
-    each_of,
-    for_each,
-    load_slopes,
-    load_values,
-    prefetch_values,
-    whole_rows,
-)
+from mpm_nodes.kernels.transfers.field_rows import by_row, load_slopes, load_values, prefetch_values
+from mpm_nodes.kernels.transfers.fields import bare_given, bare_or_none, whole_rows
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
 from mpm_nodes.kernels.transfers.rows import (
     add,
@@ -54,6 +45,7 @@ from mpm_nodes.kernels.transfers.rows import (
     with_weights,
 )
 from mpm_nodes.kernels.transfers.tiles import RECORDS, SCRATCH, TILE, add_tile, clear_tile
+from mpm_nodes.kernels.transfers.tuples import each_of, for_each
 from mpm_nodes.kernels.transfers.weights import (
     FRACTION,
     XS,

@@ -1,0 +1,144 @@
+"""Faces that no pressure reaches: whom they follow, what they hand over before the solve, and what they take after it.
+
+Faces with mass that no pressure reaches follow those beside them (`extend`). So they move as one, and m_f, m_f v*_f and V_f of a
+face that leads are sums over it and its share of those that follow (`fold`): what a follower had is not lost. Along a wall that
+slips this also makes half a stencil whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.cells.cell_matrix import before, behind
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.projection.pressure import of_axis
+from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
+
+__all__ = ["extend", "fold"]
+
+
+@inline
+def _leads(f, axis, state, other, direction, rank, turn):
+    """Return whether a follower of this state takes the velocity of a face beside it, at side `direction & 1` of an axis."""
+    if other < 0 or rank[3 * other + axis] != turn:
+        return False
+    if state >= SLIDING:
+        return state - SLIDING == direction
+    return of_axis(axis, f.sx, f.sy, f.sz)[other] != HELD
+
+
+@part
+def _leader_at(f, g, n, direction):
+    """Return the place beside n of block g, or -1."""
+    return behind(f.around, g, n, direction >> 1) if direction & 1 else before(f.around, g, n, direction >> 1)
+
+
+@part
+def _leaders_of(f, g, n, axis, rank, turn):
+    """Return how many faces of rank `turn` a face follows."""
+    count, state = 0, of_axis(axis, f.sx, f.sy, f.sz)[64 * g + n]
+    for direction in range(6):
+        if _leads(f, axis, state, _leader_at(f, g, n, direction), direction, rank, turn):
+            count += 1
+    return count
+
+
+@part
+def _rank_at(g, f, rank, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            if rank[3 * c + axis] == 0 and of_axis(axis, f.mx, f.my, f.mz)[4 * c + 3] > f.numbers[2]:
+                if _leaders_of(f, g, n, axis, rank, turn):
+                    rank[3 * c + axis] = turn + 1
+
+
+@part
+def _fold_at(g, f, rank, rest, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            states = of_axis(axis, f.sx, f.sy, f.sz)
+            if rank[3 * c + axis] != turn:
+                continue
+            masses, volumes, velocity = (
+                of_axis(axis, f.nx, f.ny, f.nz),
+                of_axis(axis, f.wx, f.wy, f.wz),
+                of_axis(axis, f.vx, f.vy, f.vz),
+            )
+            mass = masses[c]
+            pushed = mass * np.float64(velocity[4 * c])
+            for direction in range(6):
+                other = _leader_at(f, g, n, direction)
+                if other < 0 or rank[3 * other + axis] != turn + 1:
+                    continue
+                if states[other] >= SLIDING and states[other] - SLIDING != (direction ^ 1):
+                    continue
+                share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
+                mass += share * masses[other]
+                pushed += share * masses[other] * np.float64(velocity[4 * other])
+                rest[3 * c + axis] += share * rest[3 * other + axis]
+                if states[other] >= SLIDING:
+                    volumes[c] += share * volumes[other]
+            masses[c] = mass
+            if states[c] != HELD:
+                velocity[4 * c] = pushed / mass
+
+
+@compiled(fastmath=False)
+def fold(count, f, rank, rest, turns):
+    """Add masses, momenta and volumes of faces that no pressure reaches to those which they follow.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields, with states, volumes and masses of single faces.
+        rank: 1 where the projection gives a velocity (`find_done`), 0 elsewhere, shape (192 count,), uint8; written: 1 + how far
+            behind a face follows.
+        rest: Volumes of the particles of the faces [m^3], shape (192 count,), float64; those of followers are added.
+        turns: Faces that may follow each other.
+    """
+    for turn in range(1, turns + 1):
+        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
+    for turn in range(turns, 0, -1):
+        parallel_for(_fold_at, count, (lend(f), rank, rest, np.int64(turn)))
+
+
+@part
+def _extend_at(g, f, rank, old, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            if rank[3 * c + axis] != turn + 1:
+                continue
+            state, total, count = of_axis(axis, f.sx, f.sy, f.sz)[c], 0.0, 0
+            for direction in range(6):
+                other = _leader_at(f, g, n, direction)
+                if _leads(f, axis, state, other, direction, rank, turn):
+                    total += old[3 * other + axis]
+                    count += 1
+            of_axis(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
+
+
+@part
+def _copy_at(g, f, old):
+    for c in range(64 * g, 64 * g + 64):
+        old[3 * c], old[3 * c + 1], old[3 * c + 2] = f.vx[4 * c], f.vy[4 * c], f.vz[4 * c]
+
+
+@compiled(fastmath=False)
+def extend(count, f, rank, old, turns):
+    """Carry final velocities on to faces with mass beside them: what stencils reach beyond the interior.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields.
+        rank: See `find_done`; written as `fold` does.
+        old: Scratch, shape (192 count,), float64.
+        turns: Faces that may follow each other.
+    """
+    for turn in range(1, turns + 1):
+        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
+        parallel_for(_copy_at, count, (lend(f), old))
+        parallel_for(_extend_at, count, (lend(f), rank, old, np.int64(turn)))
