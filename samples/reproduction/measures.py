@@ -46,14 +46,6 @@ def _flooded_corners(start: np.ndarray, within: np.ndarray) -> np.ndarray:
         found = more
 
 
-def enclosed_voids(positions: np.ndarray, cell: float) -> int:
-    """Return how many empty cells of the grid no way through empty cells, over faces, joins to the outside."""
-    _, filled = cells_of(positions, cell, margin=1)
-    corner = np.zeros_like(filled)
-    corner[0, 0, 0] = True
-    return int((~filled & ~flooded(corner, ~filled)).sum())
-
-
 def interior_densities(positions: np.ndarray, masses: np.ndarray, cell: float) -> np.ndarray:
     """Return the mass density at the interior nodes of the grid [kg/m^3]: cubic B-splines, as the paper's own grid has them.
 
