@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.law:
         registry.default()  # files on MPM_NODES_PATH may register laws
-        found = verification.run_law(args.law)
+        found = verification.run_law(args.law, show_record)
     else:
-        found = verification.run(args.names, fast=args.fast or None, all=args.all)
+        found = verification.run(args.names, fast=args.fast or None, all=args.all, progress=show_record)
     records = [_as_dict(record) for record in found]
     print(table(records))
     for record in records:
@@ -46,6 +47,11 @@ def run(args: argparse.Namespace) -> int:
     failed = [record["name"] for record in records if not record["passed"]]
     print(f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0
+
+
+def show_record(record: Any) -> None:
+    """Print a check as soon as it is there: some take minutes, and a run that is stopped has not been for nothing."""
+    print(f"{'ok' if record.passed else 'NO':2}  {record.name}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def _as_dict(record: Any) -> dict[str, Any]:

@@ -253,15 +253,19 @@ def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
 
     asked = []
 
-    def fake(names, fast=None, all=False):
+    def fake(names, fast=None, all=False, progress=None):
         asked.append((list(names), fast, all))
-        return [Record("free fall", True), Record("bar wave", not names, advice="stretch it less" if names else "")]
+        found = [Record("free fall", True), Record("bar wave", not names, advice="stretch it less" if names else "")]
+        for record in found:
+            progress(record)
+        return found
 
     monkeypatch.setattr(verification, "run", fake, raising=False)
     code, out, _ = run(capfd, "verify", "--all")
     assert code == 0 and "free fall  paper   1         1.25" in out and "2 of 2 passed" in out and "stretch" not in out
-    code, out, _ = run(capfd, "verify", "bar", "--fast", "--json", "r.json")
+    code, out, told = run(capfd, "verify", "bar", "--fast", "--json", "r.json")
     assert code == 1 and "failed: bar wave" in out and "\nbar wave: stretch it less\n" in out
+    assert told.splitlines() == ["ok  free fall  0.1 s", "NO  bar wave  0.1 s"]  # while it runs
     assert asked == [([], None, True), (["bar"], True, False)]
     records = json.loads((folder / "r.json").read_text())
     keys = ["name", "source", "expected", "measured", "tolerance", "passed", "seconds", "advice"]
