@@ -6,6 +6,7 @@ from pathlib import Path
 import bpy
 
 from . import cache_import, cook, environment, figures, history, places, problems, revisions
+from .interface import Sidebar
 from .operators import OnGraph, tree_of
 
 SIZES = {}
@@ -161,19 +162,11 @@ class MPM_OT_free_caches(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_PT_caches(bpy.types.Panel):
+class MPM_PT_caches(Sidebar, bpy.types.Panel):
     """Cooks of the graph"""
 
     bl_idname = "MPM_PT_caches"
     bl_label = "Caches"
-    bl_space_type = "NODE_EDITOR"
-    bl_region_type = "UI"
-    bl_category = "MPM"
-
-    @classmethod
-    def poll(cls, context):
-        """An MPM graph must be open."""
-        return tree_of(context) is not None
 
     def draw(self, context):
         """Draw a row for each cook, the newest first."""

@@ -59,7 +59,7 @@ def draw_cook(layout, tree):
     draw_text(layout, tree.status, tree.failed, 40)
 
 
-class _Sidebar:
+class Sidebar:
     """Panels in the sidebar of the node editor."""
 
     bl_space_type = "NODE_EDITOR"
@@ -72,7 +72,7 @@ class _Sidebar:
         return tree_of(context) is not None
 
 
-class MPM_PT_cook(_Sidebar, bpy.types.Panel):
+class MPM_PT_cook(Sidebar, bpy.types.Panel):
     """Cook, check, cancel; progress"""
 
     bl_idname = "MPM_PT_cook"
@@ -89,7 +89,7 @@ class MPM_PT_cook(_Sidebar, bpy.types.Panel):
         layout.prop(tree, "load_frames")
 
 
-class MPM_PT_graph(_Sidebar, bpy.types.Panel):
+class MPM_PT_graph(Sidebar, bpy.types.Panel):
     """Settings of the whole graph"""
 
     bl_idname = "MPM_PT_graph"
@@ -106,7 +106,7 @@ class MPM_PT_graph(_Sidebar, bpy.types.Panel):
         row.operator("mpm_nodes.save_graph", text="Save", icon="FILE_TICK")
 
 
-class MPM_PT_objects(_Sidebar, bpy.types.Panel):
+class MPM_PT_objects(Sidebar, bpy.types.Panel):
     """Objects of the scene as input"""
 
     bl_idname = "MPM_PT_objects"
