@@ -11,8 +11,11 @@ import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
+from usd_io.layers import STILL
+from usd_io.looks import check_colour
+from usd_io.relink import CURE
 from usd_io.speeds import check_velocities
-from usd_io.stage_reader import open_stage
+from usd_io.stage_reader import open_stage, sample_times
 from usd_io.vdb_file import grid_table, verify_digest
 
 __all__ = ["check_cache"]
@@ -27,7 +30,7 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
 
     Looks for: missing or damaged files, frames without samples, sub-frame samples, array lengths, NaN, indices out of
     range, wrong extents, fields that are not in their .vdb, .vdb names that Blender cannot count up, velocities that are
-    not those of the positions.
+    not those of the positions, colours that the bound material hides.
 
     Args:
         path: Root stage.
@@ -40,10 +43,10 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     problems = list(_check_metadata(stage))
     missing = list(_missing_clips(stage))
     if missing:
-        return problems + missing
+        return [*problems, *missing, f"stage: {CURE.format(path)}"]
     prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or p.IsA(UsdVol.OpenVDBAsset)]
     first, last = int(stage.GetStartTimeCode()), int(stage.GetEndTimeCode())
-    problems += [problem for prim in prims for problem in _check_times(prim, first, last)]
+    problems += [problem for prim in prims for look in (_check_times(prim, first, last), check_colour(prim)) for problem in look]
     for frame in range(first, last + 1):
         report(frame)
         for prim in prims:
@@ -62,6 +65,10 @@ def _check_metadata(stage: Usd.Stage) -> Iterator[str]:
 
 
 def _missing_clips(stage: Usd.Stage) -> Iterator[str]:
+    for asset in stage.GetRootLayer().subLayerPaths:
+        problem = _layer_problem(stage.GetRootLayer(), asset)
+        if problem:
+            yield f"stage: sublayer {asset} {problem}"
     for prim in stage.Traverse():
         if not prim.HasMetadata("clips"):
             continue
@@ -84,8 +91,8 @@ def _layer_problem(root: Sdf.Layer, asset: str) -> str:
 
 def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
     name = "filePath" if prim.IsA(UsdVol.OpenVDBAsset) else "points"
-    times = prim.GetAttribute(name).GetTimeSamples()
-    if not times:
+    times = sample_times(prim.GetAttribute(name))
+    if not times or prim.GetCustomDataByKey(STILL):
         return
     odd = [t for t in times if t != round(t)]
     if odd:

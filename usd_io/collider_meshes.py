@@ -212,6 +212,11 @@ class StageMeshes:
         )
 
     @_told
+    def stands_still(self) -> bool:
+        """Whether no mesh has a sample that could move or change it at any time."""
+        return not self.deforms() and not self.authored_codes(-np.inf, np.inf)
+
+    @_told
     def rigid_motion(self, reference: float, codes: Sequence[float]) -> list[np.ndarray] | None:
         """Return the rigid motions (4, 4) [m] that carry the points at code `reference` to each code, or None.
 

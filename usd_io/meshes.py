@@ -38,18 +38,18 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> Vt.Vec3fArr
     set_sample(prim, "faceVertexIndices", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(indices), frame)
     extent = extent_of(points)
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, frame)
-    vectors = (
-        ("normals", Sdf.ValueTypeNames.Normal3fArray, mesh.normals, "vertex"),
-        ("velocities", Sdf.ValueTypeNames.Vector3fArray, mesh.velocities, ""),
-    )
-    for name, usd_type, values, interpolation in vectors:
-        if values is not None:
-            values = _one_a_point(path, name, np.asarray(values, np.float32), points)
-            set_sample(prim, name, usd_type, Vt.Vec3fArray.FromNumpy(values), frame, interpolation)
+    if mesh.normals is not None:
+        a_corner = len(mesh.normals) == len(indices) != len(points)
+        normals = _one_each(path, "normals", np.asarray(mesh.normals, np.float32), indices if a_corner else points)
+        kind = "faceVarying" if a_corner else "vertex"
+        set_sample(prim, "normals", Sdf.ValueTypeNames.Normal3fArray, Vt.Vec3fArray.FromNumpy(normals), frame, kind)
+    if mesh.velocities is not None:
+        velocities = _one_each(path, "velocities", np.asarray(mesh.velocities, np.float32), points)
+        set_sample(prim, "velocities", Sdf.ValueTypeNames.Vector3fArray, Vt.Vec3fArray.FromNumpy(velocities), frame)
     for name, column in mesh.attributes.items():
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
-        add_primvars(prim, name, _one_a_point(path, name, column, points), frame)
+        add_primvars(prim, name, _one_each(path, name, column, points), frame)
     return extent
 
 
@@ -68,7 +68,7 @@ def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarra
         raise OutputError(f"{path}: points hold NaN or infinite values; find the node that made the mesh")
 
 
-def _one_a_point(path: str, name: str, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+def _one_each(path: str, name: str, values: np.ndarray, points: np.ndarray) -> np.ndarray:
     if len(values) != len(points) or (values.dtype.kind == "f" and not np.isfinite(values).all()):
         raise OutputError(
             f"{path}: {name} has {len(values)} values for {len(points)} points, or some that are not "

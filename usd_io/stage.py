@@ -1,7 +1,8 @@
 """A cache as a USD stage: one layer a frame, and the root stage that plays them as value clips.
 
-    NAME.usda                    root: units, axes, range, declarations, looks, camera, lights, provenance
+    NAME.usda                    root: units, axes, range, declarations, looks, what is shown, provenance
     NAME/NAME.manifest.usda      which attributes the clips may animate
+    NAME/NAME.set.usda           camera, lights and floor, below a root prim of their own
     NAME/NAME.0001.usdc          frame 1: every value as a time sample at its own time
     NAME/NAME.0001.vdb           frame 1: all its grids
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,19 +23,21 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Usd, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
+from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
+from usd_io.layers import PROVENANCE, STILL, outlive, set_units
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, set_sample
+from usd_io.set_layer import set_layer
+from usd_io.showing import add_variants, describe_asset, extents_hint
 
 __all__ = [
     "CacheNames",
     "frame_layer",
     "root_layers",
     "root_so_far",
+    "still_prims",
 ]
-
-PROVENANCE = "mpm_nodes"
-BOUNDS_LOW, BOUNDS_HIGH = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class CacheNames:
     def manifest(self) -> str:
         """Clip manifest."""
         return f"{self.name}/{self.name}.manifest.usda"
+
+    @property
+    def set(self) -> str:
+        """Camera, lights and floor."""
+        return f"{self.name}/{self.name}.set.usda"
 
     def layer(self, number: int) -> str:
         """Layer of a frame."""
@@ -96,6 +104,7 @@ def frame_layer(
     number: int,
     fps: float,
     content: FrameContent,
+    held: Collection[str] = (),
 ) -> Sdf.Layer:
     """Return the layer of one frame in memory; export it under `names.layer(number)`.
 
@@ -104,39 +113,58 @@ def frame_layer(
         number: Number of the frame, and time code of its samples.
         fps: Frames per second.
         content: What the frame shows.
+        held: Prims of still colliders that an earlier frame holds (`still_prims`); they are not written again.
     """
     particles, mesh, volumes, colliders, attributes, width_scale = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
-    _set_units(layer, names.name, fps, number, number)
+    layer.defaultPrim = names.name
+    set_units(layer, fps, number, number)
     root = f"/{names.name}"
     prim = Sdf.CreatePrimInLayer(layer, root)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
-    bounds, taken = [], {"particles", "mesh", "volume", "looks", "camera", "sun", "sky"}
+    framed, matter, bodies = [], [], []
+    taken = {"particles", "mesh", "volume", "looks", "camera", "sun", "sky", "floor"}
     if particles is not None:
-        extent = add_points(layer, f"{root}/particles", particles, number, attributes, width_scale)
-        bounds.append(_bulk(extent, particles["position"]))
+        matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale))
+        framed.append(bulk(matter[-1], particles["position"]))
     if mesh is not None:
-        bounds.append(_bulk(add_mesh(layer, f"{root}/mesh", mesh, number), mesh.points))
+        matter.append(add_mesh(layer, f"{root}/mesh", mesh, number))
+        framed.append(bulk(matter[-1], mesh.points))
     if volumes:
-        extent = _add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken)
-        bounds = bounds or [extent]  # whole leaves: too wide to frame a shot that has anything else
+        matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
+        framed = framed or matter[-1:]
     for collider in colliders:
-        if collider.mesh is not None:
-            add_mesh(layer, f"{root}/{_unique('collider_' + collider.name, taken)}", collider.mesh, number)
-    _store_bounds(layer, bounds)
-    _outlive(layer)
+        if collider.mesh is None:
+            continue
+        path = f"{root}/{_unique('collider_' + collider.name, taken)}"
+        bodies.append(extent_of(np.asarray(collider.mesh.points, np.float32)))
+        if not (collider.still and path in held):
+            add_mesh(layer, path, collider.mesh, number)
+            _tell_still(layer, path, collider.still)
+    set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
+    _end_blur(layer, number)
+    store_bounds(layer, framed, matter + bodies)
+    outlive(layer)
     return layer
 
 
-def _outlive(layer: Sdf.Layer) -> None:
-    """Let the handles of a layer's specs live as long as the layer, and die after it.
+def _end_blur(layer: Sdf.Layer, number: int) -> None:
+    """Let velocities end with their frame: after the last one of a cache positions are held, and nothing may blur them."""
+    for prim in layer.GetPrimAtPath(f"/{layer.defaultPrim}").nameChildren:
+        velocities = prim.attributes.get("velocities")
+        if velocities is not None:
+            layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())
 
-    OpenUSD (26.11) leaks what a layer notes of each spec whose last handle is gone when the layer dies: a cook of thousands of
-    frames would grow. What a Python object refers to goes after what it wraps.
-    """
-    handles: list[Any] = []
-    layer.Traverse(Sdf.Path.absoluteRootPath, lambda path: handles.append(layer.GetObjectAtPath(path)))
-    layer.handles = handles
+
+def _tell_still(layer: Sdf.Layer, path: str, still: bool) -> None:
+    if still:
+        layer.GetPrimAtPath(path).customData = {STILL: True}
+
+
+def still_prims(root: Sdf.Layer | None) -> frozenset[str]:
+    """Return the paths of the still colliders that a root stage (`root_so_far`) shows from an earlier frame."""
+    prims = [prim for top in (root.rootPrims if root else ()) for prim in top.nameChildren]
+    return frozenset(str(prim.path) for prim in prims if prim.customData.get(STILL))
 
 
 def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]) -> Any:
@@ -157,9 +185,9 @@ def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number
             Sdf.AttributeSpec(field, name, Sdf.ValueTypeNames.Token, Sdf.VariabilityVarying).default = value
         link = Sdf.RelationshipSpec(prim, f"field:{field.name}", custom=True)
         link.targetPathList.explicitItems = [field.path]
-        if len(volume.origins):
-            ends = np.stack([np.min(volume.origins, axis=0), np.max(volume.origins, axis=0) + 7])
-            corners.append((ends * volume.voxel_size + np.asarray(volume.origin)).astype(np.float32))
+        box = active_box(volume)
+        if box is not None:
+            corners.append((box * volume.voxel_size + np.asarray(volume.origin)).astype(np.float32))
     extent = extent_of(np.concatenate(corners))
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, number)
     return extent
@@ -176,6 +204,20 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 # ---------------------------------------------------------------- the root
+class RootLayers(NamedTuple):
+    """What ties the frames together, in memory.
+
+    Attributes:
+        root: Root stage, to be exported as `CacheNames.stage`.
+        manifest: Clip manifest, `CacheNames.manifest`.
+        set: Camera, lights and floor, `CacheNames.set`.
+    """
+
+    root: Sdf.Layer
+    manifest: Sdf.Layer
+    set: Sdf.Layer
+
+
 def root_layers(
     names: CacheNames,
     frame: Sdf.Layer,
@@ -184,8 +226,8 @@ def root_layers(
     fps: float,
     provenance: Mapping[str, Any] | None = None,
     previous: Sdf.Layer | None = None,
-) -> tuple[Sdf.Layer, Sdf.Layer]:
-    """Return root stage and clip manifest of a cache that now ends with `frame`.
+) -> RootLayers:
+    """Return root stage, clip manifest and set of a cache that now ends with `frame`.
 
     A function of the frame and of the root before it, so that a resumed cook gives the bytes of an uninterrupted one.
 
@@ -201,22 +243,34 @@ def root_layers(
     root = Sdf.Layer.CreateAnonymous("root.usda")
     if previous is not None:
         root.TransferContent(previous)
+        root.subLayerPaths = []
     manifest = Sdf.Layer.CreateAnonymous("manifest.usda")
     for prim in frame.rootPrims:
         _declare(prim, root)
-    _set_units(root, names.name, fps, first, last)
+    root.defaultPrim = names.name
+    set_units(root, fps, first, last)
     root.customLayerData = {**root.customLayerData, PROVENANCE: dict(provenance or {})}
-    bounds = [_bounds(layer) for layer in (root, frame)]
-    _store_bounds(root, [box for box in bounds if box is not None])
+    widen_bounds(root, frame)
     top = root.GetPrimAtPath(f"/{names.name}")
-    top.ClearInfo("clips")  # a layer in memory cannot find its clips: they are named last, when no stage is open
-    add_looks(Usd.Stage.Open(root), names.name, _bounds(root))
-    top.SetInfo("clips", {"default": _clips(names, first, last)})
+    still = [root.GetPrimAtPath(path) for path in sorted(still_prims(root))]
+    since = {prim.path: prim.GetInfo("clips") or {"default": _clips(names, prim, last, last)} for prim in still}
+    for prim in (top, *still):
+        prim.ClearInfo("clips")  # a layer in memory cannot find its clips: they are named last, when no stage is open
+    stage = Usd.Stage.Open(root)
+    add_looks(stage, names.name)
+    describe_asset(stage, names.name, names.stage)
+    add_variants(stage, names.name)
+    del stage
+    top.SetInfo("clips", {"default": _clips(names, top, first, last)})
+    for prim in still:
+        prim.SetInfo("clips", since[prim.path])
+    root.subLayerPaths = [f"./{names.set}"]
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
+    around = set_layer(names.name, fps, (first, last), read_bounds(root), floor_of(root))
     for layer in (frame, root, manifest):
-        _outlive(layer)
-    return root, manifest
+        outlive(layer)
+    return RootLayers(root, manifest, around)
 
 
 def root_so_far(
@@ -236,7 +290,7 @@ def root_so_far(
     root = None
     for number in range(first, last + 1):
         frame = _read_layer(folder / names.layer(number))
-        root = root_layers(names, frame, first, number, fps, provenance, root)[0]
+        root = root_layers(names, frame, first, number, fps, provenance, root).root
     return root
 
 
@@ -281,54 +335,19 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
             _declare_animated(child, manifest)
 
 
-def _set_units(layer: Sdf.Layer, name: str, fps: float, first: int, last: int) -> None:
-    layer.defaultPrim = name
-    layer.timeCodesPerSecond = layer.framesPerSecond = fps
-    layer.startTimeCode, layer.endTimeCode = first, last
-    layer.pseudoRoot.SetInfo("upAxis", "Y")
-    layer.pseudoRoot.SetInfo("metersPerUnit", 1.0)
+def _clips(names: CacheNames, prim: Sdf.PrimSpec, first: int, last: int) -> dict[str, Any]:
+    """Return the value clips of a prim.
 
-
-def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
-    """Return the value clips of the root prim.
-
-    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns.
+    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. The times of
+    what moves go on for a frame after the last one, where its layer ends the velocities and all else is held.
     """
     numbers = range(first, last + 1)
     return {
-        "primPath": f"/{names.name}",
+        "primPath": str(prim.path),
         "assetPaths": Sdf.AssetPathArray([Sdf.AssetPath(f"./{names.layer(number)}") for number in numbers]),
         "active": Vt.Vec2dArray([Gf.Vec2d(number, clip) for clip, number in enumerate(numbers)]),
-        "times": Vt.Vec2dArray([Gf.Vec2d(number, number) for number in numbers]),
+        "times": Vt.Vec2dArray(
+            [Gf.Vec2d(number, number) for number in range(first, last + (1 if prim.customData.get(STILL) else 2))]
+        ),
         "manifestAssetPath": Sdf.AssetPath(f"./{names.manifest}"),
     }
-
-
-def _bulk(extent: Any, points: Any) -> np.ndarray:
-    """Return the part of an extent that the camera shall frame: drops that fly far off would make all else small.
-
-    That is where all but the outermost 2 % are along each axis, and half of its longest side around.
-    """
-    extent, points = np.array(extent, np.float64), np.asarray(points)
-    if len(points) == 0:
-        return extent
-    low, high = np.quantile(points[:: 1 + len(points) // 20_000], (0.02, 0.98), axis=0)
-    reach = 0.5 * (high - low).max()
-    return np.array([np.maximum(extent[0], low - reach), np.minimum(extent[1], high + reach)])
-
-
-def _store_bounds(layer: Sdf.Layer, boxes: Sequence[Any]) -> None:
-    corners = [np.array(box, np.float64) for box in boxes]
-    corners = [box for box in corners if (box[0] <= box[1]).all()]
-    if corners:
-        low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
-        layer.customLayerData = {
-            **layer.customLayerData,
-            BOUNDS_LOW: Gf.Vec3d(*low.tolist()),
-            BOUNDS_HIGH: Gf.Vec3d(*high.tolist()),
-        }
-
-
-def _bounds(layer: Sdf.Layer) -> np.ndarray | None:
-    data = layer.customLayerData
-    return np.array([data[BOUNDS_LOW], data[BOUNDS_HIGH]]) if BOUNDS_LOW in data else None

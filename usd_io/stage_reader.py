@@ -10,10 +10,12 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
+from usd_io.layers import PROVENANCE
 from usd_io.points import particles_from_prim
+from usd_io.relink import refuse_missing
 from usd_io.units import stage_to_si
 
-__all__ = ["open_stage", "read_points"]
+__all__ = ["open_stage", "read_points", "sample_times"]
 
 
 def open_stage(path: str | Path) -> Usd.Stage:
@@ -32,6 +34,14 @@ def open_stage(path: str | Path) -> Usd.Stage:
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
+
+
+def sample_times(attribute: Usd.Attribute) -> list[float]:
+    """Return the times of an attribute's samples; that which ends the motion behind a cache's last frame is none."""
+    stage, times = attribute.GetStage(), attribute.GetTimeSamples()
+    ours = PROVENANCE in stage.GetRootLayer().customLayerData
+    active = Usd.ClipsAPI(stage.GetDefaultPrim()).GetClipActive() if ours and stage.GetDefaultPrim() else None
+    return [time for time in times if not (active and time == active[-1][0] + 1)]
 
 
 def _world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
@@ -58,13 +68,15 @@ def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:
         if len(wanted) != 1:
             held = ", ".join(str(p.GetPath()) for p in found) or "none"
             raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
+        if wanted[0].GetAttribute("points").Get(frame) is None:
+            refuse_missing(path)
         _check_samples(path, wanted[0], frame)
         return particles_from_prim(wanted[0], frame, _world_matrix(wanted[0], frame))
 
 
 def _check_samples(path: str | Path, prim: Usd.Prim, frame: int) -> None:
     """Refuse frames without a sample, sub-frame samples and gaps: particles are not interpolated when counts change."""
-    times = prim.GetAttribute("points").GetTimeSamples()
+    times = sample_times(prim.GetAttribute("points"))
     if not times:
         return
     where = f"{path}: {prim.GetPath()}"

@@ -1,4 +1,4 @@
-"""Verify every file of a cook against the digest that its frame's record holds; cook again what is missing or damaged."""
+"""Verify a cook, or a USD stage: each file against its digest, or what readers trip on; mend what can be mended."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import Any
 
 MOST_LINES = 50
+STAGES = (".usd", ".usda", ".usdc")
 
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("cache", type=Path, metavar="CACHE", help="output root (its newest revision is taken) or revision folder")
     command.add_argument(
-        "--repair", type=Path, metavar="GRAPH", help="cook what is missing or damaged again from the graph file of the cook"
+        "cache", type=Path, metavar="CACHE", help="output root (its newest revision is taken), revision folder, or USD stage"
+    )
+    command.add_argument(
+        "--repair",
+        type=Path,
+        nargs="?",
+        const=Path(),
+        metavar="GRAPH",
+        help="cook what is missing or damaged again from the graph file of the cook; of a stage, without GRAPH: "
+        "find its data folder again where that was renamed",
     )
     command.add_argument(
         "--set",
@@ -29,8 +38,13 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check; 1 when something is missing or damaged and was not cooked again."""
+    if args.cache.suffix in STAGES and not args.cache.is_dir():
+        return check_stage(args)
+    from mpm_nodes.data import InputError
     from mpm_nodes.graph.revision import latest_revision
 
+    if args.repair == Path():
+        raise InputError(f"check: --repair needs the graph file that {args.cache} was cooked from")
     folder = latest_revision(args.cache)
     frames, faults, left = examine(folder)
     if faults and args.repair is not None:
@@ -56,6 +70,32 @@ def run(args: argparse.Namespace) -> int:
     if faults:
         print(f"next: mpm-nodes check {args.cache} --repair GRAPH")
     return 1 if faults else 0
+
+
+def check_stage(args: argparse.Namespace) -> int:
+    """Check a USD stage for what readers trip on; 1 when something is wrong."""
+    from mpm_nodes.data import InputError
+    from usd_io import require_usd
+
+    require_usd()
+    from usd_io.check import check_cache
+    from usd_io.relink import relink
+
+    if args.repair is not None:
+        if args.repair != Path():
+            raise InputError("check: a stage is mended without a graph; give --repair alone, or check the folder of the cook")
+        for line in relink(args.cache):
+            print(line)
+    problems = check_cache(args.cache)
+    if args.json:
+        print(json.dumps({"problems": problems}))
+        return 1 if problems else 0
+    for problem in problems[:MOST_LINES]:
+        print(problem)
+    if len(problems) > MOST_LINES:
+        print(f"... and {len(problems) - MOST_LINES} more")
+    print(f"{args.cache}: {f'{len(problems)} problems' if problems else 'nothing that readers trip on'}")
+    return 1 if problems else 0
 
 
 def examine(folder: Path) -> tuple[tuple[int, int] | None, list[Any], tuple[int, int] | None]:

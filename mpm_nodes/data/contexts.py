@@ -37,6 +37,7 @@ class FrameContext:
         report: Call with keyword arguments to publish a progress event (`report("substep", dt=..., particles=...)`).
         check_cancel: Raises `Cancelled` when the user asked to stop.
         sample: `sample(knob_name, frame)` gives this node's knob at a fractional frame (keyed knobs are interpolated).
+        keyed: Names of this node's knobs that have keys.
         files: The frame's transaction (`graph.transaction.FrameTransaction`) for nodes that write files, else None.
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
@@ -49,6 +50,7 @@ class FrameContext:
     report: Callable[..., None] = lambda *args, **kwargs: None
     check_cancel: Callable[[], None] = lambda: None
     sample: Callable[[str, float], Any] | None = None
+    keyed: frozenset[str] = frozenset()
     files: Any = None
     checked: bool = False
     fuse: bool = True

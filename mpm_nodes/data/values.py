@@ -305,6 +305,7 @@ class Collider:
         temperature: Of its surface [K]; None: no heat passes through it.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
+        still: Whether it is known to stand still in every frame.
     """
 
     name: str
@@ -317,6 +318,7 @@ class Collider:
     temperature: float | None = None
     conductance: float = float("inf")
     contact_angle: float | None = None
+    still: bool = False
 
 
 @dataclass(frozen=True)
@@ -327,7 +329,7 @@ class Mesh:
         points: Shape (n, 3) [m], float64 or float32.
         counts: Vertices of each face, shape (faces,), int32.
         indices: Point indices, shape (counts.sum(),), int32.
-        normals: Point normals, shape (n, 3), or None.
+        normals: One a point, shape (n, 3), or one a corner, shape (counts.sum(), 3), or None.
         velocities: Point velocities [m/s], shape (n, 3), or None.
         attributes: Further point attributes by name, shape (n, ...).
     """

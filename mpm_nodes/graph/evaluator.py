@@ -275,6 +275,7 @@ class Evaluator:
             report=functools.partial(self.events.report, node=node.id),
             check_cancel=self.check_cancel,
             sample=node.sample,
+            keyed=node.keyed,
             files=self.files if self.files is not None and self.files.frame == frame else None,
             checked=self.checked,
             fuse=self.fuse,
@@ -319,7 +320,7 @@ def _static_nodes(plan: Plan) -> set[str]:
     """Return the nodes whose values are the same at every frame."""
     static: set[str] = set()
     for node in plan.nodes:
-        own = node.declaration.wants_ctx or node.is_sequential or node.is_keyed
+        own = node.declaration.wants_ctx or node.is_sequential or bool(node.keyed)
         if not own and all(source in static for wires in node.inputs.values() for source, _ in wires):
             static.add(node.id)
     return static

@@ -52,9 +52,9 @@ class PlannedNode:
         return self.declaration.previous_type is not None
 
     @property
-    def is_keyed(self) -> bool:
-        """Whether some knob is keyframed."""
-        return any(keys.is_keyed(value) for value in self.raw.values())
+    def keyed(self) -> frozenset[str]:
+        """Names of the knobs that are keyframed."""
+        return frozenset(name for name, value in self.raw.items() if keys.is_keyed(value))
 
     def sample(self, name: str, frame: float) -> Any:
         """Return the Python value of a knob at a fractional frame: paths to read from the graph's folder on, substeps resolved."""

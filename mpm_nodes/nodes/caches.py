@@ -88,7 +88,7 @@ def write_cache(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far
+    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far, still_prims
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -100,10 +100,11 @@ def write_cache(
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
     layer_file = _new_path(files, names.layer(number))
-    layer = frame_layer(names, number, fps, FrameContent(particles, mesh, volumes, colliders, chosen, point_scale))
     provenance = _provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
-    root, manifest = root_layers(names, layer, first, number, fps, provenance, before)
+    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale)
+    layer = frame_layer(names, number, fps, content, still_prims(before))
+    around = root_layers(names, layer, first, number, fps, provenance, before)
     _export(layer, layer_file)
     files.finished(layer_file)
     if volumes:
@@ -111,8 +112,9 @@ def write_cache(
         facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
         write_volumes(volume_file, volumes, facts, half)
         files.finished(volume_file)
-    _export(manifest, files.path(names.manifest))
-    _export(root, files.path(names.stage))
+    _export(around.manifest, files.path(names.manifest))
+    _export(around.set, files.path(names.set))
+    _export(around.root, files.path(names.stage))
     return CacheFrame(names.stage, names.layer(number), names.volumes(number) if volumes else "", number)
 
 

@@ -72,7 +72,7 @@ def collide_sphere(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     shape = motion.shape(SPHERE, (0.5 * _solid(ctx, 2.0 * radius),))
-    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp))
+    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
 
 
 @node(category="Collide", label="Box Collider", version=1)
@@ -103,7 +103,9 @@ def collide_box(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     half = tuple(0.5 * _solid(ctx, edge) for edge in size)
-    return _body(Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)), clamp=clamp))
+    return _body(
+        Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)), clamp=clamp, still=not ctx.keyed)
+    )
 
 
 @node(category="Collide", label="Capsule Collider", version=1)
@@ -135,7 +137,9 @@ def collide_capsule(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
     shape = motion.shape(CAPSULE, (0.5 * _solid(ctx, 2.0 * radius), 0.5 * length))
-    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)), clamp=clamp))
+    return _body(
+        Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)), clamp=clamp, still=not ctx.keyed)
+    )
 
 
 @node(category="Collide", label="Plane Collider", version=1)
@@ -164,7 +168,9 @@ def collide_plane(
     from mpm_nodes.kernels.level_sets.level_set import PLANE
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
-    return _body(Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)), clamp=clamp))
+    return _body(
+        Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)), clamp=clamp, still=not ctx.keyed)
+    )
 
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
@@ -217,7 +223,11 @@ def collide_vdb(
     bodies, times = vdb_sequence(ctx, path, body, frame_offset) if sequence else ((body(path),), np.zeros(1))
     motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation})
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
-    return _body(Collider(name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh), clamp=clamp))
+    return _body(
+        Collider(
+            name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh), clamp=clamp, still=not (ctx.keyed or sequence)
+        )
+    )
 
 
 LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
@@ -287,4 +297,4 @@ def collide_usd(
         ctx.report("warning", message=warning, where=title)
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
-    return _body(Collider(title, rule, friction, shape, body.mesh, clamp=clamp))
+    return _body(Collider(title, rule, friction, shape, body.mesh, clamp=clamp, still=body.still and not ctx.keyed))

@@ -53,6 +53,7 @@ class MeshBody:
         motion: Rigid motion of the level sets.
         mesh: The mesh at the end of the frame, or None.
         warnings: What the user should know and was not told yet.
+        still: Whether it stands still in every frame.
     """
 
     level_sets: tuple[Any, ...]
@@ -60,6 +61,7 @@ class MeshBody:
     motion: Motion
     mesh: Mesh
     warnings: tuple[str, ...]
+    still: bool = False
 
 
 def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: MeshOptions, offset: float) -> MeshBody:
@@ -91,7 +93,7 @@ def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: Mesh
             np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
             np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]),
         )
-        return MeshBody((level_set,), np.zeros(1), poses, shown, _untold(kept, key, warnings, begins))
+        return MeshBody((level_set,), np.zeros(1), poses, shown, _untold(kept, key, warnings, begins), meshes.stands_still())
     level_sets, times, warnings = _deforming(ctx, meshes, code, options)
     still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
     return MeshBody(level_sets, times, still, shown, _untold(kept, key, warnings, begins))

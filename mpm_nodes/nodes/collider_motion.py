@@ -38,7 +38,9 @@ class Motion:
 
     def at_end(self, mesh: Mesh) -> Mesh:
         """Return a mesh given in the body's frame where it stands at the end of the frame."""
-        return Mesh(mesh.points @ self.rotations[-1].T + self.translations[-1], mesh.counts, mesh.indices)
+        turn = self.rotations[-1].T
+        normals = None if mesh.normals is None else mesh.normals @ turn
+        return Mesh(mesh.points @ turn + self.translations[-1], mesh.counts, mesh.indices, normals)
 
 
 def key_frames(ctx: FrameContext, intervals: int = POSE_KEYS) -> np.ndarray:
@@ -103,18 +105,23 @@ def sphere_mesh(radius: float, half_length: float = 0.0, rings: int = 16) -> Mes
     quads = np.stack([start + j, start + wide + j, start + wide + after, start + after], axis=-1)
     caps = [np.stack([np.full(wide, top), j, after], 1), np.stack([np.full(wide, top + 1), last + after, last + j], 1)]
     counts = np.repeat(np.array([4, 3], np.int32), (wide * (rows - 1), 2 * wide))
-    return Mesh(points, counts, np.concatenate([quads.ravel(), *(cap.ravel() for cap in caps)]).astype(np.int32))
+    axis = np.zeros_like(points)
+    axis[:, 1] = np.clip(points[:, 1], -half_length, half_length)
+    return Mesh(
+        points, counts, np.concatenate([quads.ravel(), *(cap.ravel() for cap in caps)]).astype(np.int32), (points - axis) / radius
+    )
 
 
 def box_mesh(size: Vec3) -> Mesh:
-    """Return a box of these edge lengths [m] about the origin."""
+    """Return a box of these edge lengths [m] about the origin, with a normal a corner, so that its faces shade flat."""
     corners = np.array([(x, y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)]) * np.asarray(size)
     faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-    return Mesh(corners, np.full(6, 4, np.int32), np.array(faces, np.int32).ravel())
+    outward = np.repeat(np.concatenate([(-axis, axis) for axis in np.eye(3)]), 4, axis=0)
+    return Mesh(corners, np.full(6, 4, np.int32), np.array(faces, np.int32).ravel(), outward)
 
 
 def plane_mesh(edge: float) -> Mesh:
     """Return a square of that edge [m] in y = 0, seen from above."""
     half = 0.5 * edge
     points = np.array([(-half, 0.0, -half), (-half, 0.0, half), (half, 0.0, half), (half, 0.0, -half)])
-    return Mesh(points, np.array([4], np.int32), np.arange(4, dtype=np.int32))
+    return Mesh(points, np.array([4], np.int32), np.arange(4, dtype=np.int32), np.tile([0.0, 1.0, 0.0], (4, 1)))

@@ -17,7 +17,10 @@ def main(path: str) -> None:
     import bpy
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
-    bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True)
+    forms = {"import_proxy": True, "import_visible_only": False} if job["every_form"] else {}
+    bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True, **forms)
+    if job["floor"]:  # `_surroundings` lays one for all caches that are compared
+        bpy.data.objects.remove(bpy.data.objects[job["floor"]])
     scene = bpy.context.scene
     _settings(bpy, scene, job)
     own = next((item for item in scene.objects if item.type == "CAMERA"), None)

@@ -68,6 +68,8 @@ def render(
         "shutter": float(how.shutter),
         "show": how.show,
         "ground": around.ground,
+        "floor": (scene.floor() or ("", 0.0))[0],
+        "every_form": scene.has_forms(),
         "extent": around.extent,
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),

@@ -82,10 +82,14 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     sampled = sorted({frames[0], frames[len(frames) // 2], frames[-1]})
     boxes = [box for scene in scenes for frame in sampled if (box := scene.shapes(frame, show).bounds()) is not None]
     if not boxes:
+        from usd_io.relink import refuse_missing
+
+        refuse_missing(scenes[0].path)
         raise InputError(f"{scenes[0].path}: holds neither points nor meshes at frames {sampled}; nothing to render")
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
-    return Backdrop(low, high, float(low[1]) - 1e-3 * radius, radius)
+    floors = [floor[1] for scene in scenes if (floor := scene.floor()) is not None]
+    return Backdrop(low, high, min([float(low[1]) - 1e-3 * radius, *floors]), radius)
 
 
 def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
+VARIANTS, FLOOR = "show", "mpm:floor"
+"""What our caches call the variant set of what they show, and the attribute that marks their floor."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
 """Last path elements of meshes made from the particles (`mesh` in our caches); not drawn over the particles."""
 
@@ -100,6 +102,7 @@ class Scene:
         """
         from pxr import Usd, UsdGeom
 
+        self.choose(show)
         places = UsdGeom.XformCache(Usd.TimeCode(frame))
         clouds, skins, wraps = [], [], []
         for prim in self._drawn(frame):
@@ -114,6 +117,24 @@ class Scene:
         if wraps and (show == "surface" or not clouds):
             return Shapes((), (*skins, *wraps))
         return Shapes(tuple(clouds), tuple(skins))
+
+    def choose(self, show: str) -> None:
+        """Select what our caches show of their matter: "points" or "surface"; other stages have no such choice."""
+        wanted = {"points": "particles"}.get(show, show)
+        variants = self.stage.GetDefaultPrim().GetVariantSet(VARIANTS) if self.has_forms() else None
+        if variants and wanted in variants.GetVariantNames() and variants.GetVariantSelection() != wanted:
+            variants.SetVariantSelection(wanted)
+
+    def floor(self) -> tuple[str, float] | None:
+        """Return name and height [m] of the stage's own floor, or None."""
+        prim = next((prim for prim in self.stage.Traverse() if _is_floor(prim)), None)
+        points = prim.GetAttribute("points").Get(self.first) if prim else None
+        return None if not points else (prim.GetName(), float(_placed(points, self.to_metres)[:, 1].min()))
+
+    def has_forms(self) -> bool:
+        """Whether the stage is a cache of ours, which hides all but one form of its matter."""
+        top = self.stage.GetDefaultPrim()
+        return bool(top) and top.GetVariantSets().HasVariantSet(VARIANTS)
 
     def view(self, frame: int) -> View | None:
         """Return the first camera of the stage at a frame, or None."""
@@ -142,7 +163,7 @@ class Scene:
         from pxr import UsdGeom
 
         for prim in self.stage.Traverse():
-            if not (prim.IsA(UsdGeom.Points) or prim.IsA(UsdGeom.Mesh)):
+            if not (prim.IsA(UsdGeom.Points) or prim.IsA(UsdGeom.Mesh)) or _is_floor(prim):
                 continue
             imageable = UsdGeom.Imageable(prim)
             hidden = imageable.ComputeVisibility(frame) == UsdGeom.Tokens.invisible
@@ -193,6 +214,7 @@ class Scene:
         """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""
         from pxr import UsdGeom
 
+        self.choose("points")
         for prim in self._drawn(frame):
             found = _numbers(prim, name, frame) if prim.IsA(UsdGeom.Points) else None
             if found is not None:
@@ -231,6 +253,7 @@ def open_scene(path: Path) -> Scene:
     if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
         to_metres = to_metres @ np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
     first, last = round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode())
+    stage.SetEditTarget(stage.GetSessionLayer())  # what is shown is chosen there, and never written
     scene = Scene(path, first, last, stage, to_metres, fps=stage.GetTimeCodesPerSecond())
     for prim in stage.Traverse():
         if prim.IsA(UsdGeom.Gprim):
@@ -248,6 +271,10 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     knob = shader.GetInput("diffuseColor") if shader else None
     value = knob.Get() if knob else None
     return None if value is None else tuple(float(c) for c in value)
+
+
+def _is_floor(prim: Any) -> bool:
+    return bool(prim.HasAttribute(FLOOR) and prim.GetAttribute(FLOOR).Get())
 
 
 def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:

@@ -20,7 +20,7 @@ SEE = """
 import json, os, sys
 import bpy
 bpy.ops.wm.read_factory_settings(use_empty=True)
-bpy.ops.wm.usd_import(filepath=sys.argv[1])
+bpy.ops.wm.usd_import(filepath=sys.argv[1], import_proxy=True, import_visible_only=False)
 bpy.context.scene.frame_set(4)
 graph = bpy.context.evaluated_depsgraph_get()
 seen = {}
@@ -28,9 +28,9 @@ for thing in bpy.data.objects:
     data = thing.evaluated_get(graph).data
     if thing.type == "POINTCLOUD":
         seen["points"] = len(data.points)
-    elif thing.type == "MESH" and "collider" not in thing.name:
+    elif thing.type == "MESH" and thing.name == "mesh":
         seen["mesh"] = len(data.vertices)
-    elif thing.type == "MESH":
+    elif thing.type == "MESH" and "collider" in thing.name:
         seen["collider"] = len(data.vertices)
     elif thing.type == "VOLUME":
         data.grids.load()
@@ -107,7 +107,7 @@ def test_it_says_what_was_written_and_what_to_type_next(demo):
 
 
 def test_the_stage_holds_the_shot(demo):
-    """Points, mesh, volume, collider, camera and materials; our checker and USD's validators find nothing."""
+    """Points, mesh, volume, collider, floor, camera and materials; our checker and USD's validators find nothing."""
     from pxr import Usd, UsdGeom, UsdShade, UsdValidation, UsdVol
 
     from usd_io.check import check_cache
@@ -120,7 +120,7 @@ def test_the_stage_holds_the_shot(demo):
         for kind in (UsdGeom.Points, UsdGeom.Mesh, UsdVol.Volume, UsdGeom.Camera, UsdShade.Material)
     }
     assert [len(kinds[kind]) for kind in (UsdGeom.Points, UsdVol.Volume, UsdGeom.Camera)] == [1, 1, 1]
-    assert len(kinds[UsdGeom.Mesh]) == 2 and kinds[UsdShade.Material]
+    assert len(kinds[UsdGeom.Mesh]) == 3 and kinds[UsdShade.Material]
     assert "graph" in stage.GetRootLayer().customLayerData.get("mpm_nodes", stage.GetRootLayer().customLayerData)
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
     assert [error.GetMessage() for error in UsdValidation.ValidationContext(validators).Validate(stage)] == []

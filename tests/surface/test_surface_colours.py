@@ -58,7 +58,7 @@ def test_the_bound_material_reads_the_colour():
         prim = UsdGeom.Mesh.Define(stage, f"/shot/{name}")
         if name != "particles":
             UsdGeom.PrimvarsAPI(prim).CreatePrimvar(COLOUR, prim.GetDisplayColorAttr().GetTypeName(), UsdGeom.Tokens.vertex)
-    add_looks(stage, "shot", None)
+    add_looks(stage, "shot")
 
     def diffuse(name: str):
         material = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath(f"/shot/{name}")).ComputeBoundMaterial()[0]

@@ -105,7 +105,7 @@ def write_frame(revision: Revision, frame: int, name: str = "shot") -> CacheFram
     surface = sphere((0.0, 0.0, 0.0), 0.15 + 0.02 * step, 0.02)
     mesh = mesh_level_set(surface)
     mesh = dataclasses.replace(mesh, velocities=np.ones_like(mesh.points), attributes={"heat": mesh.points[:, 1]})
-    bowl = Collider("bowl", CollisionRule.STICKY, 0.0, None, tetrahedron())
+    bowl = Collider("bowl", CollisionRule.STICKY, 0.0, None, tetrahedron(), still=True)
     with_files = FrameContext(frame, GraphSettings(), files=revision.begin(frame))
     volumes = (surface, *fog_and_velocity(surface))
     cloud = particles(50 * (step + 1), step)

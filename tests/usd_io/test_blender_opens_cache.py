@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cache_samples import write_frames
@@ -14,8 +15,9 @@ IMPORT = """
 import json, os, sys
 import bpy
 bpy.ops.wm.read_factory_settings(use_empty=True)
-bpy.ops.wm.usd_import(filepath=sys.argv[1])
+bpy.ops.wm.usd_import(filepath=sys.argv[1], **json.loads(sys.argv[3]))
 scene, seen = bpy.context.scene, {"range": [bpy.context.scene.frame_start, bpy.context.scene.frame_end]}
+seen["kinds"] = sorted({thing.type for thing in bpy.data.objects})
 for frame in (1, 2, 3):
     scene.frame_set(frame)
     graph = bpy.context.evaluated_depsgraph_get()
@@ -46,13 +48,25 @@ def blender() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
-    """Counts grow, topology changes and each frame has its own .vdb, with all attributes that Blender can hold."""
+def imported(tmp_path: Path, options: dict) -> dict:
+    """Return what Blender holds after it has imported a cache."""
     folder, _ = write_frames(tmp_path / "out")
     answer = tmp_path / "seen.json"
-    command = [sys.executable, "-c", IMPORT, str(folder / "shot.usda"), str(answer)]
+    command = [sys.executable, "-c", IMPORT, str(folder / "shot.usda"), str(answer), json.dumps(options)]
     subprocess.run(command, capture_output=True, timeout=180, check=True)
-    seen = json.loads(answer.read_text())
+    return json.loads(answer.read_text())
+
+
+def test_stock_import_shows_one_form(blender, tmp_path):
+    """Without a click the surface is there, in the set that the contact sheet shows; neither points nor a volume lie over it."""
+    seen = imported(tmp_path, {})
+    assert seen["kinds"] == ["CAMERA", "EMPTY", "LIGHT", "MESH"]
+    assert {name.split()[1] for name in seen if name.startswith("MESH")} == {"mesh", "collider_bowl", "floor"}
+
+
+def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
+    """Counts grow, topology changes and each frame has its own .vdb, with all attributes that Blender can hold."""
+    seen = imported(tmp_path, {"import_proxy": True, "import_visible_only": False})
     assert seen["range"] == [1, 3]
     wanted = {
         "position",

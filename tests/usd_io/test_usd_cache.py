@@ -30,8 +30,9 @@ from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
-from usd_io.stage import BOUNDS_HIGH, BOUNDS_LOW, CacheNames, FrameContent, frame_layer, root_layers
-from usd_io.stage_reader import open_stage
+from usd_io.bounds import read_bounds
+from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers
+from usd_io.stage_reader import open_stage, sample_times
 from usd_io.stage_reader import read_points as read_from_stage
 
 
@@ -77,7 +78,7 @@ def test_every_frame_has_its_own_values(cache):
     """Counts, topology and volume files change with the frame; nothing is left over from the frame before."""
     stage = open_stage(cache / "shot.usda")
     points, mesh = (stage.GetPrimAtPath(f"/shot/{name}").GetAttribute("points") for name in ("particles", "mesh"))
-    assert points.GetTimeSamples() == [1.0, 2.0, 3.0]
+    assert sample_times(points) == [1.0, 2.0, 3.0]
     assert [len(points.Get(frame)) for frame in (1, 2, 3)] == [100, 150, 200]
     assert len({len(mesh.Get(frame)) for frame in (1, 2, 3)}) == 3
     field = stage.GetPrimAtPath("/shot/volume/density").GetAttribute("filePath")
@@ -109,7 +110,7 @@ def test_widths_and_extent(cache):
 def test_camera_sees_the_whole_shot(cache):
     """Every particle of every frame projects into the picture, which the shot also fills."""
     stage = open_stage(cache / "shot.usda")
-    camera = UsdGeom.Camera.Get(stage, "/shot/camera").GetCamera(1)
+    camera = UsdGeom.Camera.Get(stage, "/shot_set/camera").GetCamera(1)
     frustum = camera.frustum
     to_picture = frustum.ComputeViewMatrix() * frustum.ComputeProjectionMatrix()
     corners = []
@@ -129,7 +130,7 @@ def test_drops_that_fly_far_do_not_make_all_else_small():
     boxes = []
     for columns in (near.attributes, {**near.attributes, "position": position}):
         layer = frame_layer(CacheNames("shot"), 1, 24.0, FrameContent(particles=Particles(columns, (MATERIAL,), 0.01)))
-        boxes.append(np.array([layer.customLayerData[key] for key in (BOUNDS_LOW, BOUNDS_HIGH)]))
+        boxes.append(read_bounds(layer))
     assert np.abs(boxes[0]).max() < 0.52
     assert np.abs(boxes[1]).max() < 1.02 and (boxes[1][0] <= boxes[0][0] + 0.05).all()
 
@@ -170,7 +171,7 @@ def test_negative_frames_are_renumbered_by_the_stored_offset(tmp_path):
     folder, written = write_frames(tmp_path, 3, first=-2)
     assert [frame.number for frame in written] == [0, 1, 2]
     stage = open_stage(folder / "shot.usda")
-    assert stage.GetPrimAtPath("/shot/particles").GetAttribute("points").GetTimeSamples() == [0.0, 1.0, 2.0]
+    assert sample_times(stage.GetPrimAtPath("/shot/particles").GetAttribute("points")) == [0.0, 1.0, 2.0]
     assert stage.GetRootLayer().customLayerData["mpm_nodes"]["frame_offset"] == 2
 
 
@@ -268,10 +269,10 @@ def test_frames_leave_next_to_nothing_in_memory(tmp_path):
         for number in range(1, frames + 1):
             content = FrameContent(particles(50), mesh, attributes=ALL)
             frame = frame_layer(names, number, 24.0, content)
-            root, told = root_layers(names, frame, number, number, 24.0, {}, root)
-            for layer, name in ((frame, "frame.usdc"), (root, "root.usda"), (told, "manifest.usda")):
+            root, told, around = root_layers(names, frame, number, number, 24.0, {}, root)
+            for layer, name in ((frame, "frame.usdc"), (root, "root.usda"), (told, "manifest.usda"), (around, "set.usda")):
                 layer.Export(str(tmp_path / name))
-        del frame, root, told
+        del frame, root, told, around
         gc.collect()
         return heap().in_use
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -11,8 +12,12 @@ import pytest
 from cache_samples import write_frames
 from pxr import Gf, Sdf, UsdUtils, UsdValidation
 
+from mpm_nodes import cli
+from mpm_nodes.data import InputError
+from mpm_nodes.preview.pictures import render_cache
 from usd_io.check import check_cache
-from usd_io.stage_reader import open_stage
+from usd_io.relink import missing_files, relink
+from usd_io.stage_reader import open_stage, read_points
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +97,63 @@ def test_missing_frame_and_metadata(cache, tmp_path):
     problems = check_cache(root)
     assert any("no sample at frame 4" in problem for problem in problems), problems
     assert any("metersPerUnit is not written" in problem for problem in problems)
+
+
+def test_renamed_folder_is_told_and_found_again(cache, tmp_path, capsys):
+    """Checker, reader and renderer say that the data folder is gone; `check --repair` finds it under its new name."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    stage = folder / "shot.usda"
+    whole = read_points(stage, 2)
+    (folder / "shot").rename(folder / "shot_v002")
+    assert len(missing_files(stage)) == 5
+    for reads in (lambda: read_points(stage, 2), lambda: render_cache(folder, engine="splat", out=tmp_path / "pictures")):
+        with pytest.raises(InputError, match=r"\./shot/.* and 4 more of its files are missing; .*check .*shot.usda --repair"):
+            reads()
+    assert cli.main(["check", str(stage)]) == 1
+    assert "mpm-nodes check" in capsys.readouterr().out
+    assert cli.main(["check", str(stage), "--repair"]) == 0
+    assert "./shot is ./shot_v002 now" in capsys.readouterr().out
+    found = read_points(stage, 2)
+    assert all(np.array_equal(found[name], whole[name]) for name in whole.attributes)
+    assert relink(stage) == []
+
+
+def test_ambiguous_and_lost_folders_are_not_guessed(cache, tmp_path):
+    """Two folders that fit, or none, leave the stage as it is."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    before = (folder / "shot.usda").read_bytes()
+    (folder / "shot").rename(folder / "a")
+    shutil.copytree(folder / "a", folder / "b")
+    with pytest.raises(InputError, match="2 folders hold them: a, b"):
+        relink(folder / "shot.usda")
+    shutil.rmtree(folder / "a")
+    (folder / "b/shot.0002.usdc").unlink()
+    with pytest.raises(InputError, match="no folder beside the stage holds them"):
+        relink(folder / "shot.usda")
+    assert (folder / "shot.usda").read_bytes() == before
+
+
+def test_colours_that_no_picture_shows_are_told(cache, tmp_path):
+    """Painted points that are bound to a look of one colour."""
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    stage = folder / "shot.usda"
+    text = stage.read_text()
+    assert "</shot/looks/painted_look>" in text
+    stage.write_text(text.replace("material:binding = </shot/looks/painted_look>", "material:binding = </shot/looks/matter_look>"))
+    assert [problem for problem in check_cache(stage) if "displayColor is not read by the material" in problem]
+
+
+def test_check_of_a_stage_prints_what_the_checker_finds(cache, tmp_path, capsys):
+    """Exit code 0 and a line for a sound stage; a list in JSON for a damaged one, and no cook where a stage is given a graph."""
+    assert cli.main(["check", str(cache / "shot.usda")]) == 0
+    assert "nothing that readers trip on" in capsys.readouterr().out
+    folder = tmp_path / "copy"
+    shutil.copytree(cache, folder)
+    (folder / "shot/shot.0003.vdb").unlink()
+    assert cli.main(["check", str(folder / "shot.usda"), "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)["problems"]) == 3
+    assert cli.main(["check", str(folder / "shot.usda"), "--repair", "graph.json"]) != 0
+    assert "without a graph" in capsys.readouterr().err

@@ -24,6 +24,8 @@ IMPORT = {
     "mtl_name_collision_mode": "REFERENCE_EXISTING",
     "create_world_material": False,
     "relative_path": True,
+    "import_proxy": True,  # a cache hides all but one form of its matter; here the artist chooses
+    "import_visible_only": False,
 }
 
 
@@ -170,6 +172,8 @@ def _imported(stage, scene):
     options = {name: value for name, value in IMPORT.items() if name in known}
     if not bpy.data.filepath:
         options.pop("relative_path", None)
+    if "prim_path_mask" in known:  # camera, lights and floor stand beside it
+        options["prim_path_mask"] = f"/{stage.stem}"
     units = scene.unit_settings
     if units.system != "NONE" and units.scale_length != 1.0:
         options["scale"] = 1.0 / units.scale_length

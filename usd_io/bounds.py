@@ -1,0 +1,83 @@
+"""How far a cache reaches: what its camera frames, how far down its floor lies, and what of a grid is not empty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pxr import Gf, Sdf
+
+from mpm_nodes.data import LevelSet
+
+__all__ = ["active_box", "bulk", "floor_of", "read_bounds", "store_bounds", "widen_bounds"]
+
+BOUNDS_LOW, BOUNDS_HIGH, FLOOR_HEIGHT = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high", "mpm_nodes_floor"
+
+
+def active_box(volume: LevelSet) -> np.ndarray | None:
+    """Return least and greatest corner of the voxels that hold something, in voxels, shape (2, 3); None for none.
+
+    These are the band of a level set, and what differs from the background of other grids.
+    """
+    band = volume.kind == "level_set"
+    active = np.abs(volume.values) < volume.background if band else volume.values != volume.background
+    active = active.any(axis=-1) if active.ndim == 5 else active
+    ends = []
+    for axis in range(3):
+        leaf, voxel = np.nonzero(active.any(axis=tuple({1, 2, 3} - {axis + 1})))
+        if not len(leaf):
+            return None
+        index = np.asarray(volume.origins, np.int64)[leaf, axis] + voxel
+        ends.append((index.min() - 0.5, index.max() + 0.5))
+    return np.array(ends).T
+
+
+def bulk(extent: Any, points: Any) -> np.ndarray:
+    """Return the part of an extent that the camera shall frame: drops that fly far off would make all else small.
+
+    That is where all but the outermost 2 % are along each axis, and half of its longest side around.
+    """
+    extent, points = np.array(extent, np.float64), np.asarray(points)
+    if len(points) == 0:
+        return extent
+    low, high = np.quantile(points[:: 1 + len(points) // 20_000], (0.02, 0.98), axis=0)
+    reach = 0.5 * (high - low).max()
+    return np.array([np.maximum(extent[0], low - reach), np.minimum(extent[1], high + reach)])
+
+
+def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], everything: Sequence[Any]) -> None:
+    """Keep what the camera shall frame, and how far down anything reaches."""
+    boxes = [np.array(box, np.float64) for box in framed]
+    boxes = [box for box in boxes if (box[0] <= box[1]).all()]
+    facts = dict(layer.customLayerData)
+    if boxes:
+        low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
+        facts |= {BOUNDS_LOW: Gf.Vec3d(*low.tolist()), BOUNDS_HIGH: Gf.Vec3d(*high.tolist())}
+    lows = [float(box[0][1]) for box in everything if box[0][1] <= box[1][1]]
+    if lows:
+        facts[FLOOR_HEIGHT] = min(lows)
+    layer.customLayerData = facts
+
+
+def widen_bounds(root: Sdf.Layer, frame: Sdf.Layer) -> None:
+    """Let the bounds of a root stage hold those of a frame, too."""
+    facts, new = dict(root.customLayerData), frame.customLayerData
+    for name, wider in ((BOUNDS_LOW, np.minimum), (BOUNDS_HIGH, np.maximum)):
+        if name in new:
+            corner = np.array(new[name])
+            facts[name] = Gf.Vec3d(*wider(corner, np.array(facts[name]) if name in facts else corner).tolist())
+    if FLOOR_HEIGHT in new:
+        facts[FLOOR_HEIGHT] = min(facts.get(FLOOR_HEIGHT, new[FLOOR_HEIGHT]), new[FLOOR_HEIGHT])
+    root.customLayerData = facts
+
+
+def read_bounds(layer: Sdf.Layer) -> np.ndarray | None:
+    """Return the least and greatest corner of what the camera shall frame [m], shape (2, 3), None when it is empty."""
+    data = layer.customLayerData
+    return np.array([data[BOUNDS_LOW], data[BOUNDS_HIGH]]) if BOUNDS_LOW in data else None
+
+
+def floor_of(layer: Sdf.Layer) -> float:
+    """Return how far down anything in a stage reaches [m], 0 when it is empty."""
+    return float(layer.customLayerData.get(FLOOR_HEIGHT, 0.0))

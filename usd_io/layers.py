@@ -1,0 +1,33 @@
+"""What every layer that is written has in common: units, and handles that do not outlive it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pxr import Sdf
+
+__all__ = ["PROVENANCE", "STILL", "outlive", "set_units"]
+
+PROVENANCE = "mpm_nodes"
+"""Where the root stage of a cache keeps what made it."""
+STILL = "mpm_nodes_still"
+"""Marks colliders that never move: the first frame holds them for all others."""
+
+
+def set_units(layer: Sdf.Layer, fps: float, first: int, last: int) -> None:
+    """Say what a layer's numbers mean: metres, Y up, a time code a frame."""
+    layer.timeCodesPerSecond = layer.framesPerSecond = fps
+    layer.startTimeCode, layer.endTimeCode = first, last
+    layer.pseudoRoot.SetInfo("upAxis", "Y")
+    layer.pseudoRoot.SetInfo("metersPerUnit", 1.0)
+
+
+def outlive(layer: Sdf.Layer) -> None:
+    """Let the handles of a layer's specs live as long as the layer, and die after it.
+
+    OpenUSD (26.11) leaks what a layer notes of each spec whose last handle is gone when the layer dies: a cook of thousands of
+    frames would grow. What a Python object refers to goes after what it wraps.
+    """
+    handles: list[Any] = []
+    layer.Traverse(Sdf.Path.absoluteRootPath, lambda path: handles.append(layer.GetObjectAtPath(path)))
+    layer.handles = handles

@@ -1,0 +1,123 @@
+"""Files that a stage names and that are not there: which they are, and how a renamed folder is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pxr import Sdf, Tf
+
+from mpm_nodes.data import InputError, OutputError
+
+__all__ = ["CURE", "missing_files", "refuse_missing", "relink"]
+
+CURE = "if their folder was renamed, find it again with: mpm-nodes check {} --repair"
+
+MANIFEST, LAYERS = "manifestAssetPath", "assetPaths"
+
+
+def missing_files(path: str | Path) -> list[str]:
+    """Return the layers that a stage's root names and that do not exist, as they are named there, in order.
+
+    Raises:
+        InputError: The root cannot be read.
+    """
+    path = Path(path)
+    return [asset for asset in dict.fromkeys(_assets(_read(path))) if not (path.parent / asset).is_file()]
+
+
+def refuse_missing(path: str | Path) -> None:
+    """Say which files of a stage are missing, for readers that found nothing in it.
+
+    Raises:
+        InputError: Some are, or the root cannot be read.
+    """
+    gone = missing_files(path)
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        raise InputError(f"{path}: {gone[0]}{more} of its files are missing; {CURE.format(path)}")
+
+
+def relink(path: str | Path) -> list[str]:
+    """Let a stage name its missing layers where they lie now, and write it; return one line a folder that was found again.
+
+    A folder was renamed when exactly one folder beside the stage holds every file that is missing from it.
+
+    Raises:
+        InputError: The root cannot be read, or no folder, or more than one, holds what is missing.
+        OutputError: The root cannot be written.
+    """
+    path = Path(path)
+    found: dict[str, str] = {}
+    for folder, names in _by_folder(missing_files(path)).items():
+        fits = sorted(
+            entry for entry in path.parent.iterdir() if entry.is_dir() and all((entry / name).is_file() for name in names)
+        )
+        if len(fits) != 1:
+            held = f"{len(fits)} folders hold them: {', '.join(each.name for each in fits)}; move all but one away"
+            raise InputError(
+                f"{path}: {len(names)} files of {folder} are missing, {sorted(names)[0]} first, and "
+                + (held if fits else "no folder beside the stage holds them; bring the folder back, or cook again")
+            )
+        found[folder] = f"./{fits[0].name}"
+    if found:
+        root = _read(path)
+        _rename(root, found)
+        try:
+            root.Export(str(path))
+        except Tf.ErrorException as error:
+            raise OutputError(f"{path}: cannot be written; check its permissions and free space") from error
+    return [f"{path.name}: {old} is {new} now" for old, new in found.items()]
+
+
+def _read(path: Path) -> Sdf.Layer:
+    from usd_io import usd_reason
+
+    try:
+        layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
+    except Tf.ErrorException as error:
+        raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
+    if layer is None:
+        raise InputError(f"{path}: no such file; give a .usd, .usda or .usdc file")
+    return layer
+
+
+def _assets(root: Sdf.Layer) -> Iterator[str]:
+    """Yield the relative names of all layers that a root names: sublayers, clips and their manifests."""
+    yield from root.subLayerPaths
+    for prim in _prims(root):
+        for clips in dict(prim.GetInfo("clips") or {}).values():
+            yield from (asset.path for asset in clips.get(LAYERS, ()))
+            yield from (clips[key].path for key in (MANIFEST,) if key in clips)
+
+
+def _prims(root: Sdf.Layer) -> Iterator[Any]:
+    for top in root.rootPrims:
+        yield top
+        yield from top.nameChildren
+
+
+def _by_folder(assets: list[str]) -> dict[str, set[str]]:
+    folders: dict[str, set[str]] = {}
+    for asset in assets:
+        folder, _, name = asset.rpartition("/")
+        folders.setdefault(folder, set()).add(name)
+    return folders
+
+
+def _rename(root: Sdf.Layer, folders: dict[str, str]) -> None:
+    def renamed(asset: str) -> str:
+        folder, _, name = asset.rpartition("/")
+        return f"{folders[folder]}/{name}" if folder in folders else asset
+
+    root.subLayerPaths = [renamed(asset) for asset in root.subLayerPaths]
+    for prim in _prims(root):
+        clips = {key: dict(value) for key, value in dict(prim.GetInfo("clips") or {}).items()}
+        for facts in clips.values():
+            if LAYERS in facts:
+                facts[LAYERS] = Sdf.AssetPathArray([Sdf.AssetPath(renamed(asset.path)) for asset in facts[LAYERS]])
+            if MANIFEST in facts:
+                facts[MANIFEST] = Sdf.AssetPath(renamed(facts[MANIFEST].path))
+        if clips:
+            prim.SetInfo("clips", clips)
