@@ -44,6 +44,7 @@ LOOKS = {
     "velocity_volume": Look(volume="vel"),
     "surface_particles": Look(show="surface"),
     "write_cache": Look(show="surface"),
+    "retime_points": Look(colour_by="velocity"),
     "set_temperature": Look(colour_by="temperature"),
     "collider_temperature": Look(colour_by="temperature"),
     "material_over_temperature": Look(colour_by="temperature"),

@@ -15,7 +15,7 @@ from usd_io.points import particles_from_prim
 from usd_io.relink import refuse_missing
 from usd_io.units import stage_to_si
 
-__all__ = ["open_stage", "read_points", "sample_times"]
+__all__ = ["frames_of", "open_stage", "read_points", "sample_times"]
 
 
 def open_stage(path: str | Path) -> Usd.Stage:
@@ -34,6 +34,18 @@ def open_stage(path: str | Path) -> Usd.Stage:
         return Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
+
+
+def frames_of(path: str | Path) -> tuple[int, int, float]:
+    """Return first and last frame of a USD file, and its frames per second.
+
+    Raises:
+        InputError: Missing, damaged, or not USD; or it does not say which frames it holds.
+    """
+    stage = open_stage(path)
+    if not stage.HasAuthoredTimeCodeRange():
+        raise InputError(f"{path}: does not say which frames it holds; export it with start and end")
+    return round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode()), float(stage.GetTimeCodesPerSecond())
 
 
 def sample_times(attribute: Usd.Attribute) -> list[float]:

@@ -29,6 +29,7 @@ from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclarati
 NODE_MODULES = (
     "mpm_nodes.nodes.materials",
     "mpm_nodes.nodes.emit",
+    "mpm_nodes.nodes.retime",
     "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",

@@ -222,11 +222,22 @@ def read_points(
     materials = (material,) if material is not None else found.materials
     if not materials:
         raise InputError(f"read_points.material: {path} carries no materials of ours; wire a material into it")
-    return _completed(found, materials, spacing or found.spacing, path, material is not None)
+    return completed(found, materials, spacing or found.spacing, path, material is not None)
 
 
-def _completed(found: Particles, materials: tuple[Material, ...], spacing: float, file: Path, one_material: bool) -> Particles:
-    """Return the particles with a sound material column, volume and mass."""
+def completed(found: Particles, materials: tuple[Material, ...], spacing: float, file: Path, one_material: bool) -> Particles:
+    """Return particles that were read with a sound material column, volume and mass.
+
+    Args:
+        found: What the file holds.
+        materials: What its materials are to be.
+        spacing: Distance of neighbouring particles [m].
+        file: The file, for messages.
+        one_material: Whether all particles are of the first material, whatever the file says.
+
+    Raises:
+        InputError: Material numbers without a material, or no spacing.
+    """
     columns, count = dict(found.attributes), len(found)
     if one_material or "material" not in columns:
         columns["material"] = np.zeros(count, np.int32)

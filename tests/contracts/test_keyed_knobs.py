@@ -101,7 +101,8 @@ def files(tmp_path_factory) -> dict[str, Path]:
     return {"ball": folder / "ball.0001.vdb", "mesh": folder / "mesh.usda", "points": folder / "points.usda"}
 
 
-PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh", "read_points": "points"}
+PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
+PATHS |= dict.fromkeys(("read_points", "retime_points"), "points")
 
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:
