@@ -29,6 +29,7 @@ from usd_io.points import add_points, extent_of, set_sample
 __all__ = [
     "CacheNames",
     "frame_layer",
+    "read_layer",
     "root_layers",
     "root_so_far",
 ]
@@ -230,17 +231,18 @@ def root_so_far(
     if last < first:
         return None
     with contextlib.suppress(InputError):
-        root = _read_layer(folder / names.stage)
+        root = read_layer(folder / names.stage)
         if root.endTimeCode == last:
             return root
     root = None
     for number in range(first, last + 1):
-        frame = _read_layer(folder / names.layer(number))
+        frame = read_layer(folder / names.layer(number))
         root = root_layers(names, frame, first, number, fps, provenance, root)[0]
     return root
 
 
-def _read_layer(path: Path) -> Sdf.Layer:
+def read_layer(path: Path) -> Sdf.Layer:
+    """Return a layer that an earlier cook wrote, in memory; raise `InputError` where it is missing or damaged."""
     try:
         layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
     except Tf.ErrorException:

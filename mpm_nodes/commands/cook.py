@@ -25,7 +25,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "--part",
         choices=("all", "solve", "frames"),
         default="all",
-        help="cook the solves alone and keep what they hand on, or the rest of the frames from what another cook kept (default: all)",
+        help="cook the solves alone and keep what they hand on, or the other nodes from what another cook kept (default: all)",
     )
     command.add_argument("--solved", type=Path, metavar="DIR", help="with --part frames: output root of the cook with --part solve")
 
@@ -136,7 +136,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
 
     `watch` is called with every event as well.
     """
-    from mpm_nodes.graph.events import ConsoleLines, JsonLines, JobLines, Thinned
+    from mpm_nodes.graph.events import ConsoleLines, JobLines, JsonLines, Thinned
     from mpm_nodes.graph.executor import execute
     from mpm_nodes.graph.store import DiskStore
 

@@ -98,12 +98,13 @@ def run(args: argparse.Namespace) -> int:
     if args.movie:
         check_movie(args.movie)
     folder = latest_revision(args.cache)
-    progress = show_progress
-    if args.events == "openjd":
-        lines = JobLines(sys.stdout)
+    lines = JobLines(sys.stdout)
 
-        def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int) -> None:
+        if args.events == "openjd":
             lines.progress(done, total, f"rendered {done} of {total}")
+        else:
+            show_progress(done, total)
 
     picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show, args.surroundings)
     chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)

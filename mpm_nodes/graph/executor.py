@@ -263,8 +263,8 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
         if options.solved is None:
             raise GraphError([Problem("solved", "is not given", cure="give the folder of a cook of the part solve (--solved)")])
         evaluator.read_solves(SolvedFrames(Path(options.solved)))
-    elif options.solved is not None:
-        raise GraphError([Problem("solved", "is read by no node here", cure="give it with --part frames, for a graph with a solve")])
+    elif options.solved is not None and options.part != "frames":
+        raise GraphError([Problem("solved", "is read by the part frames alone", cure="give it with --part frames")])
     return parts
 
 

@@ -4,8 +4,8 @@ A cook of the part "solve" writes what the sequential nodes hand to the others, 
 
     r001/solved/0007.fall.particles.value
 
-A cook of the part "frames" reads these in place of cooking the nodes. Each file belongs to the commit of its frame, whose record holds
-the lineage key of the node: values of another graph or of other input files are refused.
+A cook of the part "frames" reads these in place of cooking the nodes. Each file belongs to the commit of its frame, whose record
+holds the lineage key of the node: values of another graph or of other input files are refused.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class SolvedFrames:
             raise InputError(f"{self.folder}: frame {frame} is not solved yet; cook it with --part solve --resume")
         if record["facts"].get("lineage", {}).get(node.id) != key:
             raise InputError(
-                f"{self.folder}: frame {frame} of {node.id} was solved from another graph, from other input files or by other code; "
+                f"{self.folder}: frame {frame} of {node.id} was solved from another graph, other input files or by other code; "
                 "cook with --part solve again"
             )
         return {output: freeze(self._read(node, number, output)) for output in outputs}
@@ -167,5 +167,5 @@ class SolvedFrames:
             raise InputError(f"{path}: is missing; cook with --part solve --resume") from error
         expected = getattr(kind, "STATE_FORMAT", 1)
         if header["format"] != expected:
-            raise InputError(f"{path}: holds format {header['format']}, this version reads {expected}; cook with --part solve again")
+            raise InputError(f"{path}: holds format {header['format']}, this version reads {expected}; solve it again")
         return kind.from_arrays(header["facts"], arrays)

@@ -81,7 +81,9 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
         try:
             evaluator.evaluate(sinks, frame)
             transaction.checkpoint(evaluator.states(frame))
-            whole = transaction.restore([name for name in wanted if name], **events.frame_figures(), lineage=evaluator.lineage(frame))
+            whole = transaction.restore(
+                [name for name in wanted if name], **events.frame_figures(), lineage=evaluator.lineage(frame)
+            )
         finally:
             evaluator.files = None
             transaction.abort()

@@ -101,18 +101,18 @@ def write_cache(
     first = _first_number(files, name)
     layer_file = _new_path(files, names.layer(number))
     layer = frame_layer(names, number, fps, FrameContent(particles, mesh, volumes, colliders, chosen, point_scale))
-    provenance = _provenance(files)
-    before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
-    root, manifest = root_layers(names, layer, first, number, fps, provenance, before)
-    _export(layer, layer_file)
+    made_by = provenance(files)
+    before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
+    root, manifest = root_layers(names, layer, first, number, fps, made_by, before)
+    export_layer(layer, layer_file)
     files.finished(layer_file)
     if volumes:
         volume_file = _new_path(files, names.volumes(number))
         facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
         write_volumes(volume_file, volumes, facts, half)
         files.finished(volume_file)
-    _export(manifest, files.path(names.manifest))
-    _export(root, files.path(names.stage))
+    export_layer(manifest, files.path(names.manifest))
+    export_layer(root, files.path(names.stage))
     return CacheFrame(names.stage, names.layer(number), names.volumes(number) if volumes else "", number)
 
 
@@ -153,7 +153,7 @@ def _coloured(particles: Particles | None, chosen: list[str]) -> tuple[Particles
     return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, COLOUR]
 
 
-def _provenance(files: Any) -> dict[str, Any]:
+def provenance(files: Any) -> dict[str, Any]:
     """Return what made the cache, as USD metadata: graph and overrides as JSON text."""
     manifest = files.manifest
     facts: dict[str, Any] = {"frame_offset": files.number - files.frame}
@@ -175,7 +175,8 @@ def _new_path(files: Any, relative: str) -> Path:
     return path
 
 
-def _export(layer: Any, path: Path) -> None:
+def export_layer(layer: Any, path: Path) -> None:
+    """Write a USD layer; raise `OutputError` where that fails."""
     from pxr import Tf
 
     try:
