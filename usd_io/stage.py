@@ -28,6 +28,7 @@ from usd_io.points import add_points, extent_of, set_sample
 
 __all__ = [
     "CacheNames",
+    "bounds_of",
     "frame_layer",
     "read_layer",
     "root_layers",
@@ -207,11 +208,11 @@ def root_layers(
         _declare(prim, root)
     _set_units(root, names.name, fps, first, last)
     root.customLayerData = {**root.customLayerData, PROVENANCE: dict(provenance or {})}
-    bounds = [_bounds(layer) for layer in (root, frame)]
+    bounds = [bounds_of(layer) for layer in (root, frame)]
     _store_bounds(root, [box for box in bounds if box is not None])
     top = root.GetPrimAtPath(f"/{names.name}")
     top.ClearInfo("clips")  # a layer in memory cannot find its clips: they are named last, when no stage is open
-    add_looks(Usd.Stage.Open(root), names.name, _bounds(root))
+    add_looks(Usd.Stage.Open(root), names.name, bounds_of(root))
     top.SetInfo("clips", {"default": _clips(names, first, last)})
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
@@ -331,6 +332,7 @@ def _store_bounds(layer: Sdf.Layer, boxes: Sequence[Any]) -> None:
         }
 
 
-def _bounds(layer: Sdf.Layer) -> np.ndarray | None:
+def bounds_of(layer: Sdf.Layer) -> np.ndarray | None:
+    """Return the box [m] that the camera of a cache frames, shape (2, 3): that of all its matter; None where nothing tells."""
     data = layer.customLayerData
     return np.array([data[BOUNDS_LOW], data[BOUNDS_HIGH]]) if BOUNDS_LOW in data else None

@@ -25,7 +25,12 @@ def add(command: argparse.ArgumentParser) -> None:
         metavar="NODE.KNOB=A,B,C",
         help="cook the shot once for each value, and for each combination where it is given several times",
     )
-    command.add_argument("--chunk", type=positive, metavar="N", help="frames of a task behind the solve (default: 24)")
+    command.add_argument(
+        "--chunk",
+        type=positive,
+        metavar="N",
+        help="solve first, then make N frames a task of everything else (default: a wedge is one task)",
+    )
     command.add_argument(
         "--render",
         dest="renders",
@@ -86,7 +91,7 @@ def _made(args: argparse.Namespace) -> Any:
     graph = changed(load_graph(args.graph), args.overrides)
     out = args.out or Path("farm") / args.graph.stem
     knobs = parse_wedges(args.wedges)
-    job = make_job(graph, out, knobs, args.frames, args.chunk or 24, args.renders, args.size, args.graph.stem)
+    job = make_job(graph, out, knobs, args.frames, args.chunk, args.renders, args.size, args.graph.stem)
     write_submission(job)
     return job
 

@@ -17,7 +17,7 @@ from mpm_nodes.farm.job import Job, Wedge, write_text
 from mpm_nodes.farm.values import in_short
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.records import read_manifest, read_record
-from mpm_nodes.graph.revision import latest_revision
+from mpm_nodes.graph.revision import latest_revision, list_revisions
 from mpm_nodes.graph.transaction import file_frame
 
 __all__ = ["Gathered", "figures_of", "gather"]
@@ -72,10 +72,12 @@ def figures_of(job: Job, wedge: Wedge) -> dict[str, Any]:
     """Return the figures of a wedge: how far it came, what its solves took, and how its matter lies in the last frame.
 
     `frames` are solved, or made where nothing is solved; `substeps` are those of all, `dt_min` is the shortest [s]; `low` and
-    `high` are the heights between which the matter lies [m], `width` its longer extent along x or z [m], `centre_x` to `centre_z` its centre of mass [m], and `speed` the mean speed [m/s] of the last frame.
+    `high` are the heights between which the matter lies [m], `width` its longer extent along x or z [m], `centre_x` to `centre_z`
+    its centre of mass [m], and `speed` the mean speed [m/s], all of the last frame.
     """
-    wanted = job.frames[1] - (job.start if wedge.solve_bytes else job.frames[0]) + 1
-    records = list(_records(job.folder / wedge.folder / ("solve" if wedge.solve_bytes else "cache")))
+    alone = bool(wedge.solve_bytes) and job.chunk is not None
+    wanted = job.frames[1] - (job.start if alone else job.frames[0]) + 1
+    records = list(_records(job.folder / wedge.folder / ("solve" if alone else "cache")))
     facts = [record["facts"] for record in records]
     shortest = min((each["dt_min"] for each in facts if each.get("dt_min")), default=None)
     found: dict[str, Any] = {
@@ -86,7 +88,7 @@ def figures_of(job: Job, wedge: Wedge) -> dict[str, Any]:
         "particles": facts[-1].get("particles") if facts else None,
     }
     stage = _stage(job, wedge)
-    if wedge.frames_bytes and stage is None and found["state"] == "done":
+    if alone and wedge.frames_bytes and found["state"] == "done" and not list_revisions(job.folder / wedge.folder / "cache"):
         found["state"] = "not joined"
     return {**found, **(_matter(stage, job.frames[1]) if stage is not None else {})}
 
@@ -152,14 +154,20 @@ def _sheet(job: Job, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Pat
     """Draw the last frame of every wedge from one camera, and write what it is on each picture."""
     from mpm_nodes.preview import picture_file
     from mpm_nodes.preview.pictures import Picture, prepared, rendered
-    from mpm_nodes.preview.scene import open_scene
+    from mpm_nodes.preview.scene import framing, open_scene
     from mpm_nodes.preview.sheet import contact_sheet
+    from usd_io.stage import bounds_of
 
     scenes = [open_scene(caches[wedge.number]) for wedge in wedges]
     frame = _number(caches[wedges[0].number], job.frames[1])
     engine = next((each for each in job.renders if each != "splat"), "splat")
+    boxes = [box for scene in scenes if (box := bounds_of(scene.stage.GetRootLayer())) is not None]
+    camera: Any = "fit"
+    if boxes:  # the matter of all frames of all wedges: floors reach far beyond it
+        around = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
+        camera = framing(around, SHEET_SIZE[0] / SHEET_SIZE[1])
     try:
-        ready = prepared(scenes, [frame], engine, Picture(size=SHEET_SIZE, camera="fit"))
+        ready = prepared(scenes, [frame], engine, Picture(size=SHEET_SIZE, camera=camera))
     except InputError:  # nothing to see in any
         return None
     images = []

@@ -3,9 +3,9 @@
     JOB/job.json                     frames, chunks, wedges with their values
     JOB/template.json, commands.txt  the tasks for an engine, see `submit`
     JOB/wedges/000/graph.json        the graph of a wedge, with its values; relative input paths are made absolute
-    JOB/wedges/000/solve             cook of its solves
-    JOB/wedges/000/frames/1-24       cook of everything else, a chunk of frames
-    JOB/wedges/000/cache             all chunks as one cache
+    JOB/wedges/000/cache             its cache
+    JOB/wedges/000/solve             where frames come in chunks: cook of its solves,
+    JOB/wedges/000/frames/1-24       and of everything else, a chunk of frames; the cache is joined of them
     JOB/wedges/000/pictures          what was rendered of it
     JOB/wedges.png, .csv, .usda      all wedges: contact sheet, table of figures, stage with variants
     JOB/done, JOB/logs               what runs here or on a Dask cluster: finished tasks, and what they said
@@ -29,6 +29,7 @@ from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.parts import Parts
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.terminal import plain
 
 __all__ = ["FORMAT", "Job", "Task", "Wedge", "load_job", "make_job"]
 
@@ -37,6 +38,8 @@ FILE = "job.json"
 ENGINES = ("auto", "cycles", "splat")
 PROGRAM_BYTES = 500 << 20
 """What a process takes before it has done anything: interpreter, kernels, OpenUSD."""
+OPTIONS = ("--resume", "--events", "openjd")
+"""What every task that can go on where it stopped is given."""
 MOST_CHUNKS = 1024
 """Values of a task parameter, as Open Job Description (2023-09) allows."""
 
@@ -107,7 +110,7 @@ class Job:
         name: Name of the shot.
         frames: First and last frame to make.
         start: First frame of the shot, from which on it is solved.
-        chunk: Frames of a chunk.
+        chunk: Frames of a chunk; None cooks each wedge in one piece.
         wedges: The combinations of values.
         renders: Engines that render the frames.
         size: Width and height of the pictures in pixels; None takes the renderer's own.
@@ -117,7 +120,7 @@ class Job:
     name: str
     frames: tuple[int, int]
     start: int
-    chunk: int
+    chunk: int | None
     wedges: tuple[Wedge, ...]
     renders: tuple[str, ...] = ()
     size: tuple[int, int] | None = None
@@ -126,7 +129,8 @@ class Job:
     def spans(self) -> list[tuple[int, int]]:
         """Return first and last frame of each chunk."""
         first, last = self.frames
-        return [(at, min(at + self.chunk - 1, last)) for at in range(first, last + 1, self.chunk)]
+        chunk = self.chunk or last - first + 1
+        return [(at, min(at + chunk - 1, last)) for at in range(first, last + 1, chunk)]
 
     def tasks(self, pieces: bool = False) -> list[Task]:
         """Return the tasks, each after those that it needs.
@@ -141,14 +145,36 @@ class Job:
         return [*found, Task("gather", "gather", gather, ends, label="contact sheet, table and stage of all wedges", last=True)]
 
     def _tasks_of(self, wedge: Wedge, pieces: bool) -> Iterator[Task]:
+        yield from self._cooks(wedge) if self.chunk is None else self._chunks(wedge, pieces)
+        place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
+        size = ("--size", f"{self.size[0]}x{self.size[1]}") if self.size else ()
+        for engine in self.renders if wedge.frames_bytes else ():
+            look = ("--engine", engine, *size, f"--surroundings={self.whole}", "--out", f"{place}/pictures", *OPTIONS)
+            before = (f"cook_{mark}" if self.chunk is None else f"join_{mark}",)
+            for first, last in self.spans():
+                arguments = ("render", f"{place}/cache", f"--frames={Task.SPAN}", *look)
+                name, span = f"render_{engine}_{mark}_{first}-{last}", f"{first}-{last}"
+                yield Task(name, f"render {engine} {mark}", arguments, before, 2 * PROGRAM_BYTES, span, wedge.label)
+
+    @property
+    def whole(self) -> str:
+        """All frames, as "1-24"."""
+        return f"{self.frames[0]}-{self.frames[1]}"
+
+    def _cooks(self, wedge: Wedge) -> Iterator[Task]:
+        place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
+        memory = wedge.solve_bytes + wedge.frames_bytes
+        arguments = ("cook", f"{place}/graph.json", f"--frames={self.whole}", "--out", f"{place}/cache", *OPTIONS)
+        yield Task(f"cook_{mark}", f"cook {mark}", arguments, (), memory, label=wedge.label)
+
+    def _chunks(self, wedge: Wedge, pieces: bool) -> Iterator[Task]:
         place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
         spans = [f"{first}-{last}" for first, last in self.spans()]
         cook = ("cook", f"{place}/graph.json")
-        options = ("--resume", "--events", "openjd")
         solved: list[Task] = []
         ends = [last for _, last in self.spans()] if pieces else [self.frames[1]]
         for end in ends if wedge.solve_bytes else ():
-            arguments = (*cook, "--part", "solve", f"--frames={self.start}-{end}", "--out", f"{place}/solve", *options)
+            arguments = (*cook, "--part", "solve", f"--frames={self.start}-{end}", "--out", f"{place}/solve", *OPTIONS)
             name = f"solve_{mark}_{end}" if pieces else f"solve_{mark}"
             before = (solved[-1].id,) if solved else ()
             solved.append(Task(name, f"solve {mark}", arguments, before, wedge.solve_bytes, label=wedge.label))
@@ -166,22 +192,14 @@ class Job:
                 f"--frames={Task.SPAN}",
                 "--out",
                 f"{place}/frames/{Task.SPAN}",
-                *options,
+                *OPTIONS,
             )
             needs = (solved[number if pieces else -1].id,) if solved else ()
             step, memory = f"frames {mark}", wedge.frames_bytes
             chunks.append(Task(f"frames_{mark}_{span}", step, arguments, needs, memory, span, wedge.label))
         yield from chunks
-        whole = f"{self.frames[0]}-{self.frames[1]}"
-        arguments = ("join", f"{place}/frames", f"--frames={whole}", "--out", f"{place}/cache", "--events", "openjd")
+        arguments = ("join", f"{place}/frames", f"--frames={self.whole}", "--out", f"{place}/cache", "--events", "openjd")
         yield Task(f"join_{mark}", f"join {mark}", arguments, tuple(task.id for task in chunks), label=wedge.label)
-        size = ("--size", f"{self.size[0]}x{self.size[1]}") if self.size else ()
-        for engine in self.renders:
-            look = ("--engine", engine, *size, f"--surroundings={whole}", "--out", f"{place}/pictures", *options)
-            for span in spans:
-                arguments = ("render", f"{place}/cache", f"--frames={Task.SPAN}", *look)
-                name = f"render_{engine}_{mark}_{span}"
-                yield Task(name, f"render {engine} {mark}", arguments, (f"join_{mark}",), 2 * PROGRAM_BYTES, span, wedge.label)
 
     # ------------------------------------------------------------ what is finished
     def is_done(self, task: Task) -> bool:
@@ -213,7 +231,7 @@ def make_job(
     folder: str | Path,
     knobs: Mapping[str, Sequence[Any]] | None = None,
     frames: tuple[int, int] | None = None,
-    chunk: int = 24,
+    chunk: int | None = None,
     renders: Sequence[str] = (),
     size: tuple[int, int] | None = None,
     name: str = "shot",
@@ -225,7 +243,7 @@ def make_job(
         folder: A new folder, or one with the same job.
         knobs: Values by place ("node.knob"); each combination is a wedge.
         frames: First and last frame; None takes the graph's.
-        chunk: Frames of a chunk.
+        chunk: Frames of a chunk: solves are cooked alone, and the rest in chunks; None cooks each wedge in one piece.
         renders: Engines that render the frames.
         size: Pixels of the pictures.
         name: Name of the shot.
@@ -242,18 +260,18 @@ def make_job(
         wedge, document = _wedge(graph, number, values, first, last)
         wedges.append(wedge)
         graphs.append(document)
-    job = Job(Path(folder).absolute(), name, (first, last), settings.start, chunk, tuple(wedges), tuple(renders), size)
+    job = Job(Path(folder).absolute(), plain(name), (first, last), settings.start, chunk, tuple(wedges), tuple(renders), size)
     _write(job, graphs)
     return job
 
 
-def _check(first: int, last: int, chunk: int, start: int, renders: Sequence[str]) -> None:
+def _check(first: int, last: int, chunk: int | None, start: int, renders: Sequence[str]) -> None:
     problems = []
     if not start <= first <= last:
         problems.append(
             Problem("frames", "are none of the shot's", f"{first}-{last}", f"{start} or later", "give the first frame first")
         )
-    if chunk < 1 or (last - first) // chunk >= MOST_CHUNKS:
+    if chunk is not None and (chunk < 1 or (last - first) // chunk >= MOST_CHUNKS):
         least = 1 + (last - first) // MOST_CHUNKS
         problems.append(Problem("chunk", "is out of range", chunk, f"{least} or more", f"there are at most {MOST_CHUNKS} chunks"))
     problems += [Problem("render", "is unknown", each, ", ".join(ENGINES)) for each in renders if each not in ENGINES]
@@ -329,7 +347,8 @@ def load_job(folder: str | Path) -> Job:
         if record["format"] != FORMAT or record["version"] != VERSION:
             raise ValueError("another format or version")
         first, last = _whole(record["frames"], 2)
-        start, chunk = _whole([record["start"], record["chunk"]], 2)
+        (start,) = _whole([record["start"]], 1)
+        chunk = None if record["chunk"] is None else _whole([record["chunk"]], 1)[0]
         size = None if record["size"] is None else tuple(_whole(record["size"], 2))
         wedges = tuple(_read_wedge(number, each) for number, each in enumerate(record["wedges"]))
         if not isinstance(record["name"], str) or not wedges or len(wedges) > MOST_CHUNKS:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpm_nodes.farm.job import Job, Task, write_text
+from mpm_nodes.terminal import plain
 
 __all__ = ["commands_of", "template_of", "write_submission"]
 
@@ -35,7 +36,7 @@ def steps_of(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 
 
 def template_of(job: Job) -> dict[str, Any]:
-    """Return the job as a template of Open Job Description (2023-09): a step for each wedge's solve, frames, join and render."""
+    """Return the job as a template of Open Job Description (2023-09): a step for each stage of each wedge."""
     tasks = job.tasks()
     steps = steps_of(tasks)
     step_of = {task.id: task.step for task in tasks}
@@ -52,10 +53,18 @@ def template_of(job: Job) -> dict[str, Any]:
     ]
     return {
         "specificationVersion": SPECIFICATION,
-        "name": job.name[:64],
+        "name": _text(job.name, 64),
         "parameterDefinitions": parameters,
         "steps": [_step(name, members, step_of) for name, members in steps.items()],
     }
+
+
+def _text(text: str, length: int) -> str:
+    """Return a text for people as a template may hold it: double braces would be taken for a parameter."""
+    for brace in "{}":
+        while brace * 2 in text:
+            text = text.replace(brace * 2, f"{brace} {brace}")
+    return plain(text)[:length]
 
 
 def _step(name: str, tasks: Sequence[Task], step_of: dict[str, str]) -> dict[str, Any]:
@@ -64,7 +73,7 @@ def _step(name: str, tasks: Sequence[Task], step_of: dict[str, str]) -> dict[str
     run = {"command": "{{Param.Program}}", "args": task.command(FOLDER, SPAN), "cancelation": stop}
     step: dict[str, Any] = {"name": name}
     if task.label:
-        step["description"] = task.label.replace("{{", "{ {")[:2048]
+        step["description"] = _text(task.label, 2048)
     before = list(dict.fromkeys(step_of[need] for each in tasks for need in each.needs))
     if before:
         step["dependencies"] = [{"dependsOn": each} for each in before]
@@ -114,7 +123,7 @@ time: what is finished stays, what was begun goes on.
 
 ## Engines that read Open Job Description (AWS Deadline Cloud and others)
 
-`template.json` has a step for the solve, the frames, the join and the pictures of each wedge. Try it here with
+`template.json` has a step for each stage of each wedge. Try it here with
 `pip install "mpm-nodes[farm]"`:
 
     openjd check template.json

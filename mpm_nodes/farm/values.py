@@ -11,6 +11,7 @@ from mpm_nodes.graph.document import Graph, override_value
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.strict_json import refuse
+from mpm_nodes.terminal import plain
 
 __all__ = ["MOST_WEDGES", "combinations", "label_of", "parse_wedges", "pieces"]
 
@@ -82,7 +83,7 @@ def in_short(value: Any) -> str:
     """Return a value as it stands on pictures and in tables."""
     if isinstance(value, float):
         return f"{value:g}"
-    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    text = plain(value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
     return text if len(text) <= 40 else text[:37] + "..."
 
 

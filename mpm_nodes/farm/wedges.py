@@ -47,7 +47,7 @@ def wedge(
     knobs: Mapping[str, Sequence[Any]],
     out: str | Path = "wedges",
     frames: tuple[int, int] | None = None,
-    chunk: int = 24,
+    chunk: int | None = None,
     jobs: int = 1,
     on_event: Callable[[Event], None] | None = None,
     cancel: threading.Event | None = None,
@@ -61,7 +61,7 @@ def wedge(
         knobs: Values by place: {"jelly.youngs_modulus": (4e3, 1e4), "settings.cell_size": (0.1, 0.05)}.
         out: Folder of the job.
         frames: First and last frame; None takes the graph's.
-        chunk: Frames that are made at a time behind the solves.
+        chunk: Frames that are made at a time behind the solves; None cooks each wedge in one piece.
         jobs: Tasks at once.
         on_event: Called with every event; see `local.run_here`.
         cancel: Set it to stop.
