@@ -48,7 +48,7 @@ def gather(job: Job) -> Gathered:
     Raises:
         OutputError: A file cannot be written.
     """
-    rows = [{"wedge": wedge.number, **wedge.values, **figures_of(job, wedge)} for wedge in job.wedges]
+    rows = rows_of(job)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
@@ -60,6 +60,11 @@ def gather(job: Job) -> Gathered:
     shown = [wedge for wedge in job.wedges if wedge.number in caches]
     sheet = _sheet(job, shown, caches) if shown else None
     return Gathered(path, sheet, _variants(job, shown, caches) if shown else None, tuple(rows))
+
+
+def rows_of(job: Job) -> list[dict[str, Any]]:
+    """Return the rows of the table: number, values and figures of each wedge."""
+    return [{"wedge": wedge.number, **wedge.values, **figures_of(job, wedge)} for wedge in job.wedges]
 
 
 def in_table(value: Any) -> Any:
@@ -174,7 +179,9 @@ def _sheet(job: Job, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Pat
     for wedge, one in zip(wedges, ready, strict=True):
         folder = job.folder / wedge.folder / "sheet"
         folder.mkdir(exist_ok=True)
-        images += rendered(one, folder, None, resume=True).images
+        result = rendered(one, folder, None, resume=True)
+        result.contact_sheet.unlink(missing_ok=True)  # of one picture
+        images += result.images
     labels = [wedge.label or job.name for wedge in wedges]
     footer = f"{job.name}, frame {job.frames[1]}"
     return picture_file.save(contact_sheet(images, labels, footer), job.folder / "wedges.png")

@@ -343,6 +343,7 @@ def load_job(folder: str | Path) -> Job:
     if not path.is_file():
         raise InputError(f"{folder}: holds no {FILE}; make a job with mpm-nodes farm GRAPH --out DIR")
     record = strict_json.read(path)
+    _refuse_links(folder)
     try:
         if record["format"] != FORMAT or record["version"] != VERSION:
             raise ValueError("another format or version")
@@ -357,6 +358,14 @@ def load_job(folder: str | Path) -> Job:
         return Job(folder, record["name"], (first, last), start, chunk, wedges, tuple(record["renders"]), size)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, GraphError) as error:
         raise InputError(f"{path}: is damaged or not a job of ours ({error}); make it again with mpm-nodes farm") from error
+
+
+def _refuse_links(folder: Path) -> None:
+    """Refuse links where tasks would write through them to places outside of the job."""
+    places = [folder / "done", folder / "logs", *folder.glob("wedges"), *folder.glob("wedges/*"), *folder.glob("wedges/*/*")]
+    for place in (*places, *folder.glob("wedges/*/frames/*")):
+        if place.is_symlink():
+            raise InputError(f"{place}: is a link; links in a job are not followed, put the job itself where there is room")
 
 
 def _whole(values: Any, count: int) -> list[int]:

@@ -68,8 +68,9 @@ def join_parts(
             raise InputError(f"{other.folder}: was cooked from another graph than {found[0].folder}, or is another part of it")
     owners = _owners(found, frames)
     shared = _shared(found, owners)
-    manifest = {name: value for name, value in found[0].manifest.items() if name not in ("format", "state_format", "part")}
-    revision = _open(Path(out), {**manifest, "frames": [*frames]}, owners, shared)
+    kept = {name: value for name, value in found[0].manifest.items() if name not in ("format", "state_format")}
+    # it has no checkpoints: a cook that resumed it would begin at the first frame, and is refused for the name of its part
+    revision = _open(Path(out), {**kept, "frames": [*frames], "part": "joined"}, owners, shared)
     total = frames[1] - frames[0] + 1
     try:
         done = set(revision.committed())

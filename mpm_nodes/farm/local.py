@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from mpm_nodes.data import Cancelled
 from mpm_nodes.farm.job import Job, Task
-from mpm_nodes.farm.process import TaskProcess, killed
+from mpm_nodes.farm.process import PATIENCE, TaskProcess, killed
 from mpm_nodes.graph.events import Event
 from mpm_nodes.graph.preflight import free_memory, in_words
 
@@ -130,8 +130,9 @@ class _Run:
         """End what runs; frames that are whole stay."""
         for each in self.running:
             each.stop()
+        end = time.monotonic() + PATIENCE
         for each in self.running:
-            each.end()
+            each.end(end - time.monotonic())
 
 
 def run_here(

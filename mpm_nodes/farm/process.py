@@ -20,8 +20,8 @@ from mpm_nodes.farm.job import Job, Task
 __all__ = ["CANCELLED", "TaskProcess", "killed"]
 
 CANCELLED = 3
-PATIENCE = 2.0
-"""Seconds from the request to stop until a task is ended hard; whole frames are kept either way."""
+PATIENCE = 1.0
+"""Seconds from the request to stop until tasks are ended hard; whole frames are kept either way."""
 _LINE = re.compile(r"openjd_(progress|status): (.*)")
 
 Heard = Callable[[str, str], None]
@@ -90,10 +90,10 @@ class TaskProcess:
         with contextlib.suppress(ProcessLookupError, OSError):
             self.process.terminate()
 
-    def end(self) -> int:
-        """Give it a moment, then end it and all that it started; return its exit code."""
+    def end(self, patience: float = PATIENCE) -> None:
+        """Give it so many seconds, then end it and all that it started."""
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(max(patience, 0.0))
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if os.name == "posix":
@@ -102,7 +102,6 @@ class TaskProcess:
                     self.process.kill()
             self.process.wait()
         self.poll()
-        return CANCELLED
 
     def last_words(self) -> str:
         """Return the last line of its log that is no progress, for a message."""

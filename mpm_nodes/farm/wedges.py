@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.farm.gather import Gathered, gather
+from mpm_nodes.farm.gather import rows_of
 from mpm_nodes.farm.job import Job, make_job
 from mpm_nodes.farm.local import Outcome, run_here
 from mpm_nodes.farm.submit import write_submission
 from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.events import Event
+from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.validate import validate
 
 __all__ = ["WedgeResult", "wedge"]
 
@@ -72,7 +74,11 @@ def wedge(
         MpmNodesError: A wedge failed; the others are cooked, and lie in the folder.
     """
     name = "shot" if isinstance(graph, Graph) else Path(graph).stem
-    job = make_job(graph if isinstance(graph, Graph) else load_graph(graph), out, knobs, frames, chunk, name=name)
+    graph = graph if isinstance(graph, Graph) else load_graph(graph)
+    problems = validate(load_graph(graph.to_json(), base=graph.base))  # as other processes will see it
+    if problems:
+        raise GraphError(problems)
+    job = make_job(graph, out, knobs, frames, chunk, name=name)
     write_submission(job)
     outcome = run_here(job, jobs, on_event=on_event, cancel=cancel)
     if outcome.failed:
@@ -80,6 +86,6 @@ def wedge(
         error = MpmNodesError(f"{first} failed; {job.folder / 'logs' / first}.log says why")
         error.exit_code = outcome.exit_code
         raise error
-    found: Gathered = gather(job)
     folders = tuple(job.folder / each.folder / "cache" for each in job.wedges)
-    return WedgeResult(job, folders, found.figures, found.table, found.sheet, found.stage, outcome)
+    sheet, stage = (path if path.is_file() else None for path in (job.folder / "wedges.png", job.folder / "wedges.usda"))
+    return WedgeResult(job, folders, tuple(rows_of(job)), job.folder / "wedges.csv", sheet, stage, outcome)

@@ -104,6 +104,7 @@ def test_a_stage_in_one_file(tmp_path):
     assert hottest[-1] == whole["warmth"].max() > 0.0
 
 
+@pytest.mark.slow  # six cooks in processes of their own; the page on many machines does three of the kind
 def test_wedges(tmp_path):
     """The page's script cooks six wedges: softer jelly is flatter, stiffer jelly takes more substeps; table and sheet are there."""
     written("wedges.md", tmp_path)

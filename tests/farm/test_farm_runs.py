@@ -64,7 +64,7 @@ class Pretend:
     def stop(self):
         pass
 
-    def end(self):
+    def end(self, patience):
         pass
 
 
@@ -160,6 +160,7 @@ def test_killed_in_mid_task_nothing_finished_is_cooked_again(walking, tmp_path):
     assert content(job.folder / "wedges/000/cache/r001") == content(tmp_path / "whole/r001")
 
 
+@pytest.mark.slow  # processes that are stopped and started again
 def test_a_stop_keeps_what_is_whole(walking, tmp_path):
     """Cancelled in mid-solve, then run to its end: each frame was walked once, and finished tasks were not run again."""
     job = make_job(load_graph(walking(pause=0.2)), tmp_path / "job", chunk=3)

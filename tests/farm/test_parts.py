@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from walking_shot import content, cooked
 
+from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.farm import join
 from mpm_nodes.farm.join import join_parts
@@ -36,6 +37,10 @@ def test_chunks_in_any_order_are_the_frames_of_one_cook(graph, tmp_path):
     assert content(joined) == content(tmp_path / "whole" / "r001")
     assert join_parts([parts], (1, 6), tmp_path / "cache") == joined  # once more: nothing to do, and no new revision
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["r001"]
+    assert cli.main(["check", str(tmp_path / "cache")]) == 0
+    with pytest.raises(MpmNodesError, match="holds part joined of a cook, not all"):
+        execute(graph, out=tmp_path / "cache", resume=True)
+    assert content(joined) == content(tmp_path / "whole" / "r001")
 
 
 def test_a_real_cache_in_chunks_has_the_bytes_of_one_cook(tmp_path):
