@@ -21,6 +21,7 @@ _HOMES = {
     "execute": "mpm_nodes.graph.executor",
     "node": "mpm_nodes.graph.declare",
     "stage": "mpm_nodes.graph.declare",
+    "wedge": "mpm_nodes.farm.wedges",
     "SubstepSolver": "mpm_nodes.solver.run",
     "Particles": "mpm_nodes.data",
     "Material": "mpm_nodes.data",

@@ -32,6 +32,8 @@ COMMANDS = (
     "render",
     "check",
     "clean",
+    "farm",
+    "join",
     "kernels",
     "host",
 )

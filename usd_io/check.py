@@ -11,7 +11,6 @@ import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
-from usd_io.layers import STILL
 from usd_io.looks import check_colour
 from usd_io.relink import CURE
 from usd_io.speeds import check_velocities
@@ -92,7 +91,7 @@ def _layer_problem(root: Sdf.Layer, asset: str) -> str:
 def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
     name = "filePath" if prim.IsA(UsdVol.OpenVDBAsset) else "points"
     times = sample_times(prim.GetAttribute(name))
-    if not times or prim.GetCustomDataByKey(STILL):
+    if not times:
         return
     odd = [t for t in times if t != round(t)]
     if odd:

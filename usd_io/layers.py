@@ -11,7 +11,7 @@ __all__ = ["PROVENANCE", "STILL", "outlive", "set_units"]
 PROVENANCE = "mpm_nodes"
 """Where the root stage of a cache keeps what made it."""
 STILL = "mpm_nodes_still"
-"""Marks colliders that never move: the first frame holds them for all others."""
+"""Marks colliders that never move: they have a layer of their own."""
 
 
 def set_units(layer: Sdf.Layer, fps: float, first: int, last: int) -> None:

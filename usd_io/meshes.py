@@ -11,14 +11,14 @@ from usd_io.points import add_primvars, extent_of, set_sample
 __all__ = ["add_mesh"]
 
 
-def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int) -> Vt.Vec3fArray:
-    """Define a Mesh prim at `path` of `layer`, with every value as a time sample at `frame`.
+def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.Vec3fArray:
+    """Define a Mesh prim at `path` of `layer`, with every value as a time sample at `frame`, or for all times.
 
     Args:
         layer: The frame's layer.
         path: Prim path.
         mesh: Points [m], faces, and whatever it carries: normals, velocities [m/s], point attributes as primvars.
-        frame: Time code of the samples.
+        frame: Time code of the samples; None for a mesh that stands still.
 
     Returns:
         Vt.Vec3fArray: Extent of the points.

@@ -92,7 +92,7 @@ def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, k
         add_primvars(prim, name, column, frame, known)
 
 
-def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, known: Field | None = None) -> None:
+def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int | None, known: Field | None = None) -> None:
     """Store a column under its USD name: one primvar, several triples (`F_0`, `F_1`, ...), or a plain attribute.
 
     Raises:
@@ -115,7 +115,7 @@ def add_primvars(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, 
             _add_array(prim, usd_name, array.astype(np.float32), frame)
 
 
-def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int) -> None:
+def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int | None) -> None:
     kind = {"bool": "b", "int64": "l", "uint32": "l", "float32": "f", "float64": "d"}.get(array.dtype.name)
     kind = kind or ("i" if array.dtype.kind in "iu" and array.dtype.itemsize <= 4 else "?")
     key = (kind, array.shape[1:])
@@ -136,15 +136,18 @@ def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int) -> 
 
 
 def set_sample(
-    prim: Sdf.PrimSpec, name: str, usd_type: Any, value: Any, frame: int, interpolation: str = "", custom: bool = False
+    prim: Sdf.PrimSpec, name: str, usd_type: Any, value: Any, frame: int | None, interpolation: str = "", custom: bool = False
 ) -> None:
-    """Give the prim an attribute with one time sample."""
+    """Give the prim an attribute with one time sample, or with a value for all times where the frame is None."""
     attribute = prim.attributes.get(name)
     if attribute is None:
         attribute = Sdf.AttributeSpec(prim, name, usd_type, Sdf.VariabilityVarying, custom)
         if interpolation:
             attribute.SetInfo("interpolation", interpolation)
-    prim.layer.SetTimeSample(attribute.path, float(frame), value)
+    if frame is None:
+        attribute.default = value
+    else:
+        prim.layer.SetTimeSample(attribute.path, float(frame), value)
 
 
 def particle_widths(particles: Particles) -> np.ndarray:

@@ -3,6 +3,7 @@
     NAME.usda                    root: units, axes, range, declarations, looks, what is shown, provenance
     NAME/NAME.manifest.usda      which attributes the clips may animate
     NAME/NAME.set.usda           camera, lights and floor, below a root prim of their own
+    NAME/NAME.still.usdc         colliders that never move, where there are any
     NAME/NAME.0001.usdc          frame 1: every value as a time sample at its own time
     NAME/NAME.0001.vdb           frame 1: all its grids
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,10 +35,16 @@ from usd_io.showing import add_variants, describe_asset, extents_hint
 __all__ = [
     "CacheNames",
     "frame_layer",
+    "read_layer",
     "root_layers",
     "root_so_far",
+    "still_layer",
     "still_prims",
 ]
+
+
+NAMES = frozenset({"particles", "mesh", "volume", "looks", "camera", "sun", "sky", "floor"})
+"""Leaf names that are taken: Blender names objects by them."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,11 @@ class CacheNames:
     def set(self) -> str:
         """Camera, lights and floor."""
         return f"{self.name}/{self.name}.set.usda"
+
+    @property
+    def still(self) -> str:
+        """Colliders that never move."""
+        return f"{self.name}/{self.name}.still.usdc"
 
     def layer(self, number: int) -> str:
         """Layer of a frame."""
@@ -113,7 +125,7 @@ def frame_layer(
         number: Number of the frame, and time code of its samples.
         fps: Frames per second.
         content: What the frame shows.
-        held: Prims of still colliders that an earlier frame holds (`still_prims`); they are not written again.
+        held: Prims of still colliders that have a layer of their own (`still_layer`).
     """
     particles, mesh, volumes, colliders, attributes, width_scale = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
@@ -123,7 +135,7 @@ def frame_layer(
     prim = Sdf.CreatePrimInLayer(layer, root)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
     framed, matter, bodies = [], [], []
-    taken = {"particles", "mesh", "volume", "looks", "camera", "sun", "sky", "floor"}
+    taken = set(NAMES)
     if particles is not None:
         matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale))
         framed.append(bulk(matter[-1], particles["position"]))
@@ -133,14 +145,10 @@ def frame_layer(
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
         framed = framed or matter[-1:]
-    for collider in colliders:
-        if collider.mesh is None:
-            continue
-        path = f"{root}/{_unique('collider_' + collider.name, taken)}"
+    for path, collider in _shown(names, colliders, taken):
         bodies.append(extent_of(np.asarray(collider.mesh.points, np.float32)))
-        if not (collider.still and path in held):
+        if path not in held:
             add_mesh(layer, path, collider.mesh, number)
-            _tell_still(layer, path, collider.still)
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
     _end_blur(layer, number)
     store_bounds(layer, framed, matter + bodies)
@@ -156,14 +164,30 @@ def _end_blur(layer: Sdf.Layer, number: int) -> None:
             layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())
 
 
-def _tell_still(layer: Sdf.Layer, path: str, still: bool) -> None:
-    if still:
+def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, Collider]]:
+    """Yield the colliders that have a mesh, with the paths of their prims."""
+    for collider in colliders:
+        if collider.mesh is not None:
+            yield f"/{names.name}/{_unique('collider_' + collider.name, taken)}", collider
+
+
+def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
+    """Return the layer of the colliders that never move, in memory, None where all may; export it under `names.still`."""
+    still = [(path, collider) for path, collider in _shown(names, colliders, set(NAMES)) if collider.still]
+    if not still:
+        return None
+    layer = Sdf.Layer.CreateAnonymous("still.usdc")
+    layer.defaultPrim = names.name
+    for path, collider in still:
+        add_mesh(layer, path, collider.mesh, None)
         layer.GetPrimAtPath(path).customData = {STILL: True}
+    outlive(layer)
+    return layer
 
 
-def still_prims(root: Sdf.Layer | None) -> frozenset[str]:
-    """Return the paths of the still colliders that a root stage (`root_so_far`) shows from an earlier frame."""
-    prims = [prim for top in (root.rootPrims if root else ()) for prim in top.nameChildren]
+def still_prims(layer: Sdf.Layer | None) -> frozenset[str]:
+    """Return the paths of the colliders that never move: in the layer of them, or those that a root stage knows."""
+    prims = [prim for top in (layer.rootPrims if layer else ()) for prim in top.nameChildren]
     return frozenset(str(prim.path) for prim in prims if prim.customData.get(STILL))
 
 
@@ -226,6 +250,7 @@ def root_layers(
     fps: float,
     provenance: Mapping[str, Any] | None = None,
     previous: Sdf.Layer | None = None,
+    still: Collection[str] = (),
 ) -> RootLayers:
     """Return root stage, clip manifest and set of a cache that now ends with `frame`.
 
@@ -239,6 +264,7 @@ def root_layers(
         fps: Frames per second.
         provenance: Kept in `customLayerData`: strings and numbers.
         previous: The root stage of the frame before (`root_so_far`), None at the first frame.
+        still: At the first frame, the prims of colliders that never move (`still_prims` of `still_layer`).
     """
     root = Sdf.Layer.CreateAnonymous("root.usda")
     if previous is not None:
@@ -251,20 +277,18 @@ def root_layers(
     set_units(root, fps, first, last)
     root.customLayerData = {**root.customLayerData, PROVENANCE: dict(provenance or {})}
     widen_bounds(root, frame)
+    for path in sorted(still):
+        prim = Sdf.CreatePrimInLayer(root, path)
+        prim.specifier, prim.typeName, prim.customData = Sdf.SpecifierDef, "Mesh", {STILL: True}
     top = root.GetPrimAtPath(f"/{names.name}")
-    still = [root.GetPrimAtPath(path) for path in sorted(still_prims(root))]
-    since = {prim.path: prim.GetInfo("clips") or {"default": _clips(names, prim, last, last)} for prim in still}
-    for prim in (top, *still):
-        prim.ClearInfo("clips")  # a layer in memory cannot find its clips: they are named last, when no stage is open
+    top.ClearInfo("clips")  # a layer in memory finds neither clips nor sublayers: they are named last, when no stage is open
     stage = Usd.Stage.Open(root)
     add_looks(stage, names.name)
     describe_asset(stage, names.name, names.stage)
     add_variants(stage, names.name)
     del stage
-    top.SetInfo("clips", {"default": _clips(names, top, first, last)})
-    for prim in still:
-        prim.SetInfo("clips", since[prim.path])
-    root.subLayerPaths = [f"./{names.set}"]
+    top.SetInfo("clips", {"default": _clips(names, first, last)})
+    root.subLayerPaths = [f"./{file}" for file in ((names.set, names.still) if still_prims(root) else (names.set,))]
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
     around = set_layer(names.name, fps, (first, last), read_bounds(root), floor_of(root))
@@ -284,17 +308,19 @@ def root_so_far(
     if last < first:
         return None
     with contextlib.suppress(InputError):
-        root = _read_layer(folder / names.stage)
+        root = read_layer(folder / names.stage)
         if root.endTimeCode == last:
             return root
     root = None
+    still = still_prims(read_layer(folder / names.still) if (folder / names.still).is_file() else None)
     for number in range(first, last + 1):
-        frame = _read_layer(folder / names.layer(number))
-        root = root_layers(names, frame, first, number, fps, provenance, root).root
+        frame = read_layer(folder / names.layer(number))
+        root = root_layers(names, frame, first, number, fps, provenance, root, still).root
     return root
 
 
-def _read_layer(path: Path) -> Sdf.Layer:
+def read_layer(path: Path) -> Sdf.Layer:
+    """Return a layer that an earlier cook wrote, in memory; raise `InputError` where it is missing or damaged."""
     try:
         layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
     except Tf.ErrorException:
@@ -335,19 +361,17 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
             _declare_animated(child, manifest)
 
 
-def _clips(names: CacheNames, prim: Sdf.PrimSpec, first: int, last: int) -> dict[str, Any]:
-    """Return the value clips of a prim.
+def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
+    """Return the value clips of the root prim.
 
-    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. The times of
-    what moves go on for a frame after the last one, where its layer ends the velocities and all else is held.
+    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. Their times go on
+    for a frame after the last one, where its layer ends the velocities and all else is held.
     """
     numbers = range(first, last + 1)
     return {
-        "primPath": str(prim.path),
+        "primPath": f"/{names.name}",
         "assetPaths": Sdf.AssetPathArray([Sdf.AssetPath(f"./{names.layer(number)}") for number in numbers]),
         "active": Vt.Vec2dArray([Gf.Vec2d(number, clip) for clip, number in enumerate(numbers)]),
-        "times": Vt.Vec2dArray(
-            [Gf.Vec2d(number, number) for number in range(first, last + (1 if prim.customData.get(STILL) else 2))]
-        ),
+        "times": Vt.Vec2dArray([Gf.Vec2d(number, number) for number in range(first, last + 2)]),
         "manifestAssetPath": Sdf.AssetPath(f"./{names.manifest}"),
     }

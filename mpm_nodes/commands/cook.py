@@ -21,6 +21,13 @@ def add(command: argparse.ArgumentParser) -> None:
     add_graph_options(command)
     add_cook_options(command)
     command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME); a cook gets a folder rNNN in it")
+    command.add_argument(
+        "--part",
+        choices=("all", "solve", "frames"),
+        default="all",
+        help="cook the solves alone and keep what they hand on, or the other nodes from what another cook kept (default: all)",
+    )
+    command.add_argument("--solved", type=Path, metavar="DIR", help="with --part frames: output root of the cook with --part solve")
 
 
 def add_graph_options(command: argparse.ArgumentParser) -> None:
@@ -57,9 +64,9 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--events",
-        choices=("console", "jsonl", "none"),
+        choices=("console", "jsonl", "openjd", "none"),
         default="console",
-        help="progress: lines, or JSON lines on stdout",
+        help="progress: lines, JSON lines on stdout, or the lines on stdout that runners of Open Job Description read",
     )
 
 
@@ -87,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     graph = load(args.graph, args.overrides)
     out = args.out or Path("out") / args.graph.stem
     resume = f"mpm-nodes cook {args.graph} --out {out} --resume" + "".join(f" --set {text}" for text in args.overrides)
+    resume += "" if args.part == "all" else f" --part {args.part}"
+    resume += "" if args.solved is None else f" --solved {args.solved}"
     result = cook(graph, args, out, resume)
     with contextlib.suppress(BrokenPipeError):
         print_written(result, args)
@@ -127,12 +136,12 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
 
     `watch` is called with every event as well.
     """
-    from mpm_nodes.graph.events import ConsoleLines, JsonLines, Thinned
+    from mpm_nodes.graph.events import ConsoleLines, JobLines, JsonLines, Thinned
     from mpm_nodes.graph.executor import execute
     from mpm_nodes.graph.store import DiskStore
 
     console = ConsoleLines()
-    shown = {"console": console, "jsonl": JsonLines(sys.stdout), "none": None}[args.events]
+    shown = {"console": console, "jsonl": JsonLines(sys.stdout), "openjd": JobLines(sys.stdout), "none": None}[args.events]
 
     def sink(event: Any) -> None:
         for receiver in (shown, watch):
@@ -155,6 +164,8 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 threads=args.threads,
                 overrides=args.overrides,
                 disk=None if args.cache is None else DiskStore(args.cache),
+                part=getattr(args, "part", "all"),
+                solved=getattr(args, "solved", None),
             )
         except Cancelled as error:
             error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)
@@ -193,7 +204,7 @@ def cancel_on_interrupt() -> Iterator[threading.Event]:
 
 def print_written(result: Any, args: argparse.Namespace, also: Sequence[Path] = (), after: Sequence[str] = ()) -> None:
     """Print what a cook wrote (`also`: files made from it) and what to type next (`after`: more commands)."""
-    if args.events == "jsonl":
+    if args.events in ("jsonl", "openjd"):
         return
     folder = result.revision_folder
     sizes = [(folder / name).stat().st_size for name in result.files]

@@ -56,6 +56,18 @@ def add(command: argparse.ArgumentParser) -> None:
         metavar="ATTRIBUTE",
         help="colour the points by an attribute (temperature), with a legend in its unit",
     )
+    command.add_argument(
+        "--surroundings",
+        type=frame_span,
+        metavar="A-B",
+        help="frames that floor and fitted camera stand for, where several commands render one movie (default: those rendered)",
+    )
+    command.add_argument(
+        "--events",
+        choices=("console", "openjd"),
+        default="console",
+        help="progress: lines, or the lines on stdout that runners of Open Job Description read",
+    )
     command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
     command.add_argument(
         "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
@@ -77,6 +89,7 @@ def size(text: str) -> tuple[int, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
+    from mpm_nodes.graph.events import JobLines
     from mpm_nodes.graph.revision import latest_revision
     from mpm_nodes.preview.beside import render_beside
     from mpm_nodes.preview.movie import check_movie, write_flipbook, write_movie
@@ -85,8 +98,16 @@ def run(args: argparse.Namespace) -> int:
     if args.movie:
         check_movie(args.movie)
     folder = latest_revision(args.cache)
-    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show)
-    chosen = (wanted_frames(args, folder), args.out, args.engine, picture, show_progress, args.resume)
+    lines = JobLines(sys.stdout)
+
+    def progress(done: int, total: int) -> None:
+        if args.events == "openjd":
+            lines.progress(done, total, f"rendered {done} of {total}")
+        else:
+            show_progress(done, total)
+
+    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show, args.surroundings)
+    chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)
     if args.beside:
         result = render_beside(folder, latest_revision(args.beside), *chosen)
     else:

@@ -19,6 +19,7 @@ from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.events import EventStream
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.graph.node_warnings import caught_warnings
+from mpm_nodes.graph.parts import Parts, SolvedFrames
 from mpm_nodes.graph.plan import Plan, PlannedNode, plan_graph
 from mpm_nodes.graph.preflight import free_memory, free_space
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
@@ -95,6 +96,8 @@ class Evaluator:
         self.cancel = cancel or threading.Event()
         self.checked, self.fuse, self.max_substeps = checked, fuse, max_substeps
         self.files: FrameTransaction | None = None
+        self.solved: SolvedFrames | None = None
+        self._handed: dict[str, list[str]] = {}
         self._states: dict[str, _State] = {}
         wires = {wire for node in self.plan.nodes for sources in node.inputs.values() for wire in sources}
         self._state_read = {name for name, output in wires if output == state_output(self._nodes[name])}
@@ -120,9 +123,21 @@ class Evaluator:
             raise GraphError([Problem(place, "is bypassed", cure="switch it on, or ask for the node before it")])
         return self.evaluate([name], frame, outputs={(name, port)})[name][port]
 
+    def read_solves(self, solved: SolvedFrames) -> None:
+        """Take the values of the sequential nodes from a cook of them; no such node is cooked from now on."""
+        self.solved = solved
+        for name, output in Parts(self.plan, "frames").handed():
+            self._handed.setdefault(name, []).append(output)
+
     def sequential(self) -> dict[str, Any]:
-        """Return the type of the state of each sequential node."""
+        """Return the type of the state of each sequential node that is cooked here."""
+        if self.solved is not None:
+            return {}
         return {node.id: node.declaration.previous_type for node in self.plan.nodes if node.is_sequential}
+
+    def lineage(self, frame: int) -> dict[str, str]:
+        """Return what the values of the sequential nodes at a frame are made of, wherever these are cooked."""
+        return {node.id: self.plan.key(node.id, frame) for node in self.plan.nodes if node.is_sequential}
 
     def evaluate(
         self,
@@ -196,6 +211,8 @@ class Evaluator:
     # ------------------------------------------------------------ the cache
     def _find(self, name: str, frame: int, outputs: Collection[tuple[str, str]]) -> Values | None:
         node, key = self._nodes[name], self.plan.key(name, frame)
+        if self.solved is not None and node.is_sequential:
+            return self.solved.values(node, frame, key, self._handed.get(name, ()))
         found = self.store.get(key)
         if found is ABSENT:
             found = self._find_on_disk(node, key)

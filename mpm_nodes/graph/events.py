@@ -23,7 +23,7 @@ from typing import IO, Any
 from mpm_nodes.graph.figures import FrameTally
 from mpm_nodes.terminal import plain
 
-__all__ = ["ConsoleLines", "Event", "EventStream", "JsonLines", "Thinned"]
+__all__ = ["ConsoleLines", "Event", "EventStream", "JobLines", "JsonLines", "Thinned"]
 
 Event = dict[str, Any]
 Sink = Callable[[Event], None]
@@ -107,6 +107,56 @@ class JsonLines:
             self.stream.flush()
         except (BrokenPipeError, ValueError):
             self.stream = None
+
+
+class JobLines:
+    """Print what runners of Open Job Description read: `openjd_progress: 12.5` (percent) and `openjd_status: ...`."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream: IO[str] | None = stream
+        self._first, self._last = 0, 0
+
+    def __call__(self, event: Event) -> None:
+        """Show one event; kinds that it does not know are passed over."""
+        handler = getattr(self, "_on_" + event["event"], None)
+        if handler is not None:
+            handler(event)
+
+    def progress(self, done: float, total: int, status: str) -> None:
+        """Tell how much is done, and what that is."""
+        self._line(f"openjd_progress: {100.0 * done / max(total, 1):.1f}")
+        self._line(f"openjd_status: {status}")
+
+    def _line(self, text: str) -> None:
+        if self.stream is None:
+            return
+        try:
+            self.stream.write(plain(text) + "\n")
+            self.stream.flush()
+        except (BrokenPipeError, ValueError):
+            self.stream = None
+
+    def _on_plan(self, event: Event) -> None:
+        self._first, self._last = event["frames"]
+
+    def _on_pace(self, event: Event) -> None:
+        done = event["frame"] - self._first + event["share"]
+        self.progress(done, self._last - self._first + 1, f"frame {event['frame']} of {self._last}")
+
+    def _on_frame_done(self, event: Event) -> None:
+        particles = f", {event['particles']:,} particles" if event.get("particles") is not None else ""
+        done = event["frame"] - self._first + 1
+        self.progress(done, self._last - self._first + 1, f"frame {event['frame']} of {self._last} is done{particles}")
+
+    def _on_done(self, event: Event) -> None:
+        self._line("openjd_progress: 100.0")
+
+    def _on_warning(self, event: Event) -> None:
+        where = f"{event['where']}: " if event.get("where") else ""
+        self._line(f"warning: {where}{event['message']}")
+
+    def _on_error(self, event: Event) -> None:
+        self._line(f"openjd_fail: {event['message']}")
 
 
 def _plain(value: Any) -> Any:

@@ -18,6 +18,7 @@ from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
 from mpm_nodes.graph.figures import FrameFigures
+from mpm_nodes.graph.parts import Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.resume import continue_from, manifest_of
 from mpm_nodes.graph.revision import KEEP_EVERY, Revision, check_writable
@@ -70,6 +71,8 @@ class CookOptions:
         store: Cached values to share with other cooks; replaces `memory_limit`.
         disk: Cached values between processes.
         deep: With `resume`, read every file that is there to find damage; damaged frames are cooked again, the others stay.
+        part: "solve" cooks the sequential nodes and writes what they hand on, "frames" makes the rest of it; "all" cooks both.
+        solved: Output root or revision folder of a cook of the part "solve"; the part "frames" reads it.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -83,6 +86,8 @@ class CookOptions:
     store: MemoryStore | None = None
     disk: DiskStore | None = None
     deep: bool = False
+    part: str = "all"
+    solved: str | Path | None = None
     crash: Callable[[str], None] | None = None
 
 
@@ -121,17 +126,18 @@ def execute(
     revision: Revision | None = None
     try:
         evaluator = _evaluator(graph, options, stream, cancel)
+        parts = _parts(evaluator, options, out)
         span = _span(graph, frames)
         with _threads(options.threads):
-            _preflight(evaluator, span, out)
+            _preflight(evaluator, parts, span, out)
             done: list[int] = []
             repaired: list[int] = []
             if out is not None:
-                manifest = manifest_of(graph, span, options.overrides)
+                manifest = manifest_of(graph, span, options.overrides, options.part)
                 revision, span, done, repaired = continue_from(
                     Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
                 )
-            cook = _Cook(evaluator, revision, stream, options.keep_every, options.crash or (lambda label: None))
+            cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
         _say_failure(stream, error)
@@ -177,11 +183,11 @@ class _Cook:
         evaluator: Evaluator,
         revision: Revision | None,
         stream: EventStream,
-        keep_every: int,
-        crash: Callable[[str], None],
+        parts: Parts,
+        options: CookOptions,
     ) -> None:
-        self.evaluator, self.revision, self.stream = evaluator, revision, stream
-        self.keep_every, self.crash = keep_every, crash
+        self.evaluator, self.revision, self.stream, self.parts = evaluator, revision, stream, parts
+        self.keep_every, self.crash = options.keep_every, options.crash or (lambda label: None)
         self.cooked: list[int] = []
         self.files: dict[str, None] = {}
         self.outputs: Mapping[str, Mapping[str, Any]] = {}
@@ -200,7 +206,7 @@ class _Cook:
         started = time.perf_counter()
         self.stream.start_frame(frame)
         self.stream.emit("frame_start", frame=frame, last=last)
-        sinks = [node.id for node in self.evaluator.plan.sinks]
+        sinks = self.parts.targets()
         if self.revision is None:
             self.outputs = self.evaluator.evaluate(sinks, frame)
         else:
@@ -215,13 +221,14 @@ class _Cook:
         transaction = revision.begin(frame, self.crash)
         self.evaluator.files = transaction
         try:
-            self.outputs = self.evaluator.evaluate(sinks, frame)
+            handed = self.parts.handed() if self.parts.part == "solve" else []
+            self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
+            write_solved(transaction, handed, self.outputs)
             self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
-            keys = {name: self.evaluator.plan.key(name, frame) for name in self.evaluator.sequential()}
-            names = transaction.commit(**self.stream.frame_figures(), lineage=keys)
+            names = transaction.commit(**self.stream.frame_figures(), lineage=self.evaluator.lineage(frame))
         except BaseException:
             transaction.abort()
             raise
@@ -245,8 +252,24 @@ def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
     return first, last
 
 
-def _preflight(evaluator: Evaluator, span: tuple[int, int], out: str | Path | None) -> None:
-    estimates = preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1])
+def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -> Parts:
+    """Return what of the graph is cooked, with the solves that it is made of at hand."""
+    parts = Parts(evaluator.plan, options.part)
+    if options.part != "all":
+        parts.check()
+    if options.part == "solve" and out is None:
+        raise GraphError([Problem("part", "is kept nowhere without an output folder", cure="give out=")])
+    if options.part == "frames" and parts.handed():
+        if options.solved is None:
+            raise GraphError([Problem("solved", "is not given", cure="give the folder of a cook of the part solve (--solved)")])
+        evaluator.read_solves(SolvedFrames(Path(options.solved)))
+    elif options.solved is not None and options.part != "frames":
+        raise GraphError([Problem("solved", "is read by the part frames alone", cure="give it with --part frames")])
+    return parts
+
+
+def _preflight(evaluator: Evaluator, parts: Parts, span: tuple[int, int], out: str | Path | None) -> None:
+    estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1]))
     preflight.check_memory(estimates, evaluator.graph.settings)
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = 0

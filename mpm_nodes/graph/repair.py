@@ -80,9 +80,10 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
         evaluator.files = transaction
         try:
             evaluator.evaluate(sinks, frame)
-            keys = {name: evaluator.plan.key(name, frame) for name in evaluator.sequential()}
             transaction.checkpoint(evaluator.states(frame))
-            whole = transaction.restore([name for name in wanted if name], **events.frame_figures(), lineage=keys)
+            whole = transaction.restore(
+                [name for name in wanted if name], **events.frame_figures(), lineage=evaluator.lineage(frame)
+            )
         finally:
             evaluator.files = None
             transaction.abort()

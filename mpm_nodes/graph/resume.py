@@ -27,16 +27,21 @@ class ResumeRefused(MpmNodesError):
     """The cook on disk cannot be continued with this graph or this version; the reason is the message."""
 
 
-def manifest_of(graph: Graph, span: Span, overrides: Sequence[str]) -> dict[str, Any]:
-    """Return the manifest of a new revision: everything that says how its files came about, and no times."""
+def manifest_of(graph: Graph, span: Span, overrides: Sequence[str], part: str = "all") -> dict[str, Any]:
+    """Return the manifest of a new revision: everything that says how its files came about, and no times.
+
+    Parts of one shot number their files alike, so that they can be joined.
+    """
     document = graph.to_json()
+    first = span[0] if part == "all" else graph.settings.start
     return {
+        **({} if part == "all" else {"part": part}),
         "package_version": mpm_nodes.__version__,
         "graph": document,
         "graph_digest": graph_digest(document),
         "overrides": list(overrides),
         "frames": list(span),
-        "frame_offset": frame_offset(span[0]),
+        "frame_offset": frame_offset(first),
     }
 
 
@@ -166,6 +171,9 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
             f"{revision.folder}: was cooked by version {stored['package_version']} with state format "
             f"{stored.get('state_format')}, this version continues format {STATE_FORMAT}; cook again without --resume"
         )
+    if stored.get("part") != manifest.get("part"):
+        parts = [each.get("part") or "all" for each in (stored, manifest)]
+        raise ResumeRefused(f"{revision.folder}: holds part {parts[0]} of a cook, not {parts[1]}; cook into another folder")
     if stored["graph_digest"] != manifest["graph_digest"]:
         place = next(_differences(_essence(stored["graph"]), _essence(manifest["graph"])), "the graph differs")
         raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
@@ -203,7 +211,7 @@ def _short(value: Any) -> str:
 def _changed_inputs(revision: Revision, evaluator: Evaluator, last: int) -> list[str]:
     """Return the sequential nodes whose value at frame `last` would be another one today."""
     keys = (revision.record(last) or {}).get("facts", {}).get("lineage", {})
-    return [node for node in evaluator.sequential() if keys.get(node) != evaluator.plan.key(node, last)]
+    return [node for node, key in evaluator.lineage(last).items() if keys.get(node) != key]
 
 
 def _restore(revision: Revision, evaluator: Evaluator, last: int) -> None:

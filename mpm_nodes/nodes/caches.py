@@ -88,7 +88,7 @@ def write_cache(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far, still_prims
+    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far, still_layer, still_prims
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -100,21 +100,25 @@ def write_cache(
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
     layer_file = _new_path(files, names.layer(number))
-    provenance = _provenance(files)
-    before = root_so_far(names, Path(files.folder), first, number - 1, fps, provenance)
+    made_by = provenance(files)
+    before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
     content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale)
-    layer = frame_layer(names, number, fps, content, still_prims(before))
-    around = root_layers(names, layer, first, number, fps, provenance, before)
-    _export(layer, layer_file)
+    still = still_layer(names, colliders) if number == first else None
+    known = still_prims(still or before)
+    layer = frame_layer(names, number, fps, content, known)
+    around = root_layers(names, layer, first, number, fps, made_by, before, known)
+    export_layer(layer, layer_file)
     files.finished(layer_file)
+    if still is not None:
+        export_layer(still, files.path(names.still))
     if volumes:
         volume_file = _new_path(files, names.volumes(number))
         facts = {"creator": "mpm_nodes", "frame": number, "fps": float(fps)}
         write_volumes(volume_file, volumes, facts, half)
         files.finished(volume_file)
-    _export(around.manifest, files.path(names.manifest))
-    _export(around.set, files.path(names.set))
-    _export(around.root, files.path(names.stage))
+    export_layer(around.manifest, files.path(names.manifest))
+    export_layer(around.set, files.path(names.set))
+    export_layer(around.root, files.path(names.stage))
     return CacheFrame(names.stage, names.layer(number), names.volumes(number) if volumes else "", number)
 
 
@@ -155,7 +159,7 @@ def _coloured(particles: Particles | None, chosen: list[str]) -> tuple[Particles
     return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, COLOUR]
 
 
-def _provenance(files: Any) -> dict[str, Any]:
+def provenance(files: Any) -> dict[str, Any]:
     """Return what made the cache, as USD metadata: graph and overrides as JSON text."""
     manifest = files.manifest
     facts: dict[str, Any] = {"frame_offset": files.number - files.frame}
@@ -177,7 +181,8 @@ def _new_path(files: Any, relative: str) -> Path:
     return path
 
 
-def _export(layer: Any, path: Path) -> None:
+def export_layer(layer: Any, path: Path) -> None:
+    """Write a USD layer; raise `OutputError` where that fails."""
     from pxr import Tf
 
     try:

@@ -61,6 +61,7 @@ class Picture(NamedTuple):
         shutter: Time for which the shutter is open, in frames, centred on the frame; 0 is without motion blur.
         camera: One of `exposures.CAMERAS`, or a camera of one's own.
         show: "points" or "surface" where the cache holds both; the surface when None.
+        around: First and last frame that floor and fitted camera stand for; those rendered when None.
     """
 
     size: tuple[int, int] | None = None
@@ -69,6 +70,7 @@ class Picture(NamedTuple):
     shutter: float = 0.0
     camera: str | View = "auto"
     show: str | None = None
+    around: tuple[int, int] | None = None
 
 
 class Prepared(NamedTuple):
@@ -151,7 +153,8 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         for scene in scenes:
             scene.colour_by = colours
     shown = "points" if picture.colour_by else picture.show or "surface"
-    around = surroundings(scenes, frames, shown)
+    standing = frames if picture.around is None else range(picture.around[0], picture.around[1] + 1)
+    around = surroundings(scenes, standing, shown)
     own = first.view(frames[0]) if picture.camera in ("auto", "stage") else None
     fixed = picture.camera if isinstance(picture.camera, View) else None
     known = fixed or own

@@ -14,7 +14,7 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.collider_motion import box_mesh, plane_mesh, sphere_mesh
 from usd_io.bounds import active_box
-from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, still_prims
+from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, still_layer, still_prims
 from usd_io.stage_reader import open_stage
 
 
@@ -120,23 +120,24 @@ def test_motion_ends_with_the_last_frame(cache, name):
 
 
 def test_still_colliders_are_written_once(cache):
-    """The first frame holds a collider that never moves, for all others; it is there in each, and has one sample."""
+    """A collider that never moves has a layer of its own, with one value for all times; no frame holds it."""
     stage = open_stage(cache / "shot.usda")
     points = stage.GetPrimAtPath("/shot/collider_bowl").GetAttribute("points")
-    assert points.GetTimeSamples() == [1.0] and all(len(points.Get(frame)) == 4 for frame in (1, 2, 3, 10))
+    assert points.GetTimeSamples() == [] and len(points.Get()) == 4
     frames = [Sdf.Layer.FindOrOpen(str(cache / f"shot/shot.000{k}.usdc")) for k in (1, 2, 3)]
-    held = [frame.GetPrimAtPath("/shot/collider_bowl") is not None for frame in frames]
-    assert held == [True, False, False]
+    assert [frame.GetPrimAtPath("/shot/collider_bowl") for frame in frames] == [None] * 3
+    assert still_prims(Sdf.Layer.FindOrOpen(str(cache / "shot/shot.still.usdc"))) == {"/shot/collider_bowl"}
     assert still_prims(stage.GetRootLayer()) == {"/shot/collider_bowl"}
 
 
 def test_moving_colliders_are_written_in_every_frame():
-    """What may move is not taken for still, and what an older root does not hold is written."""
-    body = Collider("lid", None, 0.0, None, plane_mesh(1.0), still=True)
-    for still, held, written in ((True, {"/shot/collider_lid"}, False), (True, (), True), (False, {"/shot/collider_lid"}, True)):
-        one = Collider("lid", None, 0.0, None, body.mesh, still=still)
-        layer = frame_layer(CacheNames("shot"), 2, 24.0, FrameContent(colliders=[one]), held)
-        assert bool(layer.GetPrimAtPath("/shot/collider_lid")) is written
+    """What may move is not taken for still, and what has no layer of its own is written."""
+    names, mesh = CacheNames("shot"), plane_mesh(1.0)
+    moving, still = (Collider("lid", None, 0.0, None, mesh, still=flag) for flag in (False, True))
+    assert still_layer(names, [moving]) is None
+    assert still_prims(still_layer(names, [moving, still])) == {"/shot/collider_lid_2"}
+    layer = frame_layer(names, 2, 24.0, FrameContent(colliders=[moving, still]), {"/shot/collider_lid_2"})
+    assert layer.GetPrimAtPath("/shot/collider_lid") is not None and layer.GetPrimAtPath("/shot/collider_lid_2") is None
 
 
 def test_keys_make_a_collider_move():

@@ -106,9 +106,9 @@ def test_renamed_folder_is_told_and_found_again(cache, tmp_path, capsys):
     stage = folder / "shot.usda"
     whole = read_points(stage, 2)
     (folder / "shot").rename(folder / "shot_v002")
-    assert len(missing_files(stage)) == 5
+    assert len(missing_files(stage)) == 6
     for reads in (lambda: read_points(stage, 2), lambda: render_cache(folder, engine="splat", out=tmp_path / "pictures")):
-        with pytest.raises(InputError, match=r"\./shot/.* and 4 more of its files are missing; .*check .*shot.usda --repair"):
+        with pytest.raises(InputError, match=r"\./shot/.* and 5 more of its files are missing; .*check .*shot.usda --repair"):
             reads()
     assert cli.main(["check", str(stage)]) == 1
     assert "mpm-nodes check" in capsys.readouterr().out

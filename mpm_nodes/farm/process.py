@@ -1,0 +1,121 @@
+"""One task of a job as a process of its own: its words go to a log, its progress to whoever started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from mpm_nodes import children
+from mpm_nodes.data import OutputError
+from mpm_nodes.farm.job import Job, Task
+
+__all__ = ["CANCELLED", "TaskProcess", "killed"]
+
+CANCELLED = 3
+PATIENCE = 1.0
+"""Seconds from the request to stop until tasks are ended hard; whole frames are kept either way."""
+_LINE = re.compile(r"openjd_(progress|status): (.*)")
+
+Heard = Callable[[str, str], None]
+"""Called with "progress" or "status" and what a task said."""
+
+
+def killed(code: int) -> bool:
+    """Return whether an exit code says that something from outside ended a task: a signal, or a stop that was not ours."""
+    return code < 0 or code == CANCELLED
+
+
+class TaskProcess:
+    """A task that runs.
+
+    Its end does not depend on who started it: it ends when that process ends, however that happens.
+
+    Args:
+        job: The job.
+        task: The task.
+        threads: Threads of its kernels; None takes all cores.
+        heard: Called from another thread with its progress.
+
+    Raises:
+        OutputError: Its log cannot be written.
+    """
+
+    def __init__(self, job: Job, task: Task, threads: int | None = None, heard: Heard = lambda kind, text: None) -> None:
+        self.task, self.heard = task, heard
+        arguments = task.command(str(job.folder))
+        if threads is not None and arguments[0] == "cook":
+            arguments += ["--threads", str(threads)]
+        self.log = job.folder / "logs" / f"{task.id}.log"
+        self._log = _opened(self.log)
+        self._begun = time.perf_counter()
+        self.seconds = 0.0
+        group = {"process_group": 0} if os.name == "posix" else {}
+        pipe = subprocess.PIPE
+        self.process = children.start(
+            "mpm_nodes.cli:work", arguments, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", **group
+        )
+        self._reader = threading.Thread(target=self._read, name=task.id, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self._log:
+            for line in self.process.stdout:
+                self._log.write(line)
+                self._log.flush()
+                found = _LINE.match(line)
+                if found:
+                    self.heard(found[1], found[2].strip())
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while it runs."""
+        code = self.process.poll()
+        if code is not None and not self.seconds:
+            self.seconds = max(time.perf_counter() - self._begun, 1e-3)
+            self._reader.join(timeout=PATIENCE)
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+        return code
+
+    def stop(self) -> None:
+        """Ask it to end after what it is doing."""
+        with contextlib.suppress(ProcessLookupError, OSError):
+            self.process.terminate()
+
+    def end(self, patience: float = PATIENCE) -> None:
+        """Give it so many seconds, then end it and all that it started."""
+        try:
+            self.process.wait(max(patience, 0.0))
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if os.name == "posix":
+                    os.killpg(self.process.pid, signal.SIGKILL)
+                else:
+                    self.process.kill()
+            self.process.wait()
+        self.poll()
+
+    def last_words(self) -> str:
+        """Return the last line of its log that is no progress, for a message."""
+        with contextlib.suppress(OSError):
+            lines = [line.strip() for line in self.log.read_text("utf-8", "replace").splitlines() if line.strip()]
+            lines = [line for line in lines if not _LINE.match(line)]
+            return lines[-1][-300:] if lines else ""
+        return ""
+
+
+def _opened(path: Path) -> IO[str]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # a link of that name is not followed
+        return open(path, "x", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); check the job's folder") from error
