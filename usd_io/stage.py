@@ -364,8 +364,8 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
 def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
     """Return the value clips of the root prim.
 
-    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. Their times go on
-    for a frame after the last one, where its layer ends the velocities and all else is held.
+    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. Their times
+    go on for a frame after the last one, where its layer ends the velocities and all else is held.
     """
     numbers = range(first, last + 1)
     return {

@@ -123,11 +123,9 @@ def _owners(parts: Sequence[_Part], frames: tuple[int, int]) -> _Owners:
 def _shared(parts: Sequence[_Part], owners: _Owners) -> dict[str, list[str]]:
     """Return by cache the files that each frame replaces; other files of that kind cannot be joined."""
     held = {name for _, record in owners.values() for name in record["files"]}
-    held |= {
-        still for name in held if (match := _LAYER.fullmatch(name)) and parts[0].files.size(still := _still(match[1])) is not None
-    }
     caches = sorted({match[1] for name in held if (match := _LAYER.fullmatch(name))})
-    shared = {name: sorted(held & set(_ties(name))) for name in caches}
+    there = held | {still for name in caches if parts[0].files.size(still := _still(name)) is not None}
+    shared = {name: sorted(there & set(_ties(name))) for name in caches}
     known = {file for files in shared.values() for file in files}
     seen: set[str] = set()
     for _, record in owners.values():
