@@ -145,10 +145,10 @@ def frame_layer(
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
         framed = framed or matter[-1:]
-    for path, collider in _shown(names, colliders, taken):
-        bodies.append(extent_of(np.asarray(collider.mesh.points, np.float32)))
+    for path, shown, _ in _shown(names, colliders, taken):
+        bodies.append(extent_of(np.asarray(shown.points, np.float32)))
         if path not in held:
-            add_mesh(layer, path, collider.mesh, number)
+            add_mesh(layer, path, shown, number)
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
     _end_blur(layer, number)
     store_bounds(layer, framed, matter + bodies)
@@ -164,22 +164,22 @@ def _end_blur(layer: Sdf.Layer, number: int) -> None:
             layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())
 
 
-def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, Collider]]:
-    """Yield the colliders that have a mesh, with the paths of their prims."""
+def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, Mesh, bool]]:
+    """Yield path and mesh of the colliders that have one, and whether they never move."""
     for collider in colliders:
         if collider.mesh is not None:
-            yield f"/{names.name}/{_unique('collider_' + collider.name, taken)}", collider
+            yield f"/{names.name}/{_unique('collider_' + collider.name, taken)}", collider.mesh, collider.still
 
 
 def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
     """Return the layer of the colliders that never move, in memory, None where all may; export it under `names.still`."""
-    still = [(path, collider) for path, collider in _shown(names, colliders, set(NAMES)) if collider.still]
+    still = [(path, mesh) for path, mesh, stands in _shown(names, colliders, set(NAMES)) if stands]
     if not still:
         return None
     layer = Sdf.Layer.CreateAnonymous("still.usdc")
     layer.defaultPrim = names.name
-    for path, collider in still:
-        add_mesh(layer, path, collider.mesh, None)
+    for path, mesh in still:
+        add_mesh(layer, path, mesh, None)
         layer.GetPrimAtPath(path).customData = {STILL: True}
     outlive(layer)
     return layer
