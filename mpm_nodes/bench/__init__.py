@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     import argparse
 
 LISTS = ("scene", "law", "kernel", "transfer", "particles", "threads")
-ONE_OF_EACH = {"overhead": ("particles",), "domain": ("kernel", "transfer", "particles", "threads")}
+ONE_OF_EACH = {
+    "overhead": ("particles",),
+    "domain": ("kernel", "transfer", "particles", "threads"),
+    "instructions": ("law", "kernel", "transfer"),
+}
 """Lists of which the measurements that are not a table take one value; they take none of the others."""
 
 
@@ -27,6 +31,10 @@ def main(args: argparse.Namespace) -> int:
         from mpm_nodes.bench import domain
 
         return domain.main(args)
+    if args.instructions:
+        from mpm_nodes.bench import instructions
+
+        return instructions.main(args)
     from mpm_nodes.bench import table
 
     return table.main(args)
