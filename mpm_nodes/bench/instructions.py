@@ -45,7 +45,14 @@ class Ceiling:
     branches: float
 
 
-CEILINGS: dict[str, dict[str, Ceiling]] = {}
+CEILINGS: dict[str, dict[str, Ceiling]] = {
+    "znver4": {"scatter": Ceiling(145, 10, 4), "gather": Ceiling(196, 16, 5)},
+    "znver3": {"scatter": Ceiling(222, 30, 2), "gather": Ceiling(342, 80, 2.5)},
+    "alderlake": {"scatter": Ceiling(230, 40, 2), "gather": Ceiling(343, 80, 2.5)},
+    "x86-64-v2": {"scatter": Ceiling(770, 145, 2.5), "gather": Ceiling(1046, 410, 3.5)},
+    "apple-m1": {"scatter": Ceiling(480, 92, 2), "gather": Ceiling(609, 126, 2.5)},
+    "neoverse-v1": {"scatter": Ceiling(410, 34, 2), "gather": Ceiling(597, 117, 2.5)},
+}
 """By processor and loop, of neo-Hookean with quadratic splines and APIC, as `total` counts them."""
 
 

@@ -35,7 +35,7 @@ def test_the_name_and_no_features_of_this_machine_reach_the_compiler(started, tm
     calls, _ = started
     assert cli.main(["kernels", "warm", str(tmp_path / "shot.json"), "--cpu", "znver3"]) == 0
     assert [call[0] for call in calls] == ["name_processor", "warm_here"]
-    entry, arguments, environment = calls[1]
+    _, arguments, environment = calls[1]
     assert arguments == [str(tmp_path / "shot.json")]
     assert (environment["NUMBA_CPU_NAME"], environment["NUMBA_CPU_FEATURES"]) == ("znver3", "")
     assert "export NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=\n" in capsys.readouterr().out
