@@ -13,6 +13,7 @@ LISTS = ("scene", "law", "kernel", "transfer", "particles", "threads")
 ONE_OF_EACH = {
     "overhead": ("particles",),
     "domain": ("kernel", "transfer", "particles", "threads"),
+    "cores": ("particles",),
     "instructions": ("law", "kernel", "transfer"),
 }
 """Lists of which the measurements that are not a table take one value; they take none of the others."""
@@ -31,6 +32,10 @@ def main(args: argparse.Namespace) -> int:
         from mpm_nodes.bench import domain
 
         return domain.main(args)
+    if args.cores:
+        from mpm_nodes.bench import cores
+
+        return cores.main(args)
     if args.instructions:
         from mpm_nodes.bench import instructions
 

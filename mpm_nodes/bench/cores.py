@@ -41,6 +41,8 @@ START = 1.5e-6
 """Seconds that a loop takes to start (numba's OpenMP threads)."""
 LOOPS = 12
 """Loops that a substep starts: eight colours, the gather, the grid, limits."""
+CHANGES = ("position", "velocity", "affine", "deformation")
+"""Attributes that are written in every substep."""
 PARALLEL = ("locate", "histogram", "permutation", "move_rows", "move_offsets")
 """Kernels of a sort that share their work among threads."""
 
@@ -81,10 +83,7 @@ def main(args: argparse.Namespace) -> int:
     print(f"{'':14}{'serial':>8}{'B/particle':>12}" + "".join(f"{f'{cores} cores':>26}" for cores in CORES))
     for name, row in rows.items():
         record = measured(row)
-        cells = "".join(
-            f"{f'{p["share"]:.0%} ({p["colours"]:.2f}, {p["blocks"]:.2f}; {p["gigabytes_per_second"]:.0f})':>26}"
-            for p in record["cores"].values()
-        )
+        cells = "".join(f"{_cell(prediction):>26}" for prediction in record["cores"].values())
         print(f"{name:14}{record['serial_share']:>8.1%}{record['bytes_moved']:>12.0f}{cells}", flush=True)
         records.append({"scene": name, **record})
     if args.json:
@@ -92,13 +91,18 @@ def main(args: argparse.Namespace) -> int:
     return 0 if all(p["share"] >= LEAST_SHARE for record in records for p in record["cores"].values()) else 1
 
 
+def _cell(prediction: dict[str, float]) -> str:
+    shares = f"{prediction['colours']:.2f}, {prediction['blocks']:.2f}"
+    return f"{prediction['share']:.0%} ({shares}; {prediction['gigabytes_per_second']:.0f})"
+
+
 def measured(row: Row) -> dict[str, Any]:
     """Return the record of a scene."""
     from mpm_nodes.bench import scenes
 
-    before = thread_count()
+    before, start = thread_count(), scenes.scene(row.scene, row.law, row.particles)
     set_threads(1)
-    solver = scenes.solver(scenes.scene(row.scene, row.law, row.particles), row)
+    solver = scenes.solver(start, row)
     split = split_of(solver, INTERVALS * SORT_INTERVAL)
     set_threads(before)
     moved = bytes_moved(solver)
@@ -162,14 +166,13 @@ def split_of(solver: SubstepSolver, substeps: int) -> Split:
 
 
 def bytes_moved(solver: SubstepSolver) -> float:
-    """Return the bytes of memory that a particle's substep reads and writes: all it holds once, what changes twice, the sort's share.
+    """Return the bytes that a substep reads and writes for a particle: what it holds, what changes again, the sort's share.
 
-    Positions, velocities, strain and affine velocities change; a sort reads and writes all rows.
+    A sort reads and writes all rows.
     """
     particles = solver.particles
-    changed = {"offset", "velocity", "F", "affine_velocity", "deformation", "elastic_excess"}
     held = particles.nbytes / max(particles.count, 1)
-    again = sum(4.0 * spec.rows for name, spec in particles.table.items() if name in changed)
+    again = sum(4.0 * particles.table[name].rows for name in CHANGES)
     return held + again + 2.0 * held / SORT_INTERVAL
 
 
