@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     import argparse
 
 LISTS = ("scene", "law", "kernel", "transfer", "particles", "threads")
-ONE_OF_EACH = {"overhead": ("particles",), "domain": ("kernel", "transfer", "particles", "threads")}
+ONE_OF_EACH = {
+    "overhead": ("particles",),
+    "domain": ("kernel", "transfer", "particles", "threads"),
+    "cores": ("particles",),
+    "instructions": ("law", "kernel", "transfer"),
+}
 """Lists of which the measurements that are not a table take one value; they take none of the others."""
 
 
@@ -27,6 +32,14 @@ def main(args: argparse.Namespace) -> int:
         from mpm_nodes.bench import domain
 
         return domain.main(args)
+    if args.cores:
+        from mpm_nodes.bench import cores
+
+        return cores.main(args)
+    if args.instructions:
+        from mpm_nodes.bench import instructions
+
+        return instructions.main(args)
     from mpm_nodes.bench import table
 
     return table.main(args)

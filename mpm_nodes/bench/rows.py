@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 SCENES = ("cube", "dam_break", "two_materials", "foam")
 LAWS = ("neo_hookean", "fixed_corotated", "snow", "liquid")
+MATERIALS = ("smore_interior", "smore_exterior")
+"""Materials of the library that may stand for a law; `--all` does without them."""
 KERNELS = ("quadratic", "cubic")
 TRANSFERS = ("apic", "flip")
 PRECISIONS = ("float32", "float64")
@@ -29,7 +31,7 @@ class Row:
 
     Attributes:
         scene: One of `SCENES`.
-        law: One of `LAWS`, two joined by a plus, or that of `FOAM`.
+        law: One of `LAWS` or `MATERIALS`, two laws joined by a plus, or that of `FOAM`.
         kernel: One of `KERNELS`.
         transfer: One of `TRANSFERS`.
         particles: Exact number of particles.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.bench.rows import FOAM, Row
+from mpm_nodes.bench.rows import FOAM, MATERIALS, Row
 from mpm_nodes.data import Material, Particles, WallRule, Walls
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.solver.run import SubstepSolver
@@ -72,7 +72,9 @@ def solver(start: BenchScene, row: Row) -> SubstepSolver:
 
 
 def matter(law: str) -> Material:
-    """Return a soft material of a law: waves of about 10 m/s."""
+    """Return a soft material of a law, waves of about 10 m/s, or a material of the library."""
+    if law in MATERIALS:
+        return named_material(law)
     params = {"bulk_modulus": 1e5} if law == "liquid" else {"youngs_modulus": 1e5, "poisson_ratio": 0.3}
     return Material(law, params, 1000.0, law)
 

@@ -15,7 +15,14 @@ def add(command: argparse.ArgumentParser) -> None:
     which.add_argument("--all", action="store_true", help="every combination: the better part of an hour")
     which.add_argument("--overhead", action="store_true", help="time of planning, dispatch and events instead")
     which.add_argument("--domain", action="store_true", help="the same drop in a domain 100 times larger instead")
-    for name, values in (("scene", rows.SCENES), ("law", rows.LAWS), ("kernel", rows.KERNELS), ("transfer", rows.TRANSFERS)):
+    which.add_argument("--instructions", action="store_true", help="instructions a particle on six processors instead: 30 seconds")
+    which.add_argument("--cores", action="store_true", help="predict speeds on 8, 16 and 64 cores instead")
+    for name, values in (
+        ("scene", rows.SCENES),
+        ("law", (*rows.LAWS, *rows.MATERIALS)),
+        ("kernel", rows.KERNELS),
+        ("transfer", rows.TRANSFERS),
+    ):
         command.add_argument(f"--{name}", nargs="+", choices=values, help="rows of these (default: a short selection)")
     command.add_argument("--particles", nargs="+", type=_count, metavar="N", help="rows of these sizes")
     command.add_argument("--threads", nargs="+", type=_count, metavar="N", help="rows of these numbers of threads")

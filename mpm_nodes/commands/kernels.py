@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
+
+from mpm_nodes import children
+from mpm_nodes.data import MpmNodesError
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -15,6 +20,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "graph", nargs="?", type=Path, metavar="GRAPH", help="graph whose kernels to compile (default: the demo and every law)"
     )
+    command.add_argument(
+        "--cpu", metavar="NAME", help="with warm: compile for another processor that this machine can run, by LLVM's name"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,10 +30,17 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.graph.preflight import in_words
     from mpm_nodes.kernels.compile import jit
 
+    if args.cpu and args.action != "warm":
+        raise MpmNodesError(f"kernels {args.action} takes no --cpu; all processors' kernels lie in one folder")
     if args.action == "warm":
         started = time.perf_counter()
-        warm(args.graph)
+        if args.cpu:
+            warm_for(args.cpu, args.graph)
+        else:
+            warm(args.graph)
         print(f"kernels are compiled ({time.perf_counter() - started:.1f} s), in {jit.CACHE_FOLDER}")
+        if args.cpu:
+            print(f"machines that are to use them: export NUMBA_CPU_NAME={args.cpu} NUMBA_CPU_FEATURES=")
         return 0
     folders = sorted(path for path in jit.cache_root().glob("kernels-*") if path.is_dir())
     for folder in folders:
@@ -37,6 +52,37 @@ def run(args: argparse.Namespace) -> int:
     if not folders:
         print(f"{jit.CACHE_FOLDER}: empty")
     return 0
+
+
+def warm_for(cpu: str, path: Path | None) -> None:
+    """Compile the kernels of a graph for a named processor, in a process whose numba makes code for that.
+
+    Raises:
+        MpmNodesError: LLVM knows no such processor, this machine cannot run what is made for it, or the process failed.
+    """
+    asked = children.run("mpm_nodes.commands.kernels:name_processor", [cpu], capture_output=True, text=True)
+    if asked.returncode or "not a recognized processor" in asked.stderr:
+        raise MpmNodesError(f'kernels warm --cpu: LLVM knows no processor "{cpu}" here; x86-64-v3 or znver3 are two that it knows')
+    environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}
+    graph = [] if path is None else [str(path.absolute())]
+    done = children.run("mpm_nodes.commands.kernels:warm_here", graph, capture_output=True, text=True, env=environment)
+    if done.returncode == -signal.SIGILL:
+        raise MpmNodesError(f'kernels warm --cpu: this machine cannot run what is made for "{cpu}"; do it on one that can')
+    if done.returncode:
+        raise MpmNodesError(f"kernels warm --cpu {cpu}: the process ended with {children.last_words(done.stderr, done.returncode)}")
+
+
+def name_processor(cpu: str) -> None:
+    """Let LLVM write on standard error what it has against the name of a processor."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.Target.from_default_triple().create_target_machine(cpu=cpu)
+
+
+def warm_here(path: str = "") -> None:
+    """Do as `warm`, in the process that `warm_for` starts."""
+    warm(Path(path) if path else None)
 
 
 def warm(path: Path | None) -> None:

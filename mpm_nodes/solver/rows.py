@@ -70,7 +70,7 @@ class RowMemory:
         self.arrays = {name: aligned(PAD, dtype) for name, (_, dtype) in rows.items()}
         self.offset = aligned(PAD, offset)
         self.stride = 0
-        self._spare: dict[str, np.ndarray] = {}
+        self._spare: dict[tuple[int, int], np.ndarray] = {}
 
     @property
     def nbytes(self) -> int:
@@ -105,23 +105,37 @@ class RowMemory:
             shift: Fixed-point bits of the offsets.
             skip: Attributes whose rows hold nothing.
         """
-        for name, old in self.arrays.items():
+        for name, old in sorted(self.arrays.items(), key=lambda named: -named[1].nbytes):
             if name in skip:
                 continue
-            new = self._take_spare(old)
-            bits = np.int32 if old.itemsize == 4 else np.int64  # one compiled loop for floats and integers
+            bits = np.dtype(np.int32 if old.itemsize == 4 else np.int64)  # one compiled loop for floats and integers
+            wider = self._wider_spare(old)
+            new = self._take_spare(old) if wider is None else wider[: old.size]
             binning.move_rows(old.view(bits), new.view(bits), self.stride, self._rows[name], source, used)
-            self.arrays[name] = new
-            self._spare[self._spare_key(old)] = old
+            if wider is None:
+                self.arrays[name] = new
+                self._keep_spare(old)
+            else:
+                old[:] = new.view(old.dtype)
         new = self._take_spare(self.offset)
         binning.move_offsets(self.offset, new, self.stride, source, home, used, 4 << shift)
-        self._spare[self._spare_key(self.offset)] = self.offset
+        self._keep_spare(self.offset)
         self.offset = new
 
-    @staticmethod
-    def _spare_key(array: np.ndarray) -> str:
-        return f"{array.dtype} {array.size}"
+    def _wider_spare(self, like: np.ndarray) -> np.ndarray | None:
+        """Return a spare array of up to twice the size to go through and back, where there is none of the same size.
+
+        Copying a few rows back once in a while costs less than the memory of one more array.
+        """
+        if (like.itemsize, like.size) in self._spare:
+            return None
+        fits = [size for width, size in self._spare if width == like.itemsize and like.size < size <= 2 * like.size]
+        return self._spare[like.itemsize, min(fits)].view(like.dtype) if fits else None
+
+    def _keep_spare(self, array: np.ndarray) -> None:
+        self._spare[array.itemsize, array.size] = array
 
     def _take_spare(self, like: np.ndarray) -> np.ndarray:
-        spare = self._spare.pop(self._spare_key(like), None)
-        return aligned(like.size, like.dtype) if spare is None else spare
+        """Return an array of a size and type, spare or new; numbers and integers of one width share theirs."""
+        spare = self._spare.pop((like.itemsize, like.size), None)
+        return aligned(like.size, like.dtype) if spare is None else spare.view(like.dtype)

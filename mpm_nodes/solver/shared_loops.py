@@ -199,6 +199,10 @@ class SharedLoop:
             self._loops[key] = composed_loop(law, fragments, table, inner, fold)
         return self._loops[key]
 
+    def loops(self) -> tuple[ComposedLoop, ...]:
+        """Return the loops that were composed so far."""
+        return tuple(self._loops.values())
+
     def course(self, given: Mapping[str, Any], knobs: Mapping[str, Mapping[str, Any]]) -> Course:
         """Return what is to be done: parts between stages that have something to do, made once for equal fragments."""
         last = self._last

@@ -38,6 +38,31 @@ for dtype, unit, whole in ((np.float32, 2.0**28, np.int32), (np.float64, 2.0**56
     print("numbers", *speeds, *moves.ravel(), *(offset[:60] / unit))
 """
 
+RECORDS = """
+import numpy as np
+from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.lanes.records import load_records, quarter_sums, store_records
+
+@compiled
+def there_and_back(rows, records, again, sums):
+    a = load_records(rows, 0)
+    store_records(records, 16, a)
+    b = load_records(records, 16)
+    store_records(again, 0, b)
+    store(sums, 0, quarter_sums(a[0], a[1], a[2], a[3]))
+
+random = np.random.default_rng(0)
+for dtype in (np.float32, np.float64):
+    rows, records, again = random.normal(size=256).astype(dtype), np.zeros(272, dtype), np.zeros(256, dtype)
+    sums = np.zeros(16, dtype)
+    there_and_back(rows, records, again, sums)
+    assert np.array_equal(again, rows) and np.array_equal(records[16:], rows) and not records[:16].any()
+    lanes = rows.reshape(16, 16).T.astype(float)  # value k of sixteen records
+    expected = [lanes[k].reshape(4, 4).sum(axis=0) for k in range(4)]
+    assert np.allclose(sums, np.concatenate(expected), rtol=8 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
+"""
+
 SOLVE = """
 import sys
 import numpy as np
@@ -100,6 +125,12 @@ def test_small_kernels_fit_into_narrower_registers(level, tmp_path):
             for value in (np.abs(moved[:, part]).max(), 0.01 * np.abs(v[:, part]).max(), speed)
         ]
         np.testing.assert_allclose(found, [*fast, *moves, *moved[0]], rtol=8 * np.finfo(dtype).eps, atol=2 / unit)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_records_are_the_same_in_narrower_registers(level, tmp_path):
+    """Sixteen values of sixteen particles there and back bit by bit, in both precisions, and sums of quarters."""
+    check_assembly(level, compiled(level, RECORDS, tmp_path), r"\tv?addp[sd]\t")
 
 
 @pytest.mark.slow

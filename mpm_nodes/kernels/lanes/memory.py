@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.types import (
     ELEMENT,
-    FLAGS,
     I32,
     INT_OF,
     KIND_OF,
@@ -92,8 +91,8 @@ shift_left, shift_right, bit_and = (_int_with_scalar(name) for name in ("shl", "
 
 
 # ---------------------------------------------------------------- memory
-def _checked_kind(array: Any, kinds: Sequence[str]) -> str:
-    """Refuse what a raw vector access would read or write silently wrong."""
+def checked_kind(array: Any, kinds: Sequence[str]) -> str:
+    """Return the kind of an array's elements; refuse what a raw vector access would read or write silently wrong."""
     if isinstance(array, Bare):
         return KIND_OF[array.dtype]
     if not (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1 and array.mutable):
@@ -104,7 +103,8 @@ def _checked_kind(array: Any, kinds: Sequence[str]) -> str:
     return kind
 
 
-def _pointer(context, builder, signature, args) -> ir.Value:
+def pointer_to(context, builder, signature, args) -> ir.Value:
+    """Return the address of the element that the second argument names, of the array that is the first."""
     if isinstance(signature.args[0], Bare):
         return builder.gep(args[0], [context.cast(builder, args[1], signature.args[1], types.intp)])
     array = context.make_array(signature.args[0])(context, builder, value=args[0])
@@ -113,7 +113,7 @@ def _pointer(context, builder, signature, args) -> ir.Value:
 
 _I64 = ir.IntType(64)
 _ALL_KINDS = ("f32", "f64", "i32", "i64")
-_ELEMENT_BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
+ELEMENT_BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 
 
 @intrinsic
@@ -121,7 +121,7 @@ def bare(context, array):
     """Return the data of an array that its holder keeps alive, for tuples: taking an array out of one counts references."""
     if isinstance(array, Bare):
         return array(array), lambda context, builder, signature, args: args[0]
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
@@ -133,10 +133,10 @@ def bare(context, array):
 @intrinsic
 def element(context, array, i):
     """Load one element, as a number; `i` is not below zero."""
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
-        return builder.load(_pointer(context, builder, signature, args), align=_ELEMENT_BYTES[kind], typ=ELEMENT[kind])
+        return builder.load(pointer_to(context, builder, signature, args), align=ELEMENT_BYTES[kind], typ=ELEMENT[kind])
 
     return NUMBA_TYPE[kind](array, i), generate
 
@@ -146,11 +146,11 @@ def load_of(width: int) -> Callable:
 
     @intrinsic
     def load(context, array, i):
-        kind = _checked_kind(array, _ALL_KINDS)
+        kind = checked_kind(array, _ALL_KINDS)
 
         def generate(context, builder, signature, args):
-            pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, width).as_pointer())
-            return builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=vector(kind, width))
+            pointer = builder.bitcast(pointer_to(context, builder, signature, args), vector(kind, width).as_pointer())
+            return builder.load(pointer, align=ELEMENT_BYTES[kind], typ=vector(kind, width))
 
         return LaneType(kind, width)(array, i), generate
 
@@ -166,12 +166,12 @@ load8 = load_of(8)
 @intrinsic
 def load_quarter(context, array, i):
     """Load four elements and repeat them in the four quarters."""
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
         four = vector(kind, 4)
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), four.as_pointer())
-        value = builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=four)
+        pointer = builder.bitcast(pointer_to(context, builder, signature, args), four.as_pointer())
+        value = builder.load(pointer, align=ELEMENT_BYTES[kind], typ=four)
         return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices([0, 1, 2, 3] * 4))
 
     return LANES[kind](array, i), generate
@@ -180,11 +180,11 @@ def load_quarter(context, array, i):
 @intrinsic
 def load_splat(context, array, i):
     """Load one element into all lanes."""
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
 
     def generate(context, builder, signature, args):
-        pointer = _pointer(context, builder, signature, args)
-        return splat(builder, builder.load(pointer, align=_ELEMENT_BYTES[kind], typ=ELEMENT[kind]), kind)
+        pointer = pointer_to(context, builder, signature, args)
+        return splat(builder, builder.load(pointer, align=ELEMENT_BYTES[kind], typ=ELEMENT[kind]), kind)
 
     return LANES[kind](array, i), generate
 
@@ -192,35 +192,16 @@ def load_splat(context, array, i):
 @intrinsic
 def store(context, array, i, value):
     """Store lanes from element `i` on; the array must hold lanes of just this kind."""
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
     if not (isinstance(value, LaneType) and value.kind == kind):
         raise TypingError(f"cannot store {value} into an array of {array.dtype}")
 
     def generate(context, builder, signature, args):
-        pointer = builder.bitcast(_pointer(context, builder, signature, args), vector(kind, value.width).as_pointer())
-        builder.store(args[2], pointer, align=_ELEMENT_BYTES[kind])
+        pointer = builder.bitcast(pointer_to(context, builder, signature, args), vector(kind, value.width).as_pointer())
+        builder.store(args[2], pointer, align=ELEMENT_BYTES[kind])
         return context.get_dummy_value()
 
     return types.void(array, i, value), generate
-
-
-@intrinsic
-def store_each(context, array, i, step, values):
-    """Store each of a tuple of lanes: the k-th from element `i + k step` on."""
-    kind = _checked_kind(array, _ALL_KINDS)
-    if not (isinstance(values, types.UniTuple) and isinstance(values.dtype, LaneType) and values.dtype.kind == kind):
-        raise TypingError(f"cannot store {values} into an array of {array.dtype}")
-    wide = vector(kind, values.dtype.width).as_pointer()
-
-    def generate(context, builder, signature, args):
-        first = _pointer(context, builder, signature, args)
-        step = context.cast(builder, args[2], signature.args[2], types.intp)
-        for k, value in enumerate(cgutils.unpack_tuple(builder, args[3], values.count)):
-            pointer = builder.gep(first, [builder.mul(step, ir.Constant(step.type, k))])
-            builder.store(value, builder.bitcast(pointer, wide), align=_ELEMENT_BYTES[kind])
-        return context.get_dummy_value()
-
-    return types.void(array, i, step, values), generate
 
 
 def _copier(module: ir.Module, kind: str, width: int) -> ir.Function:
@@ -241,8 +222,8 @@ def _copier(module: ir.Module, kind: str, width: int) -> ir.Function:
             with cgutils.for_range(builder, rows) as loop:
                 source = builder.gep(room, [builder.add(builder.mul(loop.index, _I64(width)), done)])
                 goal = builder.gep(target, [builder.add(builder.mul(loop.index, stride), done)])
-                lanes = builder.load(builder.bitcast(source, wide), align=_ELEMENT_BYTES[kind], typ=vector(kind, piece))
-                builder.store(lanes, builder.bitcast(goal, wide), align=_ELEMENT_BYTES[kind])
+                lanes = builder.load(builder.bitcast(source, wide), align=ELEMENT_BYTES[kind], typ=vector(kind, piece))
+                builder.store(lanes, builder.bitcast(goal, wide), align=ELEMENT_BYTES[kind])
             builder.store(builder.add(done, _I64(piece)), at)
     builder.ret_void()
     return copier
@@ -255,7 +236,7 @@ def store_first_each(context, array, i, stride, values, count):
     The tail of a run never overwrites its neighbour. Only AVX-512 has masked stores at the price of others; they are slow with
     AVX2, and cascades of branches elsewhere. There, what is not full goes to the stack, and from there in pieces.
     """
-    kind = _checked_kind(array, _ALL_KINDS)
+    kind = checked_kind(array, _ALL_KINDS)
     if not (isinstance(values, types.UniTuple) and isinstance(values.dtype, LaneType) and values.dtype.kind == kind):
         raise TypingError(f"cannot store {values} into an array of {array.dtype}")
     width = values.dtype.width
@@ -264,14 +245,14 @@ def store_first_each(context, array, i, stride, values, count):
     def generate(context, builder, signature, args):
         stride, count = (context.cast(builder, args[k], signature.args[k], types.intp) for k in (2, 4))
         stored = cgutils.unpack_tuple(builder, args[3], values.count)
-        target = _pointer(context, builder, signature, args)
+        target = pointer_to(context, builder, signature, args)
         if whole_registers():
             limit = splat(builder, builder.trunc(count, I32), "i32", width)
             mask = builder.icmp_signed("<", indices(range(width)), limit)
             name = f"llvm.masked.store.{suffix(kind, width)}.p0"
             for k, value in enumerate(stored):
                 pointer = builder.bitcast(builder.gep(target, [builder.mul(stride, _I64(k))]), lanes.as_pointer())
-                call_intrinsic(builder, name, ir.VoidType(), [value, pointer, ir.Constant(I32, _ELEMENT_BYTES[kind]), mask])
+                call_intrinsic(builder, name, ir.VoidType(), [value, pointer, ir.Constant(I32, ELEMENT_BYTES[kind]), mask])
             return context.get_dummy_value()
         room = builder.bitcast(cgutils.alloca_once(builder, lanes, size=values.count), ELEMENT[kind].as_pointer())
         target = builder.bitcast(target, room.type)
@@ -279,7 +260,7 @@ def store_first_each(context, array, i, stride, values, count):
         first, step = builder.select(full, target, room), builder.select(full, stride, _I64(width))
         for k, value in enumerate(stored):
             pointer = builder.gep(first, [builder.mul(step, _I64(k))])
-            builder.store(value, builder.bitcast(pointer, lanes.as_pointer()), align=_ELEMENT_BYTES[kind])
+            builder.store(value, builder.bitcast(pointer, lanes.as_pointer()), align=ELEMENT_BYTES[kind])
         with builder.if_then(builder.not_(full), likely=False):
             builder.call(_copier(builder.module, kind, width), [room, target, stride, _I64(values.count), count])
         return context.get_dummy_value()
@@ -300,7 +281,7 @@ def prefetch(context, array, i):
         raise TypingError(f"a contiguous 1-D array is needed, got {array}")
 
     def generate(context, builder, signature, args):
-        pointer = _pointer(context, builder, signature, args)
+        pointer = pointer_to(context, builder, signature, args)
         numbers = [ir.Constant(I32, value) for value in (0, 3, 1)]  # read, into the nearest cache, data
         call_intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [builder.bitcast(pointer, ir.IntType(8).as_pointer()), *numbers])
         return context.get_dummy_value()
@@ -308,33 +289,7 @@ def prefetch(context, array, i):
     return types.void(array, i), generate
 
 
-# ---------------------------------------------------------------- shuffles
-def _transpose_vectors(builder: ir.IRBuilder, rows: list[ir.Value]) -> list[ir.Value]:
-    """16 x 16 transpose: in round k, exchange the off-diagonal 2^k blocks of row pairs that lie 2^k apart."""
-    for step in (1, 2, 4, 8):
-        low = [lane if not lane & step else lane - step + WIDTH for lane in range(WIDTH)]
-        high = [lane + step if not lane & step else lane + WIDTH for lane in range(WIDTH)]
-        for i in range(WIDTH):
-            if not i & step:
-                a, b = rows[i], rows[i + step]
-                rows[i] = builder.shuffle_vector(a, b, indices(low))
-                rows[i + step] = builder.shuffle_vector(a, b, indices(high))
-    return rows
-
-
-@intrinsic
-def transpose_lanes(context, rows):
-    """Transpose a tuple of sixteen lanes: lane j of row i becomes lane i of row j."""
-    if not (isinstance(rows, types.UniTuple) and rows.count == WIDTH and isinstance(rows.dtype, LaneType)):
-        raise TypingError(f"a tuple of {WIDTH} lanes of one kind needed, got {rows}")
-
-    def generate(context, builder, signature, args):
-        result = _transpose_vectors(builder, cgutils.unpack_tuple(builder, args[0], WIDTH))
-        return context.make_tuple(builder, signature.return_type, result)
-
-    return rows(rows), generate
-
-
+# ---------------------------------------------------------------- shuffles inside quarters
 @intrinsic
 def spread_last(context, x):
     """Repeat the last value of each quarter over its quarter."""
@@ -355,21 +310,6 @@ def pair_firsts(context, a, b):
         return builder.shuffle_vector(args[0], args[1], indices(places))
 
     return a(a, b), generate
-
-
-@intrinsic
-def quarter_sums(context, a, b, c, d):
-    """Add up the four quarters of each argument; quarter q of the result belongs to argument q."""
-
-    def generate(context, builder, signature, args):
-        even, odd = (indices([4 * q + x for q in quarters for x in range(4)]) for quarters in ((0, 2, 4, 6), (1, 3, 5, 7)))
-
-        def pair(x, y):
-            return builder.fadd(builder.shuffle_vector(x, y, even), builder.shuffle_vector(x, y, odd), flags=FLAGS)
-
-        return pair(pair(args[0], args[1]), pair(args[2], args[3]))
-
-    return a(a, b, c, d), generate
 
 
 @intrinsic

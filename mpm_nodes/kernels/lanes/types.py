@@ -104,6 +104,20 @@ def whole_registers() -> bool:
 
     Such a processor has 32 of them, and masks. Elsewhere lanes take two registers or four, and what is kept in them soon spills.
     """
-    sum_of_lanes = "define <16 x float> @sum(<16 x float> %a) {\n %b = fadd <16 x float> %a, %a\n ret <16 x float> %b\n}"
+    return "zmm" in _assembly("%b = fadd <16 x float> %a, %a")
+
+
+@functools.cache
+def fused() -> bool:
+    """Return whether the processor that code is made for multiplies and adds in one instruction, as all but SSE do."""
+    fmuladd = "declare <16 x float> @llvm.fmuladd.v16f32(<16 x float>, <16 x float>, <16 x float>)"
+    arguments = ", ".join(["<16 x float> %a"] * 3)
+    made = _assembly(f"%b = call <16 x float> @llvm.fmuladd.v16f32({arguments})", fmuladd)
+    return "vfmadd" in made or "fmla" in made
+
+
+def _assembly(line: str, declared: str = "") -> str:
+    """Return the machine code of a function of sixteen lanes %a whose result is %b."""
+    function = f"define <16 x float> @one(<16 x float> %a) {{\n {line}\n ret <16 x float> %b\n}}\n{declared}"
     machine: Any = cpu_target.target_context.codegen()
-    return "zmm" in machine._tm.emit_assembly(llvm.parse_assembly(sum_of_lanes))
+    return machine._tm.emit_assembly(llvm.parse_assembly(function))

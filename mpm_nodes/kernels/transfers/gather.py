@@ -14,18 +14,24 @@ from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
 from mpm_nodes.kernels.lanes.memory import (
     bare,
     element,
-    load,
     load_splat,
     prefetch,
-    quarter_sums,
     store,
-    transpose_lanes,
 )
-from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.kernels.lanes.records import load_records, quarter_sums
+from mpm_nodes.kernels.lanes.types import WIDTH, fused, whole_registers
 from mpm_nodes.kernels.transfers.field_rows import change_row, change_values, prefetch_values, store_slopes, store_values
 from mpm_nodes.kernels.transfers.fields import bare_taken, slopes_of_rows, whole_rows
 from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement, of_points
-from mpm_nodes.kernels.transfers.sums import along_y, cell_differences, plane_slopes, plane_sum, slope_along_y, top_along_y
+from mpm_nodes.kernels.transfers.sums import (
+    along_y,
+    cell_differences,
+    plane_slopes,
+    plane_sum,
+    plane_tops,
+    slope_along_y,
+    top_along_y,
+)
 from mpm_nodes.kernels.transfers.tiles import (
     RECORDS,
     SCRATCH,
@@ -57,33 +63,13 @@ from mpm_nodes.kernels.transfers.weights import (
 
 __all__ = ["gather_arrays", "gather_fields", "gather_run"]
 
+KEEPS_CELL = whole_registers() or not fused()
+"""Whether differences of a cell's rows are kept between particles. Where they would lie on the stack, sums are taken straight from
+the tile; only where a product and a sum are two instructions, that costs more.
+"""
+
 
 # ---------------------------------------------------------------- records
-@inline
-def _load_records(scratch, records):
-    """Return the sixteen components of sixteen records as lanes."""
-    return transpose_lanes(
-        (
-            load(scratch, records),
-            load(scratch, records + 16),
-            load(scratch, records + 32),
-            load(scratch, records + 48),
-            load(scratch, records + 64),
-            load(scratch, records + 80),
-            load(scratch, records + 96),
-            load(scratch, records + 112),
-            load(scratch, records + 128),
-            load(scratch, records + 144),
-            load(scratch, records + 160),
-            load(scratch, records + 176),
-            load(scratch, records + 192),
-            load(scratch, records + 208),
-            load(scratch, records + 224),
-            load(scratch, records + 240),
-        )
-    )
-
-
 @inline
 def _scaled(scale, v):
     return scale * v[0], scale * v[1], scale * v[2], scale * v[3]
@@ -93,7 +79,7 @@ def _scaled(scale, v):
 def _store_gathered(values, affine, gradient, flip, paired, group):
     """Turn sixteen pairs of records [v | C] and [L | v or its change] into rows."""
     scratch, records, stride, p, count, inverse_cell = group
-    u = _load_records(scratch, records + WIDTH * WIDTH)
+    u = load_records(scratch, records + WIDTH * WIDTH)
     scale = broadcast(u[0], inverse_cell)
     if gradient is not None:
         x, y, z = _scaled(scale, u[:4]), _scaled(scale, u[4:8]), _scaled(scale, u[8:12])
@@ -106,7 +92,7 @@ def _store_gathered(values, affine, gradient, flip, paired, group):
         else:
             change_values(values, stride, p, broadcast(u[0], flip), u[12:], count)
     if affine is not None:
-        t = _load_records(scratch, records)
+        t = load_records(scratch, records)
         store_slopes(affine, stride, p, _scaled(scale, t[4:8]), _scaled(scale, t[8:12]), _scaled(scale, t[12:]), count)
 
 
@@ -144,17 +130,17 @@ def gather_fields(stencil, place, values, affine, gradient, flip, paired, work):
     scratch_weights, records = at + TILE, at + RECORDS
     here = -1
     if paired is None:
-        if gradient is not None or affine is not None:
+        if KEEPS_CELL and (gradient is not None or affine is not None):
             cell = cell_differences(stencil, scratch, at)
     for p in range(work.begin, end, WIDTH):
         count = min(WIDTH, end - p)
         _prefetch_all(values, affine, offset, stride, p + work.ahead)
         fx, fy, fz = fractions(stencil, place, p, base, base_at)
         _store_position(stencil, scratch, scratch_weights, fx, fy, fz)
-        if flip is not None or (gradient is None and affine is None):
+        if flip is not None or (gradient is None and affine is None) or not KEEPS_CELL:
             store_rows(weights(stencil, fx), scratch, scratch_weights + XW)
             store_rows(weights(stencil, fy), scratch, scratch_weights + YW)
-        if paired is not None:
+        if paired is not None or not KEEPS_CELL:
             store_rows(slopes(stencil, fx), scratch, scratch_weights + XS)
             store_rows(slopes(stencil, fy), scratch, scratch_weights + YS)
         for lane in range(count):
@@ -172,18 +158,24 @@ def gather_fields(stencil, place, values, affine, gradient, flip, paired, work):
                 value = wz * plane_sum(xw, yw, scratch, tile + element(base, base_at + lane))
                 store(scratch, r + WIDTH * WIDTH, quarter_sums(value, value, value, value))
             else:
-                if element(base, base_at + lane) != here:
+                if KEEPS_CELL:
+                    if element(base, base_at + lane) != here:
+                        here = element(base, base_at + lane)
+                        cell = cell_differences(stencil, scratch, at + here)
+                    x = splat_rows((0, 0, 0), scratch, w + FRACTION)
+                    y = splat_rows((0, 0, 0), scratch, w + FRACTION + 3 * WIDTH)
+                    along = along_y(cell, y)
+                    v, gx, tx = value_at(along, x), slope_at(along, x), along[-1]
+                    gy, ty = value_at(slope_along_y(cell, y), x), value_at(top_along_y(cell), x)
+                else:
                     here = element(base, base_at + lane)
-                    cell = cell_differences(stencil, scratch, at + here)
-                x = splat_rows((0, 0, 0), scratch, w + FRACTION)
-                y = splat_rows((0, 0, 0), scratch, w + FRACTION + 3 * WIDTH)
-                along = along_y(cell, y)
-                v, gx = value_at(along, x), slope_at(along, x)
-                gy = value_at(slope_along_y(cell, y), x)
+                    x, y = splat_rows(stencil, scratch, w + XW), splat_rows(stencil, scratch, w + YW)
+                    xs, ys = splat_rows(stencil, scratch, w + XS), splat_rows(stencil, scratch, w + YS)
+                    v, gx, tx, gy, ty = plane_tops(x, xs, y, ys, scratch, at + here)
                 zv = wz * v
                 if affine is not None:
-                    cx = fma(load_splat(scratch, w + EXCESS), along[-1], gx)
-                    cy = fma(load_splat(scratch, w + EXCESS + WIDTH), value_at(top_along_y(cell), x), gy)
+                    cx = fma(load_splat(scratch, w + EXCESS), tx, gx)
+                    cy = fma(load_splat(scratch, w + EXCESS + WIDTH), ty, gy)
                     ez = fma(load_splat(scratch, w + EXCESS + 2 * WIDTH), tz, sz)
                     store(scratch, r, quarter_sums(zv, wz * cx, wz * cy, ez * v))
                 change = zv

@@ -27,7 +27,8 @@ from numba import get_thread_id
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma
-from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch, store_each, transpose_lanes
+from mpm_nodes.kernels.lanes.memory import bare, element, load, load_quarter, prefetch
+from mpm_nodes.kernels.lanes.records import store_records
 from mpm_nodes.kernels.lanes.types import WIDTH, whole_registers
 from mpm_nodes.kernels.transfers.field_rows import by_row, load_slopes, load_values, prefetch_values
 from mpm_nodes.kernels.transfers.fields import bare_given, bare_or_none, whole_rows
@@ -84,12 +85,6 @@ _inertia = by_width(_inertia3, _inertia4)
 
 
 # ---------------------------------------------------------------- records of sixteen particles
-@inline
-def _store_records(scratch, at, a, b, c, d):
-    """Store four quarters, each of four lanes over the particles, as one record of sixteen values a particle."""
-    store_each(scratch, at, WIDTH, transpose_lanes((*a, *b, *c, *d)))
-
-
 @inline
 def _before(values, last):
     """Return three values and, in the place of the weight, a last one."""
@@ -167,20 +162,15 @@ def _particle_records(stencil, place, weight, values, slopes, flux, group):
             ux = _before(load_slopes(slopes, 0, stride, p, scale, zero), zero)
             uy = _before(load_slopes(slopes, 1, stride, p, scale, zero), zero)
             uz = _before(load_slopes(slopes, 2, stride, p, scale, zero), zero)
-            _store_records(
-                scratch,
-                at + WIDTH * WIDTH,
-                _scaled(excess(stencil, fx), ux),
-                _scaled(excess(stencil, fy), uy),
-                _scaled(excess(stencil, fz), uz),
-                none,
-            )
+            kx, ky = _scaled(excess(stencil, fx), ux), _scaled(excess(stencil, fy), uy)
+            kz = _scaled(excess(stencil, fz), uz)
+            store_records(scratch, at + WIDTH * WIDTH, (*kx, *ky, *kz, *none))
     if flux is not None:
         v = load(flux.volume, p)
         scale = v * broadcast(v, flux.scale)
         x, y, z = _flux_columns(flux.rows, flux, p, scale, zero)
         ux, uy, uz = _plus(ux, x), _plus(uy, y), _plus(uz, z)
-    _store_records(scratch, at, g, ux, uy, uz)
+    store_records(scratch, at, (*g, *ux, *uy, *uz))
 
 
 @inline

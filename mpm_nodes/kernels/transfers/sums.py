@@ -7,12 +7,12 @@ that lies in a second tile, and single values, where particles one after another
 from __future__ import annotations
 
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.arithmetic import fma
+from mpm_nodes.kernels.lanes.arithmetic import const, fma
 from mpm_nodes.kernels.lanes.memory import load
 from mpm_nodes.kernels.transfers.tiles import ROW, SLICE
 from mpm_nodes.kernels.transfers.weights import by_width, differences, slope_at, value_at
 
-__all__ = ["along_y", "cell_differences", "plane_slopes", "plane_sum", "slope_along_y", "top_along_y"]
+__all__ = ["along_y", "cell_differences", "plane_slopes", "plane_sum", "plane_tops", "slope_along_y", "top_along_y"]
 
 
 # ---------------------------------------------------------------- lines of a cell
@@ -158,3 +158,51 @@ def _plane_slopes4(x, xs, y, ys, scratch, at):
 
 plane_slopes = by_width(_plane_slopes3, _plane_slopes4)
 """Return sum w_i w_j of a cell's rows, and its slopes along x and y."""
+
+
+# ---------------------------------------------------------------- sums with slopes and highest differences, without those of cells
+@inline
+def _top3(a):
+    return fma(const(a[1], -2.0), a[1], a[0] + a[2])
+
+
+@inline
+def _top4(a):
+    return fma(const(a[1], 3.0), a[1] - a[2], a[3] - a[0])
+
+
+_top = by_width(_top3, _top4)
+
+
+@inline
+def _slice3(y, ys, scratch, at):
+    rows = load(scratch, at), load(scratch, at + ROW), load(scratch, at + 2 * ROW)
+    return _sum(y, rows), _sum(ys, rows), _top(rows)
+
+
+@inline
+def _slice4(y, ys, scratch, at):
+    rows = load(scratch, at), load(scratch, at + ROW), load(scratch, at + 2 * ROW), load(scratch, at + 3 * ROW)
+    return _sum(y, rows), _sum(ys, rows), _top(rows)
+
+
+_slice = by_width(_slice3, _slice4)
+
+
+@inline
+def _plane_tops3(x, xs, y, ys, scratch, at):
+    a, b, c = _slice(y, ys, scratch, at), _slice(y, ys, scratch, at + SLICE), _slice(y, ys, scratch, at + 2 * SLICE)
+    v = a[0], b[0], c[0]
+    return _sum(x, v), _sum(xs, v), _top(v), _sum(x, (a[1], b[1], c[1])), _sum(x, (a[2], b[2], c[2]))
+
+
+@inline
+def _plane_tops4(x, xs, y, ys, scratch, at):
+    a, b, c = _slice(y, ys, scratch, at), _slice(y, ys, scratch, at + SLICE), _slice(y, ys, scratch, at + 2 * SLICE)
+    d = _slice(y, ys, scratch, at + 3 * SLICE)
+    v = a[0], b[0], c[0], d[0]
+    return _sum(x, v), _sum(xs, v), _top(v), _sum(x, (a[1], b[1], c[1], d[1])), _sum(x, (a[2], b[2], c[2], d[2]))
+
+
+plane_tops = by_width(_plane_tops3, _plane_tops4)
+"""Return sum w_i w_j of a cell's rows, its slope and highest difference along x, and the two along y."""
