@@ -94,9 +94,9 @@ def project_faces(
     else:
         solver.solve()
     found = np.empty(64 * count)
-    pressure.divergences(count, fields, found)
     pressure.find_done(count, fields, rank)
     followers.extend(count, fields, rank, old, EXTENSIONS)
+    pressure.divergences(count, fields, found)
     worst = float(np.abs(found).max(initial=0.0))
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
 
