@@ -56,6 +56,14 @@ def add(command: argparse.ArgumentParser) -> None:
         metavar="ATTRIBUTE",
         help="colour the points by an attribute (temperature), with a legend in its unit",
     )
+    command.add_argument(
+        "--white",
+        type=float,
+        default=2000.0,
+        metavar="CD_PER_M2",
+        help="luminance that is shown as white: hot matter glows as a black body; lower it for a longer exposure, 0 turns the glow "
+        "off (default: 2000, as at dusk)",
+    )
     command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
     command.add_argument(
         "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
@@ -85,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if args.movie:
         check_movie(args.movie)
     folder = latest_revision(args.cache)
-    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show)
+    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show, args.white)
     chosen = (wanted_frames(args, folder), args.out, args.engine, picture, show_progress, args.resume)
     if args.beside:
         result = render_beside(folder, latest_revision(args.beside), *chosen)

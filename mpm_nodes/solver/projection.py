@@ -17,7 +17,7 @@ from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["Projected", "ProjectionSettings", "free_velocity", "project_faces", "solid_faces_of"]
+__all__ = ["Projected", "ProjectionSettings", "fields_of", "free_velocity", "project_faces", "solid_faces_of"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def project_faces(
     """
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
-    fields = _fields(staggered, solid, dt, settings)
+    fields = fields_of(staggered, solid, dt, settings)
     pressure.classify(count, fields)
     rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
     _give_volumes(staggered, fields, settings, rank)
@@ -184,8 +184,8 @@ def free_velocity(staggered: StaggeredStore, axis: str, dt: float, gravity: floa
     return velocity[::4].copy()
 
 
-def _fields(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
-    """Return what the projection works on, with the faces that bodies hold."""
+def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
+    """Return what the projection works on, with the faces that bodies hold; volumes and masses of faces are still to be written."""
     count = staggered.count
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction
