@@ -209,7 +209,9 @@ class StageMeshes:
             held = found.ComputeFlattened(code) if found else None
             where = f"{self.name}: mesh {source.mesh.GetPath()}"
             if held is None:
-                names = [each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()]
+                names = [
+                    each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
+                ]
                 raise InputError(f"{where}: has no primvar '{primvar}'; it has {_some(names)}")
             numbers = np.atleast_1d(np.asarray(held, np.float64))
             points = len(source.mesh.GetPointsAttr().Get(code) or ())

@@ -150,9 +150,7 @@ def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
     return np.array([*rows, *[(surroundings.walls, surroundings.to_walls)] * 6], float)
 
 
-def _at_places(
-    staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np.ndarray, ...], exchange: np.ndarray
-) -> np.ndarray:
+def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np.ndarray, ...], exchange: np.ndarray) -> np.ndarray:
     """Return temperatures and conductances with a row of its own for each cell near a body whose temperature varies over it.
 
     The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the surface

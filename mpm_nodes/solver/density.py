@@ -20,8 +20,8 @@ from mpm_nodes.kernels.projection import pressure
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import beside
-from mpm_nodes.solver.projection import ProjectionSettings, fields_of, solid_faces_of
-from mpm_nodes.solver.staggered import AXES, StaggeredStore
+from mpm_nodes.solver.projection import ProjectionSettings, fields_of, filling_of, solid_faces_of
+from mpm_nodes.solver.staggered import StaggeredStore
 
 __all__ = ["DEPTH", "Fillings", "cells_of", "fillings"]
 
@@ -50,21 +50,17 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
         colliders: Bodies posed at the end of the substep.
         dt: Substep [s].
     """
-    count = staggered.count
     fields = fields_of(staggered, solid_faces_of(staggered, colliders, dt), dt, ProjectionSettings())
-    pressure.classify(count, fields)
-    pressure.spread_volumes(count, fields)
-    cells = np.arange(64 * count)
-    around = [(beside(fields.around, cells, axis, 0), beside(fields.around, cells, axis, 1)) for axis in range(3)]
-    share = np.zeros(64 * count)
-    for axis, volume in enumerate((fields.wx, fields.wy, fields.wz)):
-        rest = staggered.array(f"force_{AXES[axis]}")[3 : 256 * count : 4].astype(float)
-        filled = np.divide(rest, volume, out=np.zeros(64 * count), where=volume > 0.0)
-        share += (filled + np.where(around[axis][1] >= 0, filled[around[axis][1]], 0.0)) / 6.0
+    pressure.classify(staggered.count, fields)
+    share = filling_of(staggered, fields)
+    cells = np.arange(64 * staggered.count)
+    around = [beside(fields.around, cells, axis, side) for axis in range(3) for side in (0, 1)]
     open_air = fields.kind == pressure.EMPTY
     for _ in range(DEPTH):
-        for low, high in around:
-            open_air = open_air | np.where(low >= 0, open_air[low], True) | np.where(high >= 0, open_air[high], True)
+        near = open_air.copy()
+        for other in around:
+            near |= np.where(other >= 0, open_air[other], True)
+        open_air = near
     deep = ~open_air & (fields.kind == pressure.INTERIOR) & (share > 0.0)
     return Fillings(np.where(deep, share, 1.0), deep)
 

@@ -30,7 +30,8 @@ def follow_density(
 
     A velocity without divergence keeps a cell as full as it is, so that a gap between two bodies stays, and J, which each particle
     integrates by itself, drifts away from the density. The projection takes back J - 1 (volume_correction); with this stage before
-    it, it closes gaps and spreads what is crowded. Cells within three cells of an empty one are left out: there f is below 1 at rest.
+    it, it closes gaps and spreads what is crowded. Within three cells of an empty one f is below 1 at rest, and counts as 1: what comes
+    together there has closed a gap, and its J is not held against it.
 
     Args:
         particles: Particles; those whose law keeps `volume_change` and no shape are liquids.
@@ -44,13 +45,9 @@ def follow_density(
         return
     colliders.pose(step.time, step.time + step.dt)
     found = fillings(staggered, colliders, step.dt)
-    if not found.deep.any():
-        return
     cells = cells_of(staggered, particles.unpack("position"))
-    material = particles.rows("material")[0]
-    chosen = np.flatnonzero((cells >= 0) & np.isin(material, liquids))
-    chosen = chosen[found.deep[cells[chosen]]]
-    excess = 1.0 / found.share[cells[chosen]] - 1.0
+    chosen = np.flatnonzero(np.isin(particles.rows("material")[0], liquids))
+    excess = np.where(cells[chosen] >= 0, 1.0 / found.share[cells[chosen]] - 1.0, 0.0)
     excess = np.sign(excess) * np.maximum(np.abs(excess) - tolerance, 0.0)
     change = particles.rows("volume_change")
     change[0, chosen] += (share * (excess - change[0, chosen])).astype(change.dtype)
