@@ -217,7 +217,7 @@ class StageMeshes:
             points = len(source.mesh.GetPointsAttr().Get(code) or ())
             if numbers.ndim != 1 or len(numbers) not in (1, points):
                 raise InputError(
-                    f"{where}: primvar '{primvar}' has {len(numbers)} values for {points} points; write one number a point (vertex) or one"
+                    f"{where}: primvar '{primvar}' has {len(numbers)} values for {points} points; write one a point, or one"
                 )
             parts += [np.broadcast_to(numbers, points)] * len(source.placement(code))
         return np.concatenate(parts)

@@ -66,7 +66,7 @@ def set_temperature_vdb(
     values = _sampled(volume, particles["position"], translate, scale, outside)
     if len(values) and not (values.min() >= 0.0 and np.isfinite(values).all()):
         raise MpmNodesError(
-            f"set_temperature_vdb.grid: '{grid}' in {path} has {values.min():g} K where there is matter; write temperatures in kelvin"
+            f"set_temperature_vdb.grid: '{grid}' in {path} has {values.min():g} K where there is matter; write kelvin"
         )
     return dataclasses.replace(particles, attributes={**particles.attributes, "temperature": values})
 

@@ -149,7 +149,7 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         raise MpmNodesError(f"render: {picture.samples} samples a pixel are out of range; give 1 or more")
     if not (np.isfinite(picture.white) and picture.white >= 0.0):
         raise MpmNodesError(
-            f"render: a white of {picture.white:g} cd/m^2 is out of range; give what is shown as white, often {WHITE:g}, or 0: no glow"
+            f"render: a white of {picture.white:g} cd/m^2 is out of range; give what is shown as white, often {WHITE:g}, or 0"
         )
     first = scenes[0]
     for scene in scenes:

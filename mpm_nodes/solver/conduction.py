@@ -153,8 +153,8 @@ def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
 def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np.ndarray, ...], exchange: np.ndarray) -> np.ndarray:
     """Return temperatures and conductances with a row of its own for each cell near a body whose temperature varies over it.
 
-    The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the surface
-    that is nearest to its centre.
+    The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the
+    surface that is nearest to its centre.
     """
     phi, normal, which, _ = near
     rows = [exchange]

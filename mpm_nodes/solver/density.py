@@ -1,4 +1,4 @@
-"""How full cells are, and where the matter is deep enough that they ought to be: for matter whose volume is not all in its law's state.
+"""How full cells are, where the matter is deep enough that they ought to be.
 
 | symbol | meaning | unit |
 |---|---|---|

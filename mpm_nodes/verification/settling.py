@@ -51,11 +51,11 @@ def measured(run: SubstepSolver) -> tuple[float, float, float]:
 class SettledColumn(VerificationProblem):
     """Liquid closes a gap inside it under its own weight, and then keeps its density and its volume ratios.
 
-    Scene: two layers of liquid of 4 x 5 x 4 cells, their particles shifted at random, in a box with slip walls, half a cell of nothing
-        between them; 2 s in gravity.
+    Scene: two layers of liquid of 4 x 5 x 4 cells, their particles shifted at random, in a box with slip walls, half a cell of
+        nothing between them; 2 s in gravity.
     Exact: one column of twice the height of a layer: its middle lies at that height, every layer of cells is full, J = 1.
-    Tolerance: 2 % of the density and of J, a tenth of a cell of the height; without density_correction the gap stays: the density of
-        a layer of cells is off by at least 10 %.
+    Tolerance: 2 % of the density and of J, a tenth of a cell of the height; without density_correction the gap stays: the density
+        of a layer of cells is off by at least 10 %.
     """
 
     name = "settled_column"

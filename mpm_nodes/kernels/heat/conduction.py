@@ -56,8 +56,8 @@ class HeatFields(NamedTuple):
         x, y, z: (V K, 0, 0, V) of the faces.
         around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
         phi, normal, which, opened: Nearest bodies, see `near_bodies`.
-        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2), and of cells near bodies whose temperature varies;
-            conductance 0: insulated.
+        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2), then of cells beside
+            bodies whose temperature varies; conductance 0: insulated.
         numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M.
     """
 

@@ -30,8 +30,8 @@ def follow_density(
 
     A velocity without divergence keeps a cell as full as it is, so that a gap between two bodies stays, and J, which each particle
     integrates by itself, drifts away from the density. The projection takes back J - 1 (volume_correction); with this stage before
-    it, it closes gaps and spreads what is crowded. Within three cells of an empty one f is below 1 at rest, and counts as 1: what comes
-    together there has closed a gap, and its J is not held against it.
+    it, it closes gaps and spreads what is crowded. Within three cells of an empty one f is below 1 at rest, and counts as 1: what
+    comes together there has closed a gap, and its J is not held against it.
 
     Args:
         particles: Particles; those whose law keeps `volume_change` and no shape are liquids.
