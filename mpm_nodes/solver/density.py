@@ -27,6 +27,8 @@ __all__ = ["DEPTH", "Fillings", "cells_of", "fillings"]
 
 DEPTH = 3
 """Cells between the empty ones and those whose filling is used: splines of their faces reach two cells."""
+REACH = 2
+"""Cells beside a separating body in which too little matter is no reason to draw it in: it may be about to leave."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Fillings:
     """How full the cells of a grid are.
 
     Attributes:
-        share: f, shape (64 count,); 1 where it is not known.
+        share: f, shape (64 count,); 1 where it is not known, and at least 1 beside bodies that separate.
         deep: Whether it is, shape (64 count,).
     """
 
@@ -50,19 +52,32 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
         colliders: Bodies posed at the end of the substep.
         dt: Substep [s].
     """
-    fields = fields_of(staggered, solid_faces_of(staggered, colliders, dt), dt, ProjectionSettings())
+    solid = solid_faces_of(staggered, colliders, dt)
+    fields = fields_of(staggered, solid, dt, ProjectionSettings())
     pressure.classify(staggered.count, fields)
     share = filling_of(staggered, fields)
     cells = np.arange(64 * staggered.count)
     around = [beside(fields.around, cells, axis, side) for axis in range(3) for side in (0, 1)]
-    open_air = fields.kind == pressure.EMPTY
-    for _ in range(DEPTH):
-        near = open_air.copy()
-        for other in around:
-            near |= np.where(other >= 0, open_air[other], True)
-        open_air = near
+    open_air = _grown(fields.kind == pressure.EMPTY, around, DEPTH, True)
+    leaving = np.zeros(len(cells), bool)
+    for axis, contact in enumerate(solid.contacts):
+        held = contact[:, 0] != 0.0
+        high = around[2 * axis + 1]
+        leaving |= held | np.where(high >= 0, held[high], False)
+    leaving = _grown(leaving, around, REACH, False)
     deep = ~open_air & (fields.kind == pressure.INTERIOR) & (share > 0.0)
+    share = np.where(leaving, np.maximum(share, 1.0), share)
     return Fillings(np.where(deep, share, 1.0), deep)
+
+
+def _grown(marked: np.ndarray, around: list[np.ndarray], cells: int, beyond: bool) -> np.ndarray:
+    """Return marked cells and all within some cells of them, counted through faces; `beyond`: whether what is beyond the grid is."""
+    for _ in range(cells):
+        near = marked.copy()
+        for other in around:
+            near |= np.where(other >= 0, marked[other], beyond)
+        marked = near
+    return marked
 
 
 def cells_of(staggered: StaggeredStore, position: np.ndarray) -> np.ndarray:
