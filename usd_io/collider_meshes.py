@@ -194,6 +194,34 @@ class StageMeshes:
             raise InputError(f"{self.name}: points or transforms hold NaN or infinity at time code {code:g}; export it again")
         return points
 
+    @_told
+    def values(self, primvar: str, code: float) -> np.ndarray:
+        """Return the values of a primvar at all points at a time code, shape (n,), float64.
+
+        Raises:
+            InputError: A mesh has no such primvar, or neither one value nor one a point.
+        """
+        from pxr import UsdGeom
+
+        parts = []
+        for source in self.sources:
+            found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar)
+            held = found.ComputeFlattened(code) if found else None
+            where = f"{self.name}: mesh {source.mesh.GetPath()}"
+            if held is None:
+                names = [
+                    each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
+                ]
+                raise InputError(f"{where}: has no primvar '{primvar}'; it has {_some(names)}")
+            numbers = np.atleast_1d(np.asarray(held, np.float64))
+            points = len(source.mesh.GetPointsAttr().Get(code) or ())
+            if numbers.ndim != 1 or len(numbers) not in (1, points):
+                raise InputError(
+                    f"{where}: primvar '{primvar}' has {len(numbers)} values for {points} points; write one a point, or one"
+                )
+            parts += [np.broadcast_to(numbers, points)] * len(source.placement(code))
+        return np.concatenate(parts)
+
     # ---------------------------------------------------------------- motion
     @_told
     def deforms(self) -> bool:

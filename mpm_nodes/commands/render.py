@@ -68,6 +68,14 @@ def add(command: argparse.ArgumentParser) -> None:
         default="console",
         help="progress: lines, or the lines on stdout that runners of Open Job Description read",
     )
+    command.add_argument(
+        "--white",
+        type=float,
+        default=2000.0,
+        metavar="CD_PER_M2",
+        help="luminance that is shown as white: hot matter glows as a black body; lower it for a longer exposure, 0 turns the glow "
+        "off (default: 2000, as at dusk)",
+    )
     command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
     command.add_argument(
         "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
@@ -106,7 +114,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             show_progress(done, total)
 
-    picture = Picture(args.size, args.samples, args.colour_by, args.motion_blur / 360.0, args.camera, args.show, args.surroundings)
+    motion_blur = args.motion_blur / 360.0
+    picture = Picture(args.size, args.samples, args.colour_by, motion_blur, args.camera, args.show, args.surroundings, args.white)
     chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)
     if args.beside:
         result = render_beside(folder, latest_revision(args.beside), *chosen)

@@ -37,6 +37,7 @@ from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.surface_temperatures import TemperatureField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.units import (
     Degrees,
@@ -149,6 +150,7 @@ __all__ = [
     "SubstepGraph",
     "SurfaceSamples",
     "SurfaceTension",
+    "TemperatureField",
     "TemperatureTable",
     "Thermal",
     "Transfer",

@@ -12,6 +12,7 @@ import numpy as np
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
+from mpm_nodes.data.surface_temperatures import TemperatureField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.units import Vec3
 
@@ -303,6 +304,7 @@ class Collider:
         dt_max: Longest substep while it is there [s].
         clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
         temperature: Of its surface [K]; None: no heat passes through it.
+        temperatures: Of places on its surface, in the world at the cooked frame; None: `temperature` everywhere.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
         still: Whether it is known to stand still in every frame.
@@ -319,6 +321,7 @@ class Collider:
     conductance: float = float("inf")
     contact_angle: float | None = None
     still: bool = False
+    temperatures: TemperatureField | None = None
 
 
 @dataclass(frozen=True)

@@ -110,10 +110,12 @@ def _dress(bpy, scene, job) -> None:
         elif item.type == "POINTCLOUD":
             item.hide_render = take_surface
             _assign(bpy, item, job, (0.95, 0.62, 0.16), _attribute(bpy, item, job))
+            _let_glow(bpy, item, job)
         elif item.type == "MESH" and item.name != "ground":
             item.hide_render = _is_surface(item) and not take_surface
             if not any(slot.material for slot in item.material_slots):
                 _assign(bpy, item, job, (0.95, 0.62, 0.16) if _is_surface(item) else (0.36, 0.42, 0.50))
+            _let_glow(bpy, item, job)
 
 
 def _is_surface(item) -> bool:
@@ -128,29 +130,41 @@ def _attribute(bpy, item, job):
     name = {"velocities": "velocity"}.get(job["colour_by"]["attribute"], job["colour_by"]["attribute"])
     if name not in held:
         return None
-    return _length(bpy, item, name) if held[name].data_type == "FLOAT_VECTOR" else name
+    return _length(bpy, item, name) if held[name].data_type == "FLOAT_VECTOR" else _seen(bpy, item, name)
 
 
 def _length(bpy, item, name):
     """Give points the length of a vector as an attribute and return its name: shaders do not see velocities."""
-    shown = f"{name}_length"
+    return _stored(bpy, item, name, f"{name}_length", True)
+
+
+def _seen(bpy, item, name):
+    """Return the name under which shaders see a number: "temperature" is to Cycles that of a volume."""
+    return _stored(bpy, item, name, "kelvin", False) if name == "temperature" else name
+
+
+def _stored(bpy, item, name, shown, vector):
+    """Store a number, or the length of a vector, as another attribute of an object, by geometry nodes; return its name."""
     if shown in item.modifiers:
         return shown
     group = bpy.data.node_groups.new(shown, "GeometryNodeTree")
     for way in ("INPUT", "OUTPUT"):
         group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
     begin, end = group.nodes.new("NodeGroupInput"), group.nodes.new("NodeGroupOutput")
-    vector = group.nodes.new("GeometryNodeInputNamedAttribute")
-    vector.data_type = "FLOAT_VECTOR"
-    vector.inputs["Name"].default_value = name
-    length = group.nodes.new("ShaderNodeVectorMath")
-    length.operation = "LENGTH"
+    source = group.nodes.new("GeometryNodeInputNamedAttribute")
+    source.data_type = "FLOAT_VECTOR" if vector else "FLOAT"
+    source.inputs["Name"].default_value = name
+    value = source.outputs["Attribute"]
+    if vector:
+        length = group.nodes.new("ShaderNodeVectorMath")
+        length.operation = "LENGTH"
+        group.links.new(value, length.inputs[0])
+        value = length.outputs["Value"]
     store = group.nodes.new("GeometryNodeStoreNamedAttribute")
     store.data_type, store.domain = "FLOAT", "POINT"
     store.inputs["Name"].default_value = shown
     group.links.new(begin.outputs["Geometry"], store.inputs["Geometry"])
-    group.links.new(vector.outputs["Attribute"], length.inputs[0])
-    group.links.new(length.outputs["Value"], store.inputs["Value"])
+    group.links.new(value, store.inputs["Value"])
     group.links.new(store.outputs["Geometry"], end.inputs["Geometry"])
     item.modifiers.new(shown, "NODES").node_group = group
     return shown
@@ -166,6 +180,39 @@ def _assign(bpy, item, job, fallback, attribute=None) -> None:
     for slot in item.material_slots:
         slot.link = "OBJECT"
         slot.material = material
+
+
+def _let_glow(bpy, item, job) -> None:
+    """Let the materials of an object with temperatures emit what a black body does; those that emit already are left alone."""
+    if not job["glow"] or "temperature" not in item.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.attributes:
+        return
+    for slot in item.material_slots:
+        tree = slot.material.node_tree if slot.material is not None else None
+        shader = next((node for node in tree.nodes if node.type == "BSDF_PRINCIPLED"), None) if tree is not None else None
+        if shader is None or shader.inputs["Emission Color"].is_linked or "temperature" in tree.nodes:
+            continue
+        source = tree.nodes.new("ShaderNodeAttribute")
+        source.name, source.attribute_name = "temperature", _seen(bpy, item, "temperature")
+        warm = _computed(tree, "MAXIMUM", source.outputs["Fac"], 1.0)
+        colour = tree.nodes.new("ShaderNodeBlackbody")
+        tree.links.new(warm, colour.inputs["Temperature"])
+        a, b, c = job["glow"]["fit"]
+        exponent = _computed(tree, "SUBTRACT", a - math.log(job["glow"]["white"]), _computed(tree, "DIVIDE", b, warm))
+        strength = _computed(tree, "MULTIPLY", _computed(tree, "EXPONENT", exponent), _computed(tree, "POWER", warm, c))
+        tree.links.new(colour.outputs["Color"], shader.inputs["Emission Color"])
+        tree.links.new(strength, shader.inputs["Emission Strength"])
+
+
+def _computed(tree, operation, *values):
+    """Return the output of a node that computes one number from others."""
+    node = tree.nodes.new("ShaderNodeMath")
+    node.operation = operation
+    for place, value in zip(node.inputs, values, strict=False):
+        if isinstance(value, float):
+            place.default_value = value
+        else:
+            tree.links.new(value, place)
+    return node.outputs[0]
 
 
 def _material(bpy, name, colour, roughness):

@@ -12,6 +12,7 @@ from typing import Any
 
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.preview.black_body import LUMINANCE_FIT
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
@@ -73,6 +74,7 @@ def render(
         "extent": around.extent,
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
+        "glow": None if scene.colour_by is not None or scene.white <= 0.0 else {"white": scene.white, "fit": list(LUMINANCE_FIT)},
     }
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
         images = [Path(scratch) / f"{n}.png" for n in range(len(wanted))]

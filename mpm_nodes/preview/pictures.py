@@ -14,6 +14,7 @@ import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.preview import cycles, picture_file, splat
+from mpm_nodes.preview.black_body import WHITE
 from mpm_nodes.preview.colour_by import draw_legend, spanned
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.exposures import Backdrop, Exposure, chosen_frames, exposures, surroundings
@@ -62,6 +63,7 @@ class Picture(NamedTuple):
         camera: One of `exposures.CAMERAS`, or a camera of one's own.
         show: "points" or "surface" where the cache holds both; the surface when None.
         around: First and last frame that floor and fitted camera stand for; those rendered when None.
+        white: Luminance that is shown as white [cd/m^2]: what carries a temperature glows as a black body; 0: nothing does.
     """
 
     size: tuple[int, int] | None = None
@@ -71,6 +73,7 @@ class Picture(NamedTuple):
     camera: str | View = "auto"
     show: str | None = None
     around: tuple[int, int] | None = None
+    white: float = WHITE
 
 
 class Prepared(NamedTuple):
@@ -146,7 +149,13 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         raise MpmNodesError(f"render: a shutter of {picture.shutter:g} frames is out of range; give 0 (no blur) to 2, often 0.5")
     if picture.samples < 1:
         raise MpmNodesError(f"render: {picture.samples} samples a pixel are out of range; give 1 or more")
+    if not (np.isfinite(picture.white) and picture.white >= 0.0):
+        raise MpmNodesError(
+            f"render: a white of {picture.white:g} cd/m^2 is out of range; give what is shown as white, often {WHITE:g}, or 0"
+        )
     first = scenes[0]
+    for scene in scenes:
+        scene.white = picture.white
     if picture.colour_by:
         values = (column for scene in scenes for frame in frames for column in scene.values(picture.colour_by, frame))
         colours = spanned(picture.colour_by, values)
@@ -235,6 +244,7 @@ def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, An
         "shutter": how.shutter,
         "samples": how.samples if engine == "cycles" else 0,
         "colour_by": repr(scene.colour_by),
+        "white": scene.white,
         "colours": {path: list(colour) for path, colour in scene.colours.items()},
         "floor": [ready.around.ground, ready.around.extent],
         "view": None if view is None else [view.eye.tolist(), view.right.tolist(), view.up.tolist(), view.focal],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, InputError
+from mpm_nodes.preview.black_body import WHITE, emitted
 from mpm_nodes.preview.colour_by import ColourBy
 
 if TYPE_CHECKING:
@@ -20,29 +21,36 @@ BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
 VARIANTS, FLOOR = "show", "mpm:floor"
 """What our caches call the variant set of what they show, and the attribute that marks their floor."""
+LEAST_GLOW = 1e-3
+"""Own light, over white, that no picture of eight bits shows."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
 """Last path elements of meshes made from the particles (`mesh` in our caches); not drawn over the particles."""
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """Points of one prim: positions [m] (n, 3), radii [m] (n,), linear colours (n, 3)."""
+    """Points of one prim: positions [m] (n, 3), radii [m] (n,), linear colours (n, 3), light of their own (n, 3) or None."""
 
     path: str
     positions: np.ndarray
     radii: np.ndarray
     colours: np.ndarray
+    glow: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Skin:
-    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3)."""
+    """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3).
+
+    `glow` is the light of their own, of the same shape, or None.
+    """
 
     path: str
     points: np.ndarray
     triangles: np.ndarray
     normals: np.ndarray
     colours: np.ndarray
+    glow: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +92,7 @@ class Scene:
         colours: Linear colour of each gprim without one of its own, by prim path.
         colour_by: Attribute that colours the points, or None for their own colours.
         fps: Frames (time codes) a second.
+        white: Luminance that is shown as white [cd/m^2]: what carries a temperature glows as a black body; 0: nothing does.
     """
 
     path: Path
@@ -94,6 +103,7 @@ class Scene:
     colours: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     colour_by: ColourBy | None = None
     fps: float = 24.0
+    white: float = WHITE
 
     def shapes(self, frame: int, show: str = "points", later: float = 0.0) -> Shapes:
         """Return what is seen at a frame, carried on for `later` seconds by its velocities where it has them.
@@ -188,6 +198,7 @@ class Scene:
             positions,
             radii,
             np.ascontiguousarray(np.broadcast_to(colours, (len(positions), 3)), np.float32),
+            self._glow(prim, frame, len(positions)),
         )
 
     def _skin(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Skin:
@@ -206,9 +217,25 @@ class Scene:
         else:
             colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else colours.mean(axis=0)
             shown = np.broadcast_to(np.asarray(colour, np.float32), (len(triangles), 3, 3))
+        glow = self._glow(prim, frame, len(points))
         return Skin(
-            str(prim.GetPath()), points, triangles, corner_normals(points, triangles), np.ascontiguousarray(shown, np.float32)
+            str(prim.GetPath()),
+            points,
+            triangles,
+            corner_normals(points, triangles),
+            np.ascontiguousarray(shown, np.float32),
+            None if glow is None else np.ascontiguousarray(glow[triangles]),
         )
+
+    def _glow(self, prim: Any, frame: int, count: int) -> np.ndarray | None:
+        """Return the light of points' own, shape (count, 3), None where they carry no temperature or are too cold to be seen."""
+        if self.colour_by is not None or self.white <= 0.0:
+            return None
+        values = _numbers(prim, "temperature", frame)
+        if values is None or len(values) not in (1, count):
+            return None
+        found = emitted(np.broadcast_to(values, count), self.white)
+        return found if found.max(initial=0.0) > LEAST_GLOW else None
 
     def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
         """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,7 @@ def _linear(
     sunward = -unit(SUN if sun is None else sun)
     lit = _light(shapes, positions, images, extent, sunward)
     open_share = occlusion(images.depth, focal, 0.08 * extent, 12)
-    linear = _shade(images, positions, view, lit, open_share, extent, sunward)
+    linear = _shade(images, positions, view, lit, open_share, extent, sunward) + _glow(shapes, view, focal, (width, height))
     return linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
 
 
@@ -136,6 +136,21 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
             (images.depth, images.normal, images.colour, images.layer),
             POINTS,
         )
+
+
+def _glow(shapes: Shapes, view: View, focal: float, size: tuple[int, int]) -> np.ndarray | float:
+    """Return the light of its own of what is seen, shape (height, width, 3); 0 where nothing glows."""
+    if all(shape.glow is None for shape in (*shapes.clouds, *shapes.skins)):
+        return 0.0
+    clouds = [replace(cloud, colours=_dark(cloud.colours) if cloud.glow is None else cloud.glow) for cloud in shapes.clouds]
+    skins = [replace(skin, colours=_dark(skin.colours) if skin.glow is None else skin.glow) for skin in shapes.skins]
+    images = _buffers(*size)
+    _draw(Shapes(tuple(clouds), tuple(skins)), view, focal, images)
+    return images.colour
+
+
+def _dark(colours: np.ndarray) -> np.ndarray:
+    return np.zeros_like(colours)
 
 
 def _clip(

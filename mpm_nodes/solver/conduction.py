@@ -105,6 +105,7 @@ def _system(
     """Return what the system is made of, and room for it."""
     count = staggered.count
     near = _near_bodies(staggered, colliders)
+    exchange = _at_places(staggered, colliders, near, _exchange(colliders, surroundings))
     capacity = staggered.array("heat")[3 : 256 * count : 4]
     least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
     numbers = (dt, staggered.h, surroundings.air, surroundings.to_air, surroundings.source, least)
@@ -116,7 +117,7 @@ def _system(
         z,
         neighbour_blocks(staggered.grid),
         *near,
-        _exchange(colliders, surroundings),
+        exchange,
         np.array(numbers),
     )
     size = BlockVectors.of_size(64 * count).new().size
@@ -147,3 +148,25 @@ def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
             raise MpmNodesError(f"collider '{collider.name}': conductance = {collider.conductance:g} W/(m^2 K); give one >= 0")
         rows.append((collider.temperature, collider.conductance))
     return np.array([*rows, *[(surroundings.walls, surroundings.to_walls)] * 6], float)
+
+
+def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np.ndarray, ...], exchange: np.ndarray) -> np.ndarray:
+    """Return temperatures and conductances with a row of its own for each cell near a body whose temperature varies over it.
+
+    The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the
+    surface that is nearest to its centre.
+    """
+    phi, normal, which, _ = near
+    rows = [exchange]
+    for body, collider in enumerate(colliders.colliders):
+        if collider.temperatures is None or collider.temperature is None:
+            continue
+        cells = np.flatnonzero((which == body) & (np.abs(phi) <= conduction.NEAR))
+        block, n = np.divmod(cells, 64)
+        index = 4 * staggered.blocks[block] + np.stack([n >> 4, (n >> 2) & 3, n & 3], axis=1)
+        place = staggered.origin + staggered.h * (index + 0.5)
+        place -= (phi[cells] * staggered.h)[:, None] * normal.reshape(-1, 3)[cells]
+        which[cells] = sum(map(len, rows)) + np.arange(len(cells))
+        found = collider.temperatures.at(place)
+        rows.append(np.stack([found, np.full(len(cells), collider.conductance)], axis=1))
+    return np.concatenate(rows)

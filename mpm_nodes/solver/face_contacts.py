@@ -235,8 +235,10 @@ class FaceContacts:
                 across += (total / np.maximum(count, 1.0)) ** 2
             speed = np.maximum(np.sqrt(own**2 + across), 1e-300)
             taken = -own * np.minimum(1.0, bound[axis][faces] / (self.mass[axis][faces] * speed))
-            change = max(change, float(np.abs(taken - self.rubbed[axis][faces]).max(initial=0.0)))
-            most = max(most, float(np.abs(taken).max(initial=0.0)))
+            # by momentum: faces with hardly any mass turn with every pressure, and move nothing
+            mass = self.mass[axis][faces]
+            change = max(change, float(np.abs(mass * (taken - self.rubbed[axis][faces])).max(initial=0.0)))
+            most = max(most, float(np.abs(mass * taken).max(initial=0.0)))
             self.rubbed[axis][:] = 0.0
             self.rubbed[axis][faces] = taken
         return change > SETTLED * most

@@ -13,11 +13,11 @@ from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.projection import face_vectors, followers, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces
+from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["Projected", "ProjectionSettings", "free_velocity", "project_faces", "solid_faces_of"]
+__all__ = ["Projected", "ProjectionSettings", "fields_of", "filling_of", "free_velocity", "project_faces", "solid_faces_of"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def project_faces(
     """
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
-    fields = _fields(staggered, solid, dt, settings)
+    fields = fields_of(staggered, solid, dt, settings)
     pressure.classify(count, fields)
     rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
     _give_volumes(staggered, fields, settings, rank)
@@ -94,11 +94,31 @@ def project_faces(
     else:
         solver.solve()
     found = np.empty(64 * count)
-    pressure.divergences(count, fields, found)
     pressure.find_done(count, fields, rank)
     followers.extend(count, fields, rank, old, EXTENSIONS)
+    pressure.divergences(count, fields, found)
     worst = float(np.abs(found).max(initial=0.0))
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
+
+
+def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray:
+    """Return what share of the cells undeformed matter fills, of what bodies leave open of them, shape (64 count,).
+
+    It is the mean over the faces of a cell of sum w V0 / V_f.
+
+    Args:
+        staggered: Grid with the rest volumes of the faces.
+        fields: What the projection works on, classified; control volumes are written.
+    """
+    count = staggered.count
+    pressure.spread_volumes(count, fields)
+    cells, found = np.arange(64 * count), np.zeros(64 * count)
+    for axis, volume in enumerate((fields.wx, fields.wy, fields.wz)):
+        rest = staggered.array(f"force_{AXES[axis]}")[3 : 256 * count : 4].astype(float)
+        share = np.divide(rest, volume, out=np.zeros(64 * count), where=volume > 0.0)
+        high = beside(fields.around, cells, axis, 1)
+        found += (share + np.where(high >= 0, share[high], 0.0)) / 6.0
+    return found
 
 
 def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray) -> None:
@@ -184,8 +204,8 @@ def free_velocity(staggered: StaggeredStore, axis: str, dt: float, gravity: floa
     return velocity[::4].copy()
 
 
-def _fields(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
-    """Return what the projection works on, with the faces that bodies hold."""
+def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
+    """Return what the projection works on, with the faces that bodies hold; volumes and masses of faces are still to be written."""
     count = staggered.count
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
     volumes, correction = float(settings.control_volumes), settings.correction

@@ -46,6 +46,7 @@ _MODULES = (
     "projection",
     "stretched_block",
     "face_contact",
+    "settling",
     "surface_tension",
     "wetting",
     "pressure_solves",

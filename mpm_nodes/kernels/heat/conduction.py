@@ -36,7 +36,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
+__all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 
 WHOLE = 0.8
 """Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
@@ -56,7 +56,8 @@ class HeatFields(NamedTuple):
         x, y, z: (V K, 0, 0, V) of the faces.
         around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
         phi, normal, which, opened: Nearest bodies, see `near_bodies`.
-        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2); conductance 0: insulated.
+        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2), then of cells beside
+            bodies whose temperature varies; conductance 0: insulated.
         numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M.
     """
 

@@ -18,5 +18,6 @@ MODULES = (
     "avoid_a_void",
     "heat",
     "projection",
+    "density",
     "surface_tension",
 )

@@ -1,0 +1,129 @@
+"""Temperatures from files: VDB grids over matter and bodies, primvars over meshes, and what they heat."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from solver_scenes import cube
+from test_heat import WAX, plate, solver, wax
+
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, TemperatureField
+from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
+
+SETTINGS = GraphSettings(cell_size=0.1)
+
+
+def warm_grid(folder: Path, background: float = 0.0, low: float = 300.0) -> Path:
+    """Write a grid of 16^3 voxels of 5 cm from the origin on: `low` + 100 K a metre along x."""
+    from usd_io.volumes import write_volumes
+
+    corner = np.stack(np.meshgrid([0, 8], [0, 8], [0, 8], indexing="ij"), -1).reshape(-1, 3).astype(np.int32)
+    x = corner[:, 0, None] + np.arange(8)
+    values = np.broadcast_to((low + 100.0 * 0.05 * x)[:, :, None, None], (8, 8, 8, 8)).astype(np.float32)
+    path = folder / "warm.vdb"
+    write_volumes(path, [LevelSet(corner, values, 0.05, background=background, kind="fog", name="temperature")])
+    return path
+
+
+def hot_floor(folder: Path, values: list[float], later: list[float] | None = None) -> Path:
+    """Write a floor of 2 m, y = 0, whose four corners (-x -z, x -z, x z, -x z) have temperatures, at frame 1 and 11."""
+    from pxr import Sdf, Usd, UsdGeom
+
+    path = folder / "floor.usda"
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    mesh = UsdGeom.Mesh.Define(stage, "/floor")
+    mesh.GetPointsAttr().Set([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
+    mesh.GetFaceVertexCountsAttr().Set([4])
+    mesh.GetFaceVertexIndicesAttr().Set([3, 2, 1, 0])
+    primvar = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("temperature", Sdf.ValueTypeNames.FloatArray, UsdGeom.Tokens.vertex)
+    if later is None:
+        primvar.Set(values)
+    else:
+        primvar.Set(values, 1)
+        primvar.Set(later, 11)
+    stage.Save()
+    return path
+
+
+def test_particles_take_the_temperature_of_a_grid(tmp_path):
+    """Trilinear inside, the given temperature outside, moved and scaled as the knobs say."""
+    path = warm_grid(tmp_path)
+    matter = cube(WAX, (0.1, 0.1, 0.1))
+    x = matter["position"][:, 0]
+    assert np.allclose(set_temperature_vdb(matter, path=path)["temperature"], 300.0 + 100.0 * x, atol=1e-3)
+    moved = set_temperature_vdb(matter, path=path, translate=(-0.1, 0.0, 0.0), scale=2.0)
+    assert np.allclose(moved["temperature"], 300.0 + 50.0 * (x + 0.1), atol=1e-3)
+    away = set_temperature_vdb(matter, path=path, translate=(9.0, 0.0, 0.0), outside=250.0)
+    assert (away["temperature"] == 250.0).all()
+
+
+def test_grids_without_temperatures_are_refused(tmp_path):
+    """No such grid, a level set, degrees below 0 K, and no such file."""
+    path = warm_grid(tmp_path, low=-50.0)
+    matter = cube(WAX, (0.1, 0.1, 0.1))
+    with pytest.raises(MpmNodesError, match=r"'temperature' in .* has -.* K where there is matter"):
+        set_temperature_vdb(matter, path=path)
+    with pytest.raises(MpmNodesError, match=r"collider_temperature_vdb.grid: a temperature is -[0-9]+ K"):
+        collider_temperature_vdb(plate(), SETTINGS, path=path)
+    with pytest.raises(InputError, match="no grid named 'heat'"):
+        set_temperature_vdb(matter, path=path, grid="heat")
+    with pytest.raises(InputError, match="no such file"):
+        set_temperature_vdb(matter, path=tmp_path / "none.vdb")
+
+
+def test_a_collider_takes_the_temperatures_of_a_grid(tmp_path):
+    """At every place on its surface, within the grid's own change over half a cell."""
+    body = collider_temperature_vdb(plate(), SETTINGS, path=warm_grid(tmp_path), outside=280.0, conductance=500.0)
+    x = np.linspace(0.1, 0.6, 9)
+    places = np.stack([x, np.full(9, 0.3), np.full(9, 0.3)], axis=1)
+    assert np.abs(body.temperatures.at(places) - (300.0 + 100.0 * x)).max() < 5.0
+    assert body.temperatures.at(places + [9.0, 0.0, 0.0])[0] == 280.0 and body.conductance == 500.0
+
+
+def test_a_collider_takes_the_temperatures_of_a_primvar(tmp_path):
+    """Straight between the corners of a face, and at the frame that is cooked."""
+    path = hot_floor(tmp_path, [300.0, 500.0, 500.0, 300.0], [400.0, 600.0, 600.0, 400.0])
+    x = np.linspace(-0.8, 0.8, 9)
+    places = np.stack([x, np.zeros(9), 0.3 * x], axis=1)
+    for frame, more in ((1, 0.0), (6, 50.0), (11, 100.0)):
+        ctx = FrameContext(frame, dataclasses.replace(SETTINGS, start=1, end=11))
+        body = collider_temperature_usd(plate(), ctx, ctx.settings, path=path)
+        assert np.abs(body.temperatures.at(places) - (400.0 + more + 100.0 * x)).max() < 5.0
+    with pytest.raises(InputError, match="has no primvar 'heat'; it has temperature"):
+        collider_temperature_usd(plate(), ctx, ctx.settings, path=path, primvar="heat")
+
+
+def test_an_even_field_heats_as_an_even_temperature():
+    """The same bits: only where the temperature comes from differs."""
+    found = []
+    axis = np.arange(-1.0, 1.0, 0.05)
+    floor = np.stack(np.meshgrid(axis, [0.0], axis, indexing="ij"), -1).reshape(-1, 3)
+    even = TemperatureField.of_samples(floor, np.full(len(floor), 500.0), 0.1, 500.0)
+    for body in (plate(), dataclasses.replace(plate(), temperatures=even)):
+        run = solver(wax(), colliders=[body])
+        for _ in range(5):
+            run.step()
+        found.append(run.particles.unpack("temperature"))
+    assert np.allclose(found[0], found[1], rtol=0.0, atol=1e-9) and found[0].max() > 319.0
+
+
+def test_one_end_of_a_plate_heats_and_the_other_cools():
+    """Matter above its hot end gets warmer, above its cold end colder, and the books close."""
+    axis = np.arange(-1.0, 1.0, 0.05)
+    floor = np.stack(np.meshgrid(axis, [0.0], axis, indexing="ij"), -1).reshape(-1, 3)
+    field = TemperatureField.of_samples(floor, np.where(floor[:, 0] < 0.15, 400.0, 200.0), 0.1, 300.0)
+    run = solver(wax(300.0), colliders=[dataclasses.replace(plate(), temperatures=field)])
+    mass, before, gained = run.particles.unpack("mass"), run.particles.unpack("temperature"), 0.0
+    for frame in range(5):
+        run.step_context.frame = frame
+        run.step()
+        gained += run.step_context.report["heat"]["from_bodies"]
+    T, position = run.particles.unpack("temperature"), run.particles.unpack("position")
+    low = position[:, 1] < 0.1
+    assert T[low & (position[:, 0] < 0.1)].min() > 300.1 and T[low & (position[:, 0] > 0.2)].max() < 299.9
+    assert 2000.0 * float(mass @ (T - before)) == pytest.approx(gained, abs=1e-6 * 2000.0 * float(mass @ np.abs(T - before)))
