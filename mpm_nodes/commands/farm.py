@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("-o", "--out", type=Path, metavar="JOB", help="folder of the job (default: farm/NAME)")
     command.add_argument("--jobs", type=positive, metavar="N", help="run the job here, N tasks at once")
     command.add_argument("--memory", type=float, metavar="GB", help="memory for all tasks (default: nine tenths of what is free)")
-    command.add_argument("--threads", type=positive, metavar="N", help="threads of each task (default: cores over tasks)")
+    command.add_argument(
+        "--threads", type=positive, metavar="N", help="threads of each task (default: cores over tasks; all cores on a cluster)"
+    )
     command.add_argument("--dask", metavar="ADDRESS", help='run the job on a Dask cluster; "local" starts one here')
     command.add_argument("--gather", action="store_true", help="only make contact sheet, table and stage of a job's wedges")
 
@@ -125,11 +128,16 @@ def _on_dask(job: Any, args: argparse.Namespace, lines: Any, cancel: Any) -> Any
     from mpm_nodes.farm.cluster import run_on_dask
 
     try:
-        client = Client(threads_per_worker=1, dashboard_address=None) if args.dask == "local" else Client(args.dask, timeout=20)
+        if args.dask == "local":  # tasks are processes of their own, so that its worker need not be one
+            cores = os.cpu_count() or 1
+            client = Client(processes=False, n_workers=1, threads_per_worker=cores, dashboard_address=None)
+            args.threads = args.threads or 1
+        else:
+            client = Client(args.dask, timeout=20)
     except (OSError, ValueError) as error:
         raise MpmNodesError(f"--dask {args.dask}: no scheduler answers there ({error}); give tcp://HOST:8786") from error
     with client:
-        return run_on_dask(job, client, lines, cancel)
+        return run_on_dask(job, client, args.threads, lines, cancel)
 
 
 class TaskLines:

@@ -27,7 +27,7 @@ TRIES = 3
 _PAUSE = 0.1
 
 
-def run_task(folder: str, name: str, *before: str) -> str:
+def run_task(folder: str, name: str, threads: int | None = None, *before: str) -> str:
     """Run one task of the job in `folder` to its end, unless it is finished, and return its name. Runs on a worker.
 
     Raises:
@@ -38,7 +38,7 @@ def run_task(folder: str, name: str, *before: str) -> str:
     if not task.last and job.is_done(task):
         return name
     for _ in range(TRIES):
-        process = TaskProcess(job, task)
+        process = TaskProcess(job, task, threads)
         while (code := process.poll()) is None:
             if (job.folder / STOP).exists():
                 process.stop()
@@ -58,6 +58,7 @@ def run_task(folder: str, name: str, *before: str) -> str:
 def run_on_dask(
     job: Job,
     client: Any,
+    threads: int | None = None,
     on_event: Callable[[Event], None] | None = None,
     cancel: threading.Event | None = None,
 ) -> Outcome:
@@ -66,6 +67,7 @@ def run_on_dask(
     Args:
         job: The job.
         client: A `distributed.Client`.
+        threads: Threads of the kernels of each task; None takes all cores of the machine that it comes to.
         on_event: Called with "task_done" and "task_failed" (message); see `local.run_here`.
         cancel: Set it to stop.
 
@@ -87,7 +89,7 @@ def run_on_dask(
     def submit(task: Task) -> None:
         needs = [futures[need] for need in task.needs if need in futures and not task.last]
         wants = {"resources": {MEMORY: task.memory}} if shared else {}
-        futures[task.id] = client.submit(run_task, str(job.folder), task.id, *needs, pure=False, retries=2, **wants)
+        futures[task.id] = client.submit(run_task, str(job.folder), task.id, threads, *needs, pure=False, retries=2, **wants)
 
     def tell() -> bool:
         """Tell what has ended since last time, and return whether all has."""

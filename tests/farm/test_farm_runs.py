@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -242,3 +243,40 @@ def test_workers_of_a_cluster_killed_in_mid_task_lose_nothing(walking, tmp_path)
         graph.set("walk.step", step)
         execute(graph, out=tmp_path / f"whole{number}")
         assert content(job.folder / f"wedges/00{number}/cache/r001") == content(tmp_path / f"whole{number}/r001")
+
+
+SBATCH = """#!/bin/sh
+# what sbatch does with an array, one task after the other; says its name last
+for word in "$@"; do
+  case $word in --array=1-*) count=${word#--array=1-} ;; --*) ;; *) script=$word ;; esac
+done
+n=0
+while [ $n -lt $count ]; do n=$((n + 1)); SLURM_ARRAY_TASK_ID=$n sh -ec "$script" >> slurm.log 2>&1 || exit 1; done
+echo "$@" >> asked.txt
+wc -l < asked.txt
+"""
+
+
+@pytest.mark.slow  # five processes, one after the other
+def test_the_lines_for_slurm_in_the_readme_run(graph, tmp_path, program):
+    """As they stand in the job's README, with a stand-in for sbatch: every task once, each stage after the one before."""
+    job = make_job(graph, tmp_path / "job", {"writer.scale": [1.0, 2.0]}, chunk=3)
+    write_submission(job)
+    page = (job.folder / "README.md").read_text()
+    lines = page[page.index("    n=0; after=") : page.index("With GNU Parallel")]
+    (tmp_path / "sbatch").write_text(SBATCH)
+    (tmp_path / "sbatch").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    script = "set -eu\n" + "\n".join(line[4:] for line in lines.splitlines())
+    done = subprocess.run(["bash", "-c", script], cwd=job.folder, env=environment, capture_output=True, text=True, check=False)
+    log = (job.folder / "slurm.log").read_text()
+    assert done.returncode == 0, done.stderr + log
+    asked = (job.folder / "asked.txt").read_text().splitlines()
+    assert [("afterok" in line, line.split("--array=")[1].split()[0]) for line in asked] == [
+        (False, "1-2"),
+        (True, "1-4"),
+        (True, "1-2"),
+        (True, "1-1"),
+    ]
+    assert sorted(cooked(tmp_path, "walk")) == sorted([*range(1, 7)] * 2)
+    assert (job.folder / "wedges.csv").read_text().count(",done,6,") == 2
