@@ -40,7 +40,7 @@ def _is_whole(domain: str) -> bool:
 
 
 ONLY = (
-    f"only substeps without bodies, heat, projection or resampling keep the sides of {kernels.MOST_PLATES} plates apart; "
+    f"only substeps without bodies, heat or projection keep the sides of {kernels.MOST_PLATES} plates apart; "
     "take explicit_apic or implicit_apic, or make it thicker"
 )
 
