@@ -241,8 +241,9 @@ class ColliderSet(Store):
 
     def _listed(self, grid: GridStore) -> collision_grid.ContactList:
         """Return the contacts of the grid's nodes."""
-        least_mass, copies = np.array([grid.least_mass]), _NO_COPIES if grid.copies is None else grid.copies[:3]
-        view = collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, least_mass, *copies)
+        copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
+        numbers = np.array([grid.least_mass]), np.array([grid.spline])
+        view = collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, *numbers, *copies)
         motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)

@@ -77,6 +77,7 @@ class GridStore(GridArrays):
         particle_mass: Mean mass of the particles [kg].
         version: Number of the tables; arrays and scratch lie where they are as long as it stays.
         least_mass: Nodes lighter than this [kg] count as empty: `LEAST_MASS` of the mean particle mass.
+        spline: Nodes along an axis of the widest spline of the transfers.
         margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
         copies: Which nodes plates keep apart (`Copies`), None where none does.
     """
@@ -101,6 +102,7 @@ class GridStore(GridArrays):
         self.particle_mass = self.least_mass = 0.0
         self.version = 0
         self.margin = False
+        self.spline = 3
         self.copies: Copies | None = None
 
     @property

@@ -157,7 +157,8 @@ class SubstepSolver:
         self.memory = StageMemories(
             {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
         )
-        self.spline_width = self.cell_size * max(map(spline_width, plans))
+        self.grid.spline = int(max(map(spline_width, plans)))
+        self.spline_width = self.cell_size * self.grid.spline
         self._bears_sides = all(map(bears_sides, plans))
         self._place_colliders(colliders, None, None)
         if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):

@@ -8,7 +8,9 @@ import numpy as np
 
 from mpm_nodes.data import Kernel, MpmNodesError, domain_named
 from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import sides as kernels
+from mpm_nodes.kernels.collisions.rules import STICKY
 from mpm_nodes.kernels.level_sets.sheets import thin_sheet
 from mpm_nodes.kernels.transfers.binning import MOST_BODIES
 from mpm_nodes.solver.colliders import ColliderSet
@@ -16,7 +18,7 @@ from mpm_nodes.solver.grid import Copies, GridStore
 from mpm_nodes.solver.plates import SHEET, is_plate, parts_sides
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["bears_sides", "divide", "join", "one_sided", "spline_width"]
+__all__ = ["SharedOut", "bears_sides", "divide", "join", "one_sided", "spline_width"]
 
 
 def spline_width(plan: SubstepPlan) -> float:
@@ -34,12 +36,12 @@ def bears_sides(plan: SubstepPlan) -> bool:
 
 def _is_whole(domain: str) -> bool:
     """Whether a domain lies on the nodes of the grid and knows nothing of copies."""
-    return domain == "energy" or (domain != "grid" and domain_named(domain).lies_on_blocks)
+    return domain not in ("grid", "energy") and domain_named(domain).lies_on_blocks
 
 
 ONLY = (
-    f"only explicit substeps without bodies, heat, projection or resampling keep the sides of {kernels.MOST_PLATES} plates apart; "
-    "take explicit_apic, or make it thicker"
+    f"only substeps without bodies, heat or projection keep the sides of {kernels.MOST_PLATES} plates apart; "
+    "take explicit_apic or implicit_apic, or make it thicker"
 )
 
 
@@ -126,6 +128,46 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
     kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)
     grid.copies = Copies(block_sides, node_sides, master, places)
+
+
+class SharedOut:
+    """Copies of nodes that are one as nodes of an implicit update: each bears an even share of the mass and follows the master.
+
+    A minimisation sums energies over nodes: copies with the whole mass each would count it several times. What copies are asked
+    for is what a sticky contact asks for whose fellow is the master, with r = 1: v_i = v_j, and their gradients go to the master.
+
+    Args:
+        grid: Grid whose copies are joined, if it has any.
+    """
+
+    def __init__(self, grid: GridStore) -> None:
+        self._grid = grid
+        self._followers = np.zeros(0, np.int64)
+        if grid.copies is None:
+            return
+        self._momentum = grid.array("momentum")[: 256 * grid.count]
+        self._whole, master = self._momentum.copy(), grid.copies.master.astype(np.int64)
+        copies = np.bincount(master, minlength=64 * grid.count)[master]
+        followers = np.flatnonzero(master != np.arange(64 * grid.count))
+        self._followers = followers[self._whole[4 * followers + 3] > 0.0]
+        self._masters, self._share = master[self._followers], np.repeat(1.0 / copies, 4)
+
+    def contacts(self, rows: np.ndarray) -> np.ndarray:
+        """Return contacts with those that make copies follow; they come first, so that masters have met the bodies before."""
+        links = np.zeros((len(self._followers), collision_grid.COLUMNS))
+        if len(links):
+            links[:, collision_grid.NODE], links[:, collision_grid.FELLOW] = self._followers, self._masters
+            links[:, collision_grid.RULE_OF], links[:, collision_grid.RATIO], links[:, collision_grid.LEVEL] = STICKY, 1.0, -1.0
+        return np.concatenate([links, rows])
+
+    def __enter__(self) -> SharedOut:
+        if len(self._followers):
+            self._momentum *= self._share
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if len(self._followers):
+            self._momentum[:] = self._whole
 
 
 def _places_of(grid: GridStore) -> np.ndarray:

@@ -191,14 +191,17 @@ def test_sides_survive_what_solves_go_through():
 
 
 def test_plates_whose_sides_are_not_kept_apart_are_said():
-    """Implicit steps, bodies and resampling share nodes across a thin plate: a warning names it; explicit ones have none."""
+    """Bodies, heat and projection share nodes across a thin plate: a warning names it; explicit and implicit steps do not."""
     particles = block(material("herschel_bulkley"), (0, 0, 0), (4 * H, 4 * H, 4 * H), H)
     thin, thick = plate((40, 0.2, 40), name="card"), plate((40, 5, 40), centre=(0.0, -9.0, 0.0))
     for substeps, said in (
         ("explicit_apic", ""),
-        ("implicit_apic", "card"),
+        ("implicit_apic", ""),
+        ("auto", ""),
         ("separate_bodies", "card"),
-        ("continuum_foam", "card"),
+        ("continuum_foam", ""),
+        ("explicit_heat", "card"),
+        ("incompressible", "card"),
     ):
         solver = solve(particles, thin, thick, substeps=substeps)
         texts = one_sided(solver.colliders, solver.spline_width, H)

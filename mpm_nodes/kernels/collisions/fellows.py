@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.collisions.sides import kept_apart, sides_seen
 from mpm_nodes.kernels.compile.jit import inline, part
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
-__all__ = ["DEEPEST", "GOAL", "REACH", "block_at", "fellow_of", "ratio_of", "reach_of"]
+__all__ = ["DEEPEST", "GOAL", "REACH", "block_at", "fellow_of", "node_at", "ratio_of"]
 
 REACH = 0.5 - 1e-6
 """Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
-TOUCHING = 1e-6
-"""That distance for bodies that matter may leave: one that held nodes before it would stop matter half a cell sooner [cells]."""
 GOAL = 0.75
 """Distance from the surface at which a fellow is looked for [cells]: the first layer from half a cell on is nearest to it."""
 DEEPEST = 2.0
 """Nodes farther behind a surface than this move with the body [cells]: no spline reaches them from outside."""
 STEEPEST = 3.0
 """Largest |r|."""
-
-
-@inline
-def reach_of(rule):
-    """Return how near a node must be to the surface of a body of this rule to be in contact [cells]."""
-    return TOUCHING if rule == SEPARATE else REACH
 
 
 @inline
@@ -65,7 +56,7 @@ def _copy_at(grid, sides, key, rest):
 
 
 @part
-def _node_at(grid, block, x, y, z):
+def node_at(grid, block, x, y, z):
     """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
     if grid.master.shape[0]:
         key = packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2)
@@ -106,7 +97,7 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
         away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
         if there < REACH or away > nearest + 1e-9:
             continue
-        other = _node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
+        other = node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
         if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
             continue
         # of two that lie alike the heavier, so that a turned scene chooses the turned one

@@ -9,7 +9,8 @@
 
 A surface lies between nodes. The relative velocity is taken as linear along n through the surface, where it vanishes: nodes
 nearer than half a cell, and those behind the surface, follow their fellow outside, v_i - w_i = r (v_j - w_j). On a node plane r is
-0, and this is the rule of Stomakhin 2013, section 8. As with the ghost cells of finite differences, the result does not depend on
+0, and this is the rule of Stomakhin 2013, section 8. Nodes before a body that matter may leave wait until matter lies on it
+(`touching`). As with the ghost cells of finite differences, the result does not depend on
 where the surface lies between the nodes. `response` and `contacts` hold the constraint in explicit and in implicit steps.
 """
 
@@ -20,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
-from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_at, fellow_of, ratio_of, reach_of
+from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_at, fellow_of, ratio_of
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
+from mpm_nodes.kernels.collisions.touching import all_behind, neighbours_behind, touched, waits
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -74,13 +76,15 @@ class ContactList(NamedTuple):
 
 class GridView(NamedTuple):
     """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
-    mass of a node that counts as empty, shape (1,); of a grid whose nodes have copies on the sides of plates the sides of each
-    block's matter and of each node, and the master of each node (`sides`), empty arrays else."""
+    mass of a node that counts as empty, shape (1,); nodes of the widest spline along an axis, shape (1,); of a grid whose nodes
+    have copies on the sides of plates the sides of each block's matter and of each node, and the master of each node (`sides`),
+    empty arrays else."""
 
     momentum: np.ndarray
     coord: np.ndarray
     packed: np.ndarray
     least_mass: np.ndarray
+    spline: np.ndarray
     block_sides: np.ndarray
     node_sides: np.ndarray
     master: np.ndarray
@@ -199,9 +203,13 @@ def _meet_node(block, node, grid, base, b, motion, bodies, found):
     x2 = shift[2] + h * (base[2] + (node & 3))
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
     phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
-    if phi >= reach_of(bodies.integer[b, RULE]) * h:
+    if phi >= REACH * h:
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    if waits(bodies.integer[b, RULE], phi / h):
+        behind = neighbours_behind(b, (x0, x1, x2), h, phi / h, (n0, n1, n2), bodies)
+        if not touched(grid, block, node, phi / h, (n0, n1, n2), behind):
+            return
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
     fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
     u0, u1, u2 = w0, w1, w2
@@ -261,9 +269,12 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
                 deepest = met
     phi, g0, g1, g2 = nearer_part(b, np.int64(1), (y0, y1, y2), deepest, h, bodies)
     rule = bodies.integer[b, RULE]
-    if phi >= reach_of(rule) * h:
+    if phi >= REACH * h:
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+    n = (n0, n1, n2)
+    if waits(rule, phi / h) and not touched(grid, block, node, phi / h, n, all_behind(phi / h, n)):
+        return
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
     fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
     u0, u1, u2 = w0, w1, w2
@@ -271,7 +282,7 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
         y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
         u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
     friction = bodies.real[b, FRICTION]
-    _note(found, block, node, (b, rule, friction), (n0, n1, n2), (w0, w1, w2), (fellow, ratio), (u0, u1, u2))
+    _note(found, block, node, (b, rule, friction), n, (w0, w1, w2), (fellow, ratio), (u0, u1, u2))
 
 
 @inline
@@ -286,7 +297,7 @@ def _may_touch(side, base, motion, walls):
 def _wall_block(block, side, level, grid, base, motion, walls, found):
     """List the contacts of the nodes of a block with one wall."""
     axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-    (h, shift, _), reach = motion, reach_of(int(walls.rules[side]))
+    h, shift, _ = motion
     n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
     low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
     # arrays are taken out of their tuples once: each time counts references
@@ -295,8 +306,9 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
     fetched = False
     for layer in range(4):
         phi = sign * (shift[axis] + h * (low + layer) - walls.box[side & 1, axis])
-        if phi >= reach * h:
+        if phi >= REACH * h:
             continue
+        waiting = waits(int(walls.rules[side]), phi / h)
         outside, first, out = _layer_outside(block, axis, layer, sign, phi / h, grid)
         along = ratio_of(phi / h, out)
         if not fetched:  # all lines of the two blocks at once, instead of one by one as nodes ask for them
@@ -313,6 +325,8 @@ def _wall_block(block, side, level, grid, base, motion, walls, found):
                 node = 4 * rest + layer
             own = np.float64(momentum[4 * (block * 64 + node) + 3])
             if own <= 0.0 or (copies and not _answers(grid, block * 64 + node)):
+                continue
+            if waiting and not touched(grid, block, node, phi / h, (n0, n1, n2), 1 << axis):
                 continue
             fellow, ratio = first + node, along
             mass = np.float64(momentum[4 * fellow + 3]) if outside else 0.0

@@ -24,7 +24,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import needs_whole_nodes, stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.state import ParticleStore
 
@@ -70,7 +70,6 @@ class SinceLast(StageMemory):
     substeps: int = 0
 
 
-@needs_whole_nodes
 @stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(
     particles: A[

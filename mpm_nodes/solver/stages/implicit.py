@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import joins_copies, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
@@ -29,6 +29,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
+from mpm_nodes.solver.sides import SharedOut
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -107,6 +108,7 @@ def viscous_energy(
     energy.add("viscous_energy", ViscousEnergy(particles, energy.grid, STENCIL[kernel.value]))
 
 
+@joins_copies
 @stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def minimise_energy(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
@@ -154,6 +156,7 @@ def minimise_energy(
     _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
+@joins_copies
 @stage(label="Semi-Implicit Update", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def semi_implicit_update(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
@@ -204,9 +207,12 @@ def _shorten_until_solved(
     run: Callable[[Minimisation], MinimisationOutcome],
 ) -> None:
     """Run an implicit update, over half the substep wherever it does not converge."""
+    shared = SharedOut(grid)
     for _ in range(MOST_CUTS + 1):
         colliders.pose(step.time, step.time + step.dt)
-        outcome = run(Minimisation(energy, colliders.grid_contacts(grid), step.dt, step.gravity, settings, step.check_cancel))
+        rows = shared.contacts(colliders.grid_contacts(grid))
+        with shared:
+            outcome = run(Minimisation(energy, rows, step.dt, step.gravity, settings, step.check_cancel))
         _tell(step, outcome)
         if outcome.converged or not settings.guards:
             return
