@@ -67,7 +67,7 @@ SURFACE = Facts(
 
 
 def longest_step(tension: float, density: float, cell_size: float) -> float:
-    """Return the longest substep [s] that capillary waves of two cells' length allow (method section 13).
+    """Return the longest substep [s] that capillary waves of two cells' length allow.
 
     Args:
         tension: [N/m].
