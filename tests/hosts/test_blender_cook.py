@@ -331,7 +331,7 @@ def test_a_second_cook_is_a_new_revision_and_the_scene_follows_it(tmp_path: Path
 
 
 def test_empties_are_places(tmp_path: Path):
-    """An empty gives a source its centre, size and turn in the graph's axes (Y up); an animated one moves a collider or a stream."""
+    """An empty gives a source its centre, size and turn in the graph's axes (Y up); an animated one moves colliders and streams."""
     seen = in_blender(PLACES, folder=str(tmp_path / "out"))
     entries = seen["graph"]["nodes"]
     tap, box, paddle = (entries[name]["knobs"] for name in ("Tap", "Box", "paddle"))
