@@ -123,44 +123,78 @@ def close_view(folder: Path, frames: Sequence[int], show: str) -> Any:
 
 
 def volume_tiles(folder: Path, frames: Sequence[int], grid: str) -> list[Any]:
-    """Return pictures of a VDB grid, looked at along z: the mean of what is not 0, vectors by their length."""
-    from PIL import Image
+    """Return pictures of a VDB grid, looked at along z: the mean of what is not 0, vectors by their length and as arrows."""
+    boards = [(low, columns(volume)) for low, volume in (grid_of(folder, frame, grid) for frame in frames)]
+    first = np.min([low for low, _ in boards], axis=0)
+    last = np.max([low + board.shape[:2] for low, board in boards], axis=0)
+    seen = [np.linalg.norm(board, axis=-1) for _, board in boards]
+    least = min(each[each > 0.0].min() for each in seen) if boards[0][1].shape[-1] == 1 else 0.0
+    most = max(each.max() for each in seen)
+    tiles = []
+    for low, board in boards:
+        whole = np.zeros((*(last - first), board.shape[-1]))
+        x, y = low - first
+        whole[x : x + board.shape[0], y : y + board.shape[1]] = board
+        tiles.append(board_tile(whole, least, most))
+    return tiles
 
+
+def grid_of(folder: Path, frame: int, grid: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest voxel (x, y) of a frame's grid, and its values (X, Y, Z, components)."""
     from usd_io.openvdb_module import find_openvdb
 
-    openvdb = find_openvdb()
-    columns = []
-    for frame in frames:
-        (path,) = folder.rglob(f"*{frame:04d}.vdb")
-        volume = openvdb.read(str(path), grid)
-        low, high = (np.array(corner) for corner in volume.evalActiveVoxelBoundingBox())
-        vector = volume.valueTypeName.startswith("vec")
-        values = np.zeros((*(high - low + 1), 3) if vector else tuple(high - low + 1))
-        volume.copyToArray(values, ijk=tuple(int(k) for k in low))
-        values = np.linalg.norm(values, axis=-1) if vector else values
-        weight = np.maximum((values != 0.0).sum(axis=2), 1)
-        columns.append((low, high, values.sum(axis=2) / weight))
-    first, last = np.min([low for low, _, _ in columns], axis=0), np.max([high for _, high, _ in columns], axis=0)
-    shape = (last - first + 1)[:2]
-    seen = [values[values > 0.0] for _, _, values in columns]
-    least, most = min(each.min() for each in seen), max(each.max() for each in seen)
-    tiles = []
-    for low, _, values in columns:
-        board = np.zeros(shape)
-        x, y = (low - first)[:2]
-        board[x : x + values.shape[0], y : y + values.shape[1]] = values
-        share = np.where(board > 0.0, 0.25 + 0.75 * (board - least) / max(most - least, 1e-9), 0.0).T[::-1]
-        heat = np.stack([np.clip(share * 2.2, 0, 1), np.clip(share * 1.6 - 0.5, 0, 1), np.clip(share * 3.0 - 2.0, 0, 1)], axis=-1)
-        dark = np.array([28, 29, 31]) / 255.0
-        pixels = np.where(share[..., None] > 0.0, heat, dark)
-        factor = max(1, int(min(TILE[0] / shape[0], TILE[1] / shape[1])))
-        image = Image.fromarray((255.0 * pixels).astype(np.uint8)).resize(
-            tuple(int(n) for n in shape * factor), Image.Resampling.BICUBIC
-        )
-        tile = Image.new("RGB", TILE, (28, 29, 31))
-        tile.paste(image, ((TILE[0] - image.width) // 2, TILE[1] - image.height))
-        tiles.append(tile)
-    return tiles
+    (path,) = folder.rglob(f"*{frame:04d}.vdb")
+    volume = find_openvdb().read(str(path), grid)
+    low, high = (np.array(corner) for corner in volume.evalActiveVoxelBoundingBox())
+    components = (3,) if volume.valueTypeName.startswith("vec") else ()
+    values = np.zeros((*(high - low + 1), *components))
+    volume.copyToArray(values, ijk=tuple(int(k) for k in low))
+    return low[:2], values if components else values[..., None]
+
+
+def columns(values: np.ndarray) -> np.ndarray:
+    """Return the mean along z of what is not 0, (X, Y, components)."""
+    weight = np.maximum(values.any(axis=3).sum(axis=2), 1)
+    return values.sum(axis=2) / weight[..., None]
+
+
+def board_tile(board: np.ndarray, least: float, most: float) -> Any:
+    """Return a tile of values (X, Y, components) between two bounds, y upwards; three components are arrows, too."""
+    from PIL import Image, ImageDraw
+
+    length = np.linalg.norm(board, axis=-1)
+    share = np.where(length > 0.0, 0.25 + 0.75 * (length - least) / max(most - least, 1e-9), 0.0).T[::-1]
+    heat = np.stack([np.clip(share * 2.2, 0, 1), np.clip(share * 1.6 - 0.5, 0, 1), np.clip(share * 3.0 - 2.0, 0, 1)], axis=-1)
+    dark = np.array([28, 29, 31]) / 255.0
+    pixels = np.where(share[..., None] > 0.0, heat, dark)
+    factor = max(1, int(min(TILE[0] / board.shape[0], TILE[1] / board.shape[1])))
+    size = (board.shape[0] * factor, board.shape[1] * factor)
+    image = Image.fromarray((255.0 * pixels).astype(np.uint8)).resize(size, Image.Resampling.BICUBIC)
+    tile = Image.new("RGB", TILE, (28, 29, 31))
+    corner = np.array([(TILE[0] - size[0]) // 2, TILE[1] - size[1]])
+    tile.paste(image, tuple(int(k) for k in corner))
+    if board.shape[-1] == 3:
+        pen, gap = ImageDraw.Draw(tile), max(1, round(20 / factor))
+        for i, j in np.argwhere(length > 0.02 * most):
+            if i % gap == gap // 2 and j % gap == gap // 2:
+                start = corner + factor * np.array([i + 0.5, board.shape[1] - j - 0.5])
+                arrow(pen, start, board[i, j, :2] * (1.0, -1.0) * 1.5 * gap * factor / most)
+    return tile
+
+
+def arrow(pen: Any, start: np.ndarray, step: np.ndarray) -> None:
+    """Draw an arrow of pixels, dark so that it is seen on warm colours."""
+    end, length = start + step, float(np.linalg.norm(step))
+    if length < 2.0:
+        return
+    along = step / length
+    across = np.array([-along[1], along[0]])
+    ink = (20, 60, 140)
+    pen.line([tuple(start), tuple(end)], fill=ink, width=2)
+    head = min(6.0, 0.6 * length)
+    pen.polygon(
+        [tuple(end + 2.0 * along), *(tuple(end - head * along + side * head * 0.6 * across) for side in (-1.0, 1.0))], fill=ink
+    )
 
 
 # ---------------------------------------------------------------- materials
@@ -194,20 +228,20 @@ def stand_of(name: str) -> Stand:
 
 
 def swatch(name: str) -> Any:
-    """Return the graph of a material's swatch: a ball that falls, a bar that is pulled long, a column that slumps."""
+    """Return the graph of a material's swatch: a ball that falls, a bar that is stretched by half, a column that slumps."""
     from mpm_nodes import Graph
 
     stand = stand_of(name)
     a = stand.size
     graph = Graph(cell_size=a / 6.0, start=1, end=25)
     matter = graph.add("material_library", "matter", name=name)
-    graph.add("emit_sphere", "ball", material=matter, radius=a / 2, centre=(-3.0 * a, 1.1 * a, 0.0))
+    graph.add("emit_sphere", "ball", material=matter, radius=a / 2, centre=(-2.4 * a, 1.1 * a, 0.0))
     graph.add("emit_box", "bar", material=matter, size=(1.4 * a, 0.5 * a, 0.5 * a), centre=(0.0, 1.2 * a, 0.0))
-    graph.add("emit_box", "column", material=matter, size=(0.7 * a, 1.6 * a, 0.7 * a), centre=(3.0 * a, 0.8 * a, 0.0))
+    graph.add("emit_box", "column", material=matter, size=(0.7 * a, 1.6 * a, 0.7 * a), centre=(2.4 * a, 0.8 * a, 0.0))
     graph.add("collide_plane", "ground", rule="sticky", shown_size=12.0 * a)
     for side, sign in (("left", -1.0), ("right", 1.0)):
         graph.add("collide_box", side, name=side, rule="sticky", clamp=True, size=(0.3 * a, 0.6 * a, 0.6 * a))
-        for frame, x in ((1, 0.6), (25, 1.15)):
+        for frame, x in ((1, 0.6), (25, 0.85)):
             graph.key(f"{side}.centre", frame, (sign * x * a, 1.2 * a, 0.0))
     graph.add(
         "solve",
@@ -218,7 +252,8 @@ def swatch(name: str) -> Any:
         time_scale=stand.seconds,
     )
     graph.add("colour_particles", "colours", particles=graph["solve"]["particles"], colours=["#d98e2b"])
-    graph.add("write_cache", "cache", particles="colours", colliders=["left", "right"], attributes=["velocity", "displayColor"])
+    graph.add("surface_particles", "skin", particles="colours", attributes=["displayColor"])
+    graph.add("write_cache", "cache", particles="colours", mesh=graph["skin"]["mesh"], colliders=["left", "right"])
     return graph
 
 
@@ -231,8 +266,8 @@ def draw_swatch(name: str) -> Path:
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
         path = Path(scratch) / "swatch.json"
         swatch(name).save(path)
-        view = look(np.array([0.0, 2.4, 11.0]) * a, np.array([0.0, 0.75, 0.0]) * a, 1.35)
-        tiles = tiles_of(cooked(path, Path(scratch) / "out"), frames, Look(), view)
+        view = look(np.array([0.0, 2.6, 8.6]) * a, np.array([0.0, 0.72, 0.0]) * a, 1.35)
+        tiles = tiles_of(cooked(path, Path(scratch) / "out"), frames, Look(show="surface"), view)
         tiles = [tile.crop((0, 50, TILE[0], TILE[1] - 40)) for tile in tiles]
         return save(strip(tiles, ["", "", ""]), PICTURES / "materials" / f"{name}.jpg")
 

@@ -167,10 +167,9 @@ def materials(records: Iterable[dict[str, Any]]) -> str:
     lines = [
         "# Materials",
         "",
-        "The entries of the node `material_library`, in SI units. Swatches show a ball that falls, a bar that is pulled until "
-        "twice as much of it is free, and a column that is let go, at three moments. The ball is as wide as the length that stands "
-        "beside the law. Foams and pastes are for the scale of a kitchen: larger bodies of them do not bear their weight. "
-        "Six cells across are coarse: a bar parts where its particles come to lie farther apart than cells reach, rubber, too. "
+        "The entries of the node `material_library`, in SI units. Swatches show a ball that falls, a bar that is stretched by "
+        "half, and a column that is let go, at three moments. The ball is as wide as the length that stands beside the law. "
+        "Foams and pastes are for the scale of a kitchen: larger bodies of them do not bear their weight. "
         "`python docs/make_pictures.py NAME` draws one.",
         "",
     ]

@@ -202,7 +202,7 @@ ATTRIBUTES: dict[str, Field] = table(
         "",
         "primvars:concentration",
         "concentration",
-        "Share of a solute, as soap or alcohol: it changes the surface tension.",
+        "Share of a solute such as soap or alcohol: it changes the surface tension.",
         resampling=_MEAN,
     ),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),

@@ -36,7 +36,7 @@ class Preconditioner(enum.Enum):
 
 
 class CollisionRule(enum.Enum):
-    """What a collider does to the relative velocity (method: grid collisions)."""
+    """What a collider does to the relative velocity."""
 
     STICKY = "sticky"
     SLIP = "slip"

@@ -2,7 +2,7 @@
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
-| L, A | gradient of the trial velocity, dt L | 1/s, - | method 5.0 |
+| L, A | gradient of the trial velocity, dt L | 1/s, - | - |
 | psi, T | energy density, its derivative by A | J/m^3, Pa | |
 | d, Q | a direction in velocities, its gradient | m/s, 1/s | |
 | V0 | undeformed volume | m^3 | |

@@ -87,7 +87,7 @@ def collide_box(
     clamp: bool = False,
     name: str = "box",
 ) -> Collider:
-    """Collide with a box of any thinness; key its centre or rotation to move it.
+    """Collide with a box, however thin; key its centre or rotation to move it.
 
     Args:
         centre: Centre of the box.
@@ -125,7 +125,7 @@ def collide_capsule(
 
     Args:
         centre: Middle of the axis.
-        rotation: Turns about x, then y, then z; the axis is y before.
+        rotation: Turns about x, then y, then z; before turning, the axis is y.
         radius: Radius of the cylinder and of its ends.
         length: Length of the axis between the centres of the ends.
         rule: What contact does to the velocity.
@@ -158,7 +158,7 @@ def collide_plane(
 
     Args:
         centre: A point of the plane.
-        rotation: Turns about x, then y, then z; the plane is horizontal before, its solid side below.
+        rotation: Turns about x, then y, then z; before turning, the plane is horizontal, its solid side below.
         shown_size: Edge of the square that shows it; it collides everywhere.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.

@@ -160,7 +160,7 @@ def material_tearing(
         float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=100.0, log=True), KeysTravel()
     ] = 0.35,
 ) -> Material:
-    """Let a material tear where it flowed far, and heal again: for substep graphs with tearing stages.
+    """Let a material tear where it has flowed far, and heal again: for substep graphs with tearing stages.
 
     Args:
         material: Any material that can flow; one that never flows never tears.

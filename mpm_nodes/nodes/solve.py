@@ -124,7 +124,7 @@ def solve(
             second of the shot.
         start_frame: Frame of the initial state; before it everything stands still.
         dt_max: Longest substep.
-        dt_min: Shortest substep; the solve rather diverges than go below it.
+        dt_min: Shortest substep; a solve that would need a shorter one ends as diverged.
         precision: Single precision is twice as fast; double is for validation.
         wall_low: Low corner of the domain; used where a side is not open. A keyed wall moves what it touches.
         wall_high: High corner of the domain; used where a side is not open. A keyed wall moves what it touches.

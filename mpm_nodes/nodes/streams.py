@@ -70,7 +70,7 @@ def emit_stream(
             is replaced by that of the stream. Key the emitter that makes them to move the nozzle: matter takes its motion along.
         velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second.
         start_frame: First frame that shows it: its foremost particles are there. Before the shot's start it runs from the start.
-        duration: Frames that it lasts; 0 for the whole shot.
+        duration: How many frames it lasts; 0 for the whole shot.
     """
     if not len(template):
         raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")

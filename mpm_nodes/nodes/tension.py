@@ -38,12 +38,12 @@ def material_surface_tension(
     temperature: _Temperature = 293.15,
     hot_temperature: _Temperature = 293.15,
 ) -> Material:
-    """Give a material a surface tension: for substep graphs with surface stages, as `surface_tension` has them.
+    """Give a material a surface tension: for substep graphs with surface stages, such as the preset `surface_tension`.
 
     Args:
         material: Material of any law, a liquid as a rule.
         tension: Surface energy density against air: water 0.072, oil 0.03, soap water 0.025, mercury 0.49.
-        hot_tension: That at the hot temperature and above; in between it is linear. Differences drive the flow of Marangoni.
+        hot_tension: That at the hot temperature and above; in between it is linear. Differences drive Marangoni flow.
         temperature: Temperature up to which the tension is that of the cold liquid.
         hot_temperature: Temperature from which on it is the hot tension; the same as `temperature` leaves it constant.
 

@@ -6,7 +6,7 @@
 | beta | share of the new velocities in the elastic force | - |
 | K(t) v | sum V0 dT^(t grad v; t) grad w, the change of the force in a time t | N |
 
-    m v* + dt K(beta dt) v* = m v~                                                  (S14 eq. 24; gravity as in method, ERR-S4)
+    m v* + dt K(beta dt) v* = m v~                                                  (S14 eq. 24; gravity enters v~ as dt g)
 
 Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6).
 """

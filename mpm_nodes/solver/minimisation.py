@@ -2,7 +2,7 @@
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
-| v, v~ | unknown velocities, those without internal forces: v^n + dt g | m/s | method 7.2 |
+| v, v~ | unknown velocities, those without internal forces: v^n + dt g | m/s | Gast 2015 |
 | E | sum m/2 abs(v - v~)^2 + Phi(x + dt v) + friction: the incremental potential | J | R15 sec. 4, Gast 2015 |
 | H | m + dt^2 Phi'' + friction | kg | |
 | P, B | projector on the directions that contacts leave free; what follows it outside (`contacts`) | - | |

@@ -207,7 +207,7 @@ class ExplicitStepLimitAround(VerificationProblem):
     """
 
     name = "explicit_step_limit_around"
-    source = "symbol analysis and measurement of the lumped bar; method sheet V12"
+    source = "symbol analysis and measurement of the lumped bar"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

@@ -178,7 +178,7 @@ class ImplicitMomenta(VerificationProblem):
     """
 
     name = "implicit_momenta"
-    source = "method 7.2, ERR-C7; C21 section 4.3"
+    source = "backward Euler, written out; C21 section 4.3 claims that it stays"
 
     def findings(self) -> Iterator[Finding]:
         """Step the balls."""

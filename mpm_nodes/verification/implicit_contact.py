@@ -48,7 +48,7 @@ class ImplicitCollisionRules(VerificationProblem):
     """
 
     name = "implicit_collision_rules"
-    source = "Stomakhin 2013, section 8; method 6.2"
+    source = "Stomakhin 2013, section 8"
 
     def findings(self) -> Iterator[Finding]:
         """Apply every rule."""
@@ -137,7 +137,7 @@ class ImplicitBlockOnRamp(VerificationProblem):
     """
 
     name = "implicit_block_on_ramp"
-    source = "Coulomb; method 7.2"
+    source = "Coulomb"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ class StiffSponge(VerificationProblem):
     """
 
     name = "stiff_sponge"
-    source = "method 7.2: E falls monotonically"
+    source = "Gast 2015: the line search lets the energy only fall"
 
     def findings(self) -> Iterator[Finding]:
         """Shake the sponge in either precision."""
@@ -77,7 +77,7 @@ class Popping(VerificationProblem):
     """
 
     name = "popping"
-    source = "method 7.2 (feasibility)"
+    source = "Gast 2015: line search; S14 section 5.3: R(M)"
 
     def findings(self) -> Iterator[Finding]:
         """Shake it both ways."""

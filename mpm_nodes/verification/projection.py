@@ -50,7 +50,7 @@ class PoolFromRest(VerificationProblem):
     """
 
     name = "pool_from_rest"
-    source = "S14 Figure 7; method V27"
+    source = "S14 Figure 7"
 
     def findings(self) -> Iterator[Finding]:
         """Take one substep with and without control volumes."""
@@ -70,11 +70,11 @@ class PressureOfPool(VerificationProblem):
 
     Scene: the pool of 8^3 cells, one substep.
     Exact: p = rho g (H - y) at the cells' centres.
-    Tolerance: 1.5 % of rho g H: the surface of a smeared pool lies a little high (method 9.1).
+    Tolerance: 1.5 % of rho g H: the surface of a smeared pool lies a little high.
     """
 
     name = "pressure_of_pool"
-    source = "textbook; method V26"
+    source = "textbook (hydrostatics)"
 
     def findings(self) -> Iterator[Finding]:
         """Compare the pressures."""
@@ -97,7 +97,7 @@ class Projection(VerificationProblem):
     """
 
     name = "projection"
-    source = "S14 section 5.7; method V28"
+    source = "S14 section 5.7"
 
     def findings(self) -> Iterator[Finding]:
         """Project once, again, and with a finite lam."""

@@ -27,11 +27,11 @@ class LayerInSteadyShear(VerificationProblem):
         profile of velocities: shaving cream at 1/s to a strain of 1, volume-preserving Oldroyd-B at W = 1 for 6 t_r.
     Exact: 35.83 Pa for cream (independent integration of the law); mu W / (1 + W^2)^(1/3) for Oldroyd-B. The mean of the
         layer's middle half.
-    Tolerance: 3 % and 2 %, those of the method sheet.
+    Tolerance: 3 % and 2 %.
     """
 
     name = "layer_in_steady_shear"
-    source = "Y15 eq. 7, R15 eq. 9; method sheet V18, V15"
+    source = "Y15 eq. 7, R15 eq. 9"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

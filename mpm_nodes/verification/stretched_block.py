@@ -74,7 +74,7 @@ class StretchedBlock(VerificationProblem):
     """
 
     name = "stretched_block"
-    source = "S14 sections 4.2 to 5.7; method V29"
+    source = "S14 sections 4.2 to 5.7"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

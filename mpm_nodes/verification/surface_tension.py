@@ -229,7 +229,7 @@ class LaplacePressure(VerificationProblem):
     """
 
     name = "laplace_pressure"
-    source = "Laplace; method 11.1"
+    source = "Laplace"
     slow = True
 
     def findings(self) -> Iterator[Finding]:
@@ -254,7 +254,7 @@ class DropVolume(VerificationProblem):
     """
 
     name = "drop_volume"
-    source = "Laplace; method 11.1 and V36"
+    source = "Laplace"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

@@ -171,7 +171,7 @@ class WeakParticlesPushOnly(VerificationProblem):
     """
 
     name = "weak_particles"
-    source = "Y15 section 7.2, Algorithms 8 and 11; method DEC-Y6"
+    source = "Y15 section 7.2, Algorithms 8 and 11"
 
     def findings(self) -> Iterator[Finding]:
         """Limit stress, then deformation."""
@@ -250,7 +250,7 @@ class TornLayer(VerificationProblem):
     """
 
     name = "torn_layer"
-    source = "Y15 section 7.2; method list V 24"
+    source = "Y15 section 7.2"
 
     def findings(self) -> Iterator[Finding]:
         """Compare impulses."""

@@ -100,7 +100,7 @@ class OldroydStartUp(VerificationProblem):
     """
 
     name = "oldroyd_start_up"
-    source = "R15 eq. 3, 4 and 14; method sheet V14"
+    source = "R15 eq. 3, 4 and 14"
 
     def findings(self) -> Iterator[Finding]:
         """Shear all rates at once."""
@@ -129,7 +129,7 @@ class OldroydSteadyShear(VerificationProblem):
     """
 
     name = "oldroyd_steady_shear"
-    source = "R15 eq. 9 at steady B; method sheet V15"
+    source = "R15 eq. 9 at steady B"
 
     def findings(self) -> Iterator[Finding]:
         """Shear all rates at once."""
@@ -149,7 +149,7 @@ class OldroydRelaxation(VerificationProblem):
     """
 
     name = "oldroyd_relaxation"
-    source = "R15 eq. 3 without flow, theta = 1 - exp(-dt / t_r); method sheet V16"
+    source = "R15 eq. 3 without flow, theta = 1 - exp(-dt / t_r)"
 
     def findings(self) -> Iterator[Finding]:
         """Hold them."""
@@ -174,7 +174,7 @@ class OldroydExtension(VerificationProblem):
     """
 
     name = "oldroyd_extension"
-    source = "textbook (upper convected Maxwell fluid); method sheet V17"
+    source = "textbook (upper convected Maxwell fluid)"
 
     def findings(self) -> Iterator[Finding]:
         """Stretch all rates at once."""

@@ -66,7 +66,7 @@ class SteadyShear(VerificationProblem):
     """
 
     name = "steady_shear"
-    source = "Y15 eq. 7; method sheet V18"
+    source = "Y15 eq. 7"
     slow = True
 
     def findings(self) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ class ReturnMap(VerificationProblem):
     """
 
     name = "return_map"
-    source = "Y15 section 5.2, Algorithm 13; method sheet V20"
+    source = "Y15 section 5.2, Algorithm 13"
 
     def findings(self) -> Iterator[Finding]:
         """Project the states of each foam."""

@@ -66,7 +66,7 @@ class ContactAngle(VerificationProblem):
     Scene: caps (slab) with the area of half a disc of 8 cells that begin 20 degrees off, without gravity, viscous, on a floor that
         slips; mean over the last second of four (a capillary time is 0.7 s).
     Exact: Young's law: the angle of the solve.
-    Tolerance: 5 degrees, that of the method (V39).
+    Tolerance: 5 degrees.
     """
 
     name = "contact_angle"
@@ -103,7 +103,7 @@ class InternalForces(VerificationProblem):
     """
 
     name = "surface_forces_cancel"
-    source = "method V43"
+    source = "textbook: internal forces cancel; C21 section 5"
 
     def findings(self) -> Iterator[Finding]:
         """Scatter both forces."""

@@ -39,11 +39,11 @@ class LayerOnIncline(VerificationProblem):
         what its plug needs to change its speed.
     Exact: at 0.9 H_c no flow. At 1.2 H_c the plug goes at rho g sin(a) (H - H_c)^2 / (2 K), and reaches down to H_c below the
         surface: at that depth the velocity is the plug's, and halfway to the floor three quarters of it.
-    Tolerance: 1e-3 sqrt(g H) for what creeps; 10 % of the plug's speed, the method sheet's.
+    Tolerance: 1e-3 sqrt(g H) for what creeps; 10 % of the plug's speed.
     """
 
     name = "layer_on_incline"
-    source = "Bingham; method sheet V21"
+    source = "Bingham"
     slow = True
 
     critical, lean, viscosity = 20 * H, np.radians(30.0), 20.0
@@ -100,11 +100,11 @@ class CylinderSlump(VerificationProblem):
         0.2, let go at once, for 1.5 s.
     Exact: s' = 1 - 2 t' (1 - ln(2 t')), by which share of its height it sinks: sections that stay flat, and yield where half their
         load exceeds tau_Y.
-    Tolerance: 15 % of the height that is left, the method sheet's for a formula that knows neither the floor nor the yield surface.
+    Tolerance: 15 % of the height that is left, for a formula that knows neither the floor nor the yield surface.
     """
 
     name = "cylinder_slump"
-    source = "Pashias 1996; method sheet V22"
+    source = "Pashias 1996"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

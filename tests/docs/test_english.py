@@ -1,8 +1,12 @@
-"""Sentences that readers stumbled over stay away, from code, tooltips, messages and pages."""
+"""Sentences that readers stumbled over stay away, from code, tooltips, messages, pages and tests.
+
+python tests/docs/test_english.py [CHECKOUT]      counts them in this checkout, or in another one
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.hosts.spec import host_spec
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("mpm_nodes", "usd_io", "samples", "docs", "hda_specs", "benchmarks")
+ROOMS = ("mpm_nodes", "usd_io", "samples", "docs", "hda_specs", "benchmarks", "tests")
 STUMBLED_OVER = (
     "says when which pays",
     "that one kernel can do at once are run as one",
@@ -31,26 +35,47 @@ NO_THING = re.compile(r"(?<![Tt]here )\b(?:is|are) no (?!longer\b|more\b|such\b|
 """`is no wire`, where English says `is not a wire`."""
 
 
-def texts() -> dict[str, str]:
+def texts(root: Path = ROOT) -> dict[str, str]:
     """Return every page and source, with line breaks and comment signs as spaces."""
     files = [
-        *ROOT.glob("*.md"),
-        *(path for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in (".py", ".md", ".json")),
+        *root.glob("*.md"),
+        *(path for room in ROOMS for path in (root / room).rglob("*") if path.suffix in (".py", ".md", ".json")),
     ]
-    files = [path for path in files if path.parent not in (ROOT / "docs/project", ROOT / "docs/reference")]  # generated from these
-    return {str(path.relative_to(ROOT)): re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8")) for path in files}
+    generated = (root / "docs/project", root / "docs/reference")
+    files = [path for path in files if path.parent not in generated and path.name != Path(__file__).name]
+    return {str(path.relative_to(root)): re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8")) for path in files}
 
 
-def test_no_page_or_source_has_them():
-    """None of the sentences stands anywhere, also where it is wrapped."""
-    found = [(name, sentence) for name, text in texts().items() for sentence in STUMBLED_OVER if sentence in text]
-    assert found == []
+def sentences(root: Path = ROOT) -> list[tuple[str, str]]:
+    """Return (file, sentence) of those that readers stumbled over, also where they are wrapped."""
+    return [
+        (name, sentence) for name, text in texts(root).items() for sentence in STUMBLED_OVER for _ in range(text.count(sentence))
+    ]
+
+
+def words(root: Path = ROOT) -> list[tuple[str, str]]:
+    """Return (file, word) for each word or phrase that has a plainer one."""
+    known = re.compile(rf"\b(?:{'|'.join(FOREIGN)})\b")
+    return [(name, word) for name, text in texts(root).items() for word in [*known.findall(text), *NO_THING.findall(text)]]
+
+
+def test_no_page_or_source_has_the_sentences():
+    """None of the sentences stands anywhere."""
+    assert sentences() == []
 
 
 def test_pages_and_sources_are_plain():
     """Code, comments, messages and pages say again, fix, and `is not a`, too."""
-    found = {name: [*re.findall(rf"\b(?:{'|'.join(FOREIGN)})\b", text), *NO_THING.findall(text)] for name, text in texts().items()}
-    assert {name: words for name, words in found.items() if words} == {}
+    assert words() == []
+
+
+def test_they_are_found_where_they_stand(tmp_path):
+    """Also where they are wrapped, and in a comment."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("Wheat that is no\ncheese is made anew. The page says when\nwhich pays.\n")
+    (tmp_path / "docs" / "code.py").write_text("# mended, and has the\n# last word\n")
+    assert {sentence for _, sentence in sentences(tmp_path)} == {"says when which pays", "has the last word"}
+    assert sorted(word for _, word in words(tmp_path)) == ["anew", "is no cheese", "mended"]
 
 
 def told(record: object) -> list[str]:
@@ -65,5 +90,10 @@ def told(record: object) -> list[str]:
 def test_tooltips_are_plain(part):
     """Help of nodes, stages, knobs and ports says again, fix, and `is not a`."""
     helps = told(host_spec(registries.load(path="", entry_points=False))[part])
-    words = [(word, text) for text in helps for word in FOREIGN if re.search(rf"\b{word}\b", text)]
-    assert words == [] and [text for text in helps if NO_THING.search(text)] == []
+    found = [(word, text) for text in helps for word in FOREIGN if re.search(rf"\b{word}\b", text)]
+    assert found == [] and [text for text in helps if NO_THING.search(text)] == []
+
+
+if __name__ == "__main__":
+    checkout = Path(sys.argv[1]) if sys.argv[1:] else ROOT
+    print(f"{len(sentences(checkout))} sentences, {len(words(checkout))} words")

@@ -107,6 +107,26 @@ def test_every_stage_has_its_equations_with_a_source(reference):
         assert text.count("$$") >= 2 and (cited or "textbook" in source) and cited <= known, name
 
 
+SOURCES = sorted(path for room in ("mpm_nodes", "usd_io", "samples", "docs", "tests") for path in (ROOT / room).rglob("*.py"))
+CITED = re.compile(r"\b([A-Z][a-zé]{2,}) ((?:1[89]|20)\d\d)\b")
+MONTHS = {"January", "December"}
+
+
+def test_every_paper_that_is_cited_is_in_the_bibliography():
+    """Names with a year, in code, pages and tests, stand in one row of the bibliography."""
+    rows = [line for line in (ROOT / "docs" / "bibliography.md").read_text().splitlines() if line.startswith("| ")]
+    cited = {(name, year, path.name) for path in (*SOURCES, *PAGES) for name, year in CITED.findall(path.read_text())}
+    lost = {each for each in cited if each[0] not in MONTHS and not any(each[0] in row and each[1] in row for row in rows)}
+    assert len(cited) > 50 and lost == set()
+
+
+def test_nothing_that_is_not_shipped_is_cited():
+    """No numbers of sheets and registers that readers do not have."""
+    foreign = re.compile(r"\bmethod (?:sheet|list|V ?\d|\d+\.\d)|\(V\d+\)|\b(?:ERR|DEC)-[A-Z]\d")
+    pages = [path for path in (*SOURCES, *PAGES) if path != Path(__file__)]
+    assert [(path.name, found) for path in pages for found in foreign.findall(path.read_text())] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "docs" / "examples").glob("*.json")))
 def test_examples_cook(name, pictures, tmp_path):

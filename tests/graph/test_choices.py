@@ -106,8 +106,8 @@ def test_a_damaged_choice_is_said_and_made_anew(tmp_path, first):
 
     damaged(tmp_path / "r001" / "cook.json", change)
     result = execute(shot(), out=tmp_path)
-    kept, anew = (list(json.loads((tmp_path / name / "cook.json").read_text())["choices"].values()) for name in ("r001", "r002"))
-    assert kept[1:] == anew[1:] and kept[0][0] == anew[0][0] and type(anew[0][1]) is int
+    kept, again = (list(json.loads((tmp_path / name / "cook.json").read_text())["choices"].values()) for name in ("r001", "r002"))
+    assert kept[1:] == again[1:] and kept[0][0] == again[0][0] and type(again[0][1]) is int
     assert [len(text) < 200 for text in result.warnings if "cannot be read or does not fit" in text] == [True]
 
 

@@ -1,4 +1,4 @@
-"""A cook keeps within its memory limit and to itself: what it keeps, counts and warns of is no other cook's."""
+"""A cook keeps within its memory limit and to itself: what it keeps, counts and warns of belongs to no other cook."""
 
 from __future__ import annotations
 

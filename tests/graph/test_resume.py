@@ -51,7 +51,7 @@ def test_resume_where_nothing_was_cooked_begins(tmp_path, whole):
 
 
 def test_a_longer_shot_goes_on_where_the_shorter_one_ended(tmp_path):
-    """Raising settings.end is no other graph; without --frames the resumed cook follows it."""
+    """Raising settings.end does not make it another graph; without --frames the resumed cook follows it."""
     execute(shot(end=4), out=tmp_path / "a")
     assert execute(shot(end=6), out=tmp_path / "a", resume=True).cooked == (5, 6)
     execute(shot(end=6), out=tmp_path / "b")

@@ -233,8 +233,12 @@ for frame, angle in ((1, 0.0), (3, 350.0)):
     handle.location, handle.rotation_euler = (0.0, 0.0, frame), (0.0, 0.0, math.radians(angle))
     handle.keyframe_insert("location", frame=frame)
     handle.keyframe_insert("rotation_euler", frame=frame)
-for path in ("location", "rotation_euler"):
-    for curve in animation.curves_of(handle, path):
+for thing in (tap, box):
+    for frame, shift in ((1, 0.0), (3, 1.0)):
+        thing.location.x = shift + (thing is tap)
+        thing.keyframe_insert("location", frame=frame)
+for thing, path in ((handle, "location"), (handle, "rotation_euler"), (tap, "location"), (box, "location")):
+    for curve in animation.curves_of(thing, path):
         for point in curve.keyframe_points:
             point.interpolation = "LINEAR"
 scene_input.add_source(tree, tap, fall, stream=True)
@@ -327,11 +331,12 @@ def test_a_second_cook_is_a_new_revision_and_the_scene_follows_it(tmp_path: Path
 
 
 def test_empties_are_places(tmp_path: Path):
-    """An empty gives a source its centre, size and turn in the graph's axes (Y up); an animated one moves a collider."""
+    """An empty gives a source its centre, size and turn in the graph's axes (Y up); an animated one moves colliders and streams."""
     seen = in_blender(PLACES, folder=str(tmp_path / "out"))
     entries = seen["graph"]["nodes"]
     tap, box, paddle = (entries[name]["knobs"] for name in ("Tap", "Box", "paddle"))
-    assert tap["centre"] == pytest.approx([1.0, 3.0, -2.0]) and tap["radius"] == pytest.approx(0.5)
+    assert tap["centre"]["keys"] == [[frame, [x, 3, -2], "linear"] for frame, x in ((1, 1), (2, 1.5), (3, 2))]
+    assert tap["radius"] == pytest.approx(0.5)
     assert box["centre"] == pytest.approx([0.0, 1.0, 0.0]) and box["rotation"] == pytest.approx([0.0, 90.0, 0.0], abs=1e-3)
     assert box["size"] == pytest.approx([1.0, 3.0, 2.0])
     assert [key[0] for key in paddle["centre"]["keys"]] == [1, 2, 3] and paddle["centre"]["keys"][2][1] == [0, 3, 0]
@@ -371,7 +376,7 @@ answer["status"] = bpy.data.node_groups["MPM Graph"].status
 
 SHORTER = {
     "snow": {"= 1, 48, 24": "= 1, 3, 24", "tree.k_cell_size = 0.06": "tree.k_cell_size = 0.1"},
-    "pie": {"= 1, 51, 24": "= 1, 3, 24"},
+    "pie": {"= 1, 51, 24": "= 1, 3, 24", "= 0.008, 51": "= 0.008, 3"},
     "paste": {"= 1, 30, 24": "= 1, 3, 24"},
 }
 """What makes the scripts of docs/first_movies.md short."""

@@ -78,9 +78,9 @@ def test_samples_hang_on_no_order_and_no_number_of_threads():
 
 
 def test_a_ball_has_the_area_of_its_spheres_or_of_its_matter():
-    """A lattice ball of eight cells: 4 pi (R + 0.617)^2 cells, and up to 4 % for the bumps between spheres (method 11.1).
+    """A lattice ball of eight cells: 4 pi (R + 0.617)^2 cells, and up to 4 % for the bumps between spheres.
 
-    Drawn in it is the ball's own area, with as much for bumps as the sheet allows the spheres (V34: 1.00 to 1.06).
+    Drawn in it is the ball's own area, with as much for bumps as the spheres are allowed (1.00 to 1.06).
     """
     axis = (np.arange(-16, 16) + 0.5) * 0.05
     position = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)

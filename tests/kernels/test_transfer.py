@@ -1,4 +1,4 @@
-"""Transfers against a plain NumPy evaluation of the B-splines (method: Stomakhin 2013, Jiang 2015)."""
+"""Transfers against a plain NumPy evaluation of the B-splines (Stomakhin 2013, Jiang 2015)."""
 
 import numpy as np
 import pytest

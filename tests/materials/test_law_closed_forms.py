@@ -22,7 +22,7 @@ def test_lame_parameters():
 
 
 def test_neo_hookean_uniaxial_strain():
-    """sigma_11 = (mu/a)(a^2 - 1) + lam (a - 1) for F = diag(a, 1, 1) (V7)."""
+    """sigma_11 = (mu/a)(a^2 - 1) + lam (a - 1) for F = diag(a, 1, 1)."""
     tau = call_law("neo_hookean", "stress", {"deformation": UNIAXIAL})
     np.testing.assert_allclose(
         tau[:, 0, 0] / STRETCHES, MU / STRETCHES * (STRETCHES**2 - 1) + LAM * (STRETCHES - 1), rtol=1e-12, atol=1e-9
@@ -31,7 +31,7 @@ def test_neo_hookean_uniaxial_strain():
 
 @pytest.mark.parametrize("law_id", ["fixed_corotated", "snow"])
 def test_fixed_corotated_uniaxial_strain(law_id):
-    """P_11 = (2 mu + lam)(a - 1) for F = diag(a, 1, 1) (V7); snow at J_P = 1 is the same solid."""
+    """P_11 = (2 mu + lam)(a - 1) for F = diag(a, 1, 1); snow at J_P = 1 is the same solid."""
     params = {"youngs_modulus": 1e5, "poisson_ratio": 0.3}
     tau = call_law(law_id, "stress", {"deformation": UNIAXIAL}, params=params)
     np.testing.assert_allclose(tau[:, 0, 0] / STRETCHES, (2 * MU + LAM) * (STRETCHES - 1), rtol=1e-12, atol=1e-9)
@@ -46,7 +46,7 @@ def test_fixed_corotated_pushes_inverted_matter_back():
 
 # ---------------------------------------------------------------- snow
 def test_snow_clamps_singular_values_and_moves_the_rest_into_the_plastic_part():
-    """Singular values within [1 - th_c, 1 + th_s], axes kept, det F_E * J_P unchanged (V25)."""
+    """Singular values within [1 - th_c, 1 + th_s], axes kept, det F_E * J_P unchanged."""
     state = random_states("snow", 2000, strain=0.05)
     new = call_law("snow", "project", state)
     u, s, vt = np.linalg.svd(state["deformation"])
@@ -80,7 +80,7 @@ def test_the_return_map_of_snow_is_idempotent():
 
 
 def test_volume_preserving_snow():
-    """det F_P = 1 and det F_E = J after the correction (V25), for yielding and for unpacked particles."""
+    """det F_P = 1 and det F_E = J after the correction, for yielding and for unpacked particles."""
     state = random_states("snow", 500, strain=0.1)
     state["plastic_volume_ratio"][::3] = 1.0
     new = call_law("snow", "project", state, params={"preserve_volume": True})
@@ -91,7 +91,7 @@ def test_volume_preserving_snow():
 
 
 def test_packing_hardens_snow():
-    """Stress grows by exp(xi (1 - J_P)), softens in the same way, and the exponent stops at 20 (V25)."""
+    """Stress grows by exp(xi (1 - J_P)), softens in the same way, and the exponent stops at 20."""
     F = np.diag([0.99, 1.0, 1.0])
     loose = call_law("snow", "stress", {"deformation": F, "plastic_volume_ratio": np.ones(4)})
     Jp = np.array([0.9, 1.0, 1.1, -5.0])
@@ -163,7 +163,7 @@ def test_solids_are_infeasible_where_the_step_inverts(law_id):
 
 
 def test_a_step_through_inversion_keeps_solids_whole():
-    """advance uses the guarded step: the determinant stays positive at any size of A (V55)."""
+    """advance uses the guarded step: the determinant stays positive at any size of A."""
     state = random_states("neo_hookean", 500)
     new = call_law("neo_hookean", "advance", state, random_matrices(500, 2.0))
     assert (np.linalg.det(new["deformation"]) > 0).all()
@@ -197,7 +197,7 @@ def deviator_size(strain):
 
 
 def test_herschel_bulkley_uniaxial_strain():
-    """tau_11 = (kap/2)(a^2 - 1) + (2/3) mu (a^(4/3) - a^(-2/3)) for F = diag(a, 1, 1) (V7)."""
+    """tau_11 = (kap/2)(a^2 - 1) + (2/3) mu (a^(4/3) - a^(-2/3)) for F = diag(a, 1, 1)."""
     strain = np.zeros((len(STRETCHES), 6))
     strain[:, 0], strain[:, 3], strain[:, 5] = STRETCHES ** (4 / 3) - 1, STRETCHES ** (-2 / 3) - 1, STRETCHES ** (-2 / 3) - 1
     params = {"bulk_modulus": 3e4, "shear_modulus": 2e3}
@@ -218,7 +218,7 @@ def test_perfect_plasticity_returns_to_the_yield_surface_at_once():
 
 
 def test_bingham_flow_without_yield_stress_relaxes_exponentially():
-    """sigma_Y = 0, n = 1: s = s_0 exp(-2 mu t / eta), to first order in dt (V19)."""
+    """sigma_Y = 0, n = 1: s = s_0 exp(-2 mu t / eta), to first order in dt."""
     mu, eta, dt, steps = 1e3, 10.0, 1e-6, 5000
     state, size = foam_point(1e-3)
     state = {"elastic_strain": state}
@@ -237,7 +237,7 @@ def test_bingham_flow_without_yield_stress_relaxes_exponentially():
 
 @pytest.mark.parametrize("flow_index", [0.22, 0.43, 1.0, 2.8])
 def test_return_map_is_continuous_and_monotone(flow_index):
-    """Less is left after longer steps, more of larger stresses; eta -> 0 and n -> 1 have limits (V20)."""
+    """Less is left after longer steps, more of larger stresses; eta -> 0 and n -> 1 have limits."""
 
     def left(size, dt=1e-3, eta=5.0, n=flow_index):
         params = {"shear_modulus": 1e4, "yield_stress": 5.0, "consistency": eta, "flow_index": n}

@@ -35,7 +35,7 @@ def states_and_steps(law_id):
 
 @pytest.mark.parametrize("law_id", LAWS)
 def test_stress_is_the_derivative_of_the_energy(law_id):
-    """T : dA equals the central difference of psi, at large strains and turned states (V6; measured 1e-10)."""
+    """T : dA equals the central difference of psi, at large strains and turned states (measured 1e-10)."""
     state, A = states_and_steps(law_id)
     dA = random_matrices(len(A), seed=5)
     differences = derivative(lambda h: call(law_id, "energy", state, A + h * dA))
@@ -47,7 +47,7 @@ def test_stress_is_the_derivative_of_the_energy(law_id):
 
 @pytest.mark.parametrize("law_id", LAWS)
 def test_stress_differential_is_the_derivative_of_the_stress(law_id):
-    """dT equals the central difference of T along random directions (V6)."""
+    """dT equals the central difference of T along random directions."""
     state, A = states_and_steps(law_id)
     dA = random_matrices(len(A), seed=5)
     differences = derivative(lambda h: call(law_id, "stress", state, A + h * dA))

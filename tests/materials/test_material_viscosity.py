@@ -27,7 +27,7 @@ def columns(matrices):
 
 
 def test_stress_and_its_differential_are_derivatives():
-    """psi is quadratic, so that central differences are exact; dT is self-adjoint; T is 2 mu J eps (V6)."""
+    """psi is quadratic, so that central differences are exact; dT is self-adjoint; T is 2 mu J eps."""
     A, Q, R = (random_matrices(COUNT, size, seed) for size, seed in ((0.1, 1), (1.0, 2), (1.0, 3)))
     J, h = np.random.default_rng(4).uniform(0.5, 1.5, COUNT), 1e-3
 

@@ -55,7 +55,7 @@ def test_energy_and_stress_as_printed(dt):
 @STEPS
 @CONVECTIONS
 def test_derivatives_of_both_convections(dt, exact):
-    """T and dT are central differences of psi and T, also beyond the relaxation time; dT is self-adjoint (V6)."""
+    """T and dT are central differences of psi and T, also beyond the relaxation time; dT is self-adjoint."""
     state, A, _, _ = samples(dt=dt, exact=exact)
     Q, R = random_matrices(len(A), seed=5), random_matrices(len(A), seed=6)
     T = call("stress", state, A, dt, exact)

@@ -105,7 +105,7 @@ def test_each_lane_has_the_stress_of_its_temperature_and_phase(dtype, backend):
     ids=lambda material: material.law,
 )
 def test_laws_of_every_kind_follow(material):
-    """A law's own viscosity, and coefficients that are no straight lines, within the error that is promised."""
+    """A law's own viscosity, and coefficients that are not straight lines, within the error that is promised."""
     heated = Heated(material, np.float64)
     law_loops(heated.law, np.float64).stress(
         *[heated.given[name] for name in (*heated.law.state, *heated.law.inputs)],

@@ -87,7 +87,7 @@ def test_sticky_walls_hold_their_nodes():
 
 
 def test_friction_slows_a_sliding_block():
-    """A stiff block that slides on a rough floor loses mu_f g t of its speed (3 %, V51)."""
+    """A stiff block that slides on a rough floor loses mu_f g t of its speed (3 %)."""
     floor = Walls((-9.0, 0.0, -9.0), (9.0, 9.0, 9.0), (WallRule.OPEN,) * 2 + (WallRule.SEPARATE,) + (WallRule.OPEN,) * 3, 0.3)
     start = cube(dataclasses.replace(JELLY, params={"youngs_modulus": 1e6}))
     start = Particles({**start.attributes, "velocity": np.tile([1.0, 0.0, 0.0], (len(start), 1))}, start.materials, start.spacing)

@@ -273,14 +273,15 @@ def _replace(path, content):
 
 # ---------------------------------------------------------------- placements
 def placement(node, thing, scene, tree):
-    """Return the knobs that an object's place, turn and size stand for; keyed where it moves a collider.
+    """Return the knobs that an object's place, turn and size stand for; keyed where it moves a collider, a stream or drops.
 
     Raises:
         SceneFault: The node needs a size, and the object has none.
     """
     wanted = {knob["name"]: knob for knob in node.record["knobs"]}
     place = next(name for name in ("centre", "translate") if name in wanted)
-    frames = range(tree.k_start, tree.k_end + 1) if node.record["time_dependent"] else [tree.k_start]
+    moves = node.record["time_dependent"] or _is_template(node)
+    frames = range(tree.k_start, tree.k_end + 1) if moves else [tree.k_start]
     unit, centre, size, where, turns, angles = metres(scene), Vector(), {}, [], [], None
     with shown(thing, scene):
         for frame in timeline.at_frames(scene, frames):
@@ -296,6 +297,12 @@ def placement(node, thing, scene, tree):
     if "rotation" in wanted:
         values["rotation"] = timeline.keyed(frames, turns)
     return values | size
+
+
+def _is_template(node):
+    """Return whether particles of a node end in an emitter, which makes them at every frame, and not at the first one alone."""
+    below = {link.to_node for socket in _ours(node.outputs) for link in socket.links}
+    return any(any(socket.type_id == "Emitter" for socket in _ours(each.outputs)) or _is_template(each) for each in below)
 
 
 def _single(number):

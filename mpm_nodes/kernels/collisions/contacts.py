@@ -3,7 +3,7 @@
 | symbol | meaning | unit | source |
 |---|---|---|---|
 | n, w | outward normal and velocity of the body at the node | -, m/s | `collision` |
-| P | projector on the directions in which a node is free | - | method 7.2 |
+| P | projector on the directions in which a node is free | - | Gast 2015 |
 | r, v_j | share that the node takes of the relative velocity of its fellow outside | -, m/s | `grid` |
 | B | writes held components: those of v_i become r times their fellow's; B^T hands their gradient to the fellow | - | |
 | lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | T, T_f | temperature, freezing temperature of the particle | K | |
 | s | share of the latent heat L that is taken up, u_L / L | - | S14 section 5.9 |
-| e | specific enthalpy over the solid at T_f | J/kg | method 10.3 |
+| e | specific enthalpy over the solid at T_f | J/kg | textbook |
 | c_s, c_l | specific heat of solid and liquid | J/(kg K) | |
 
     e = s L + c (T - T_f),   c of the phase that it has

@@ -4,14 +4,14 @@
 |---|---|---|---|
 | k, dA | surface energy density, area of the sample; both as the substep began | N/m, m^2 | C21 eq. 7 |
 | n, t1, t2 | unit normal and tangents as the substep began, t1 x t2 = n | - | |
-| A | displacement gradient of the substep, dt grad v | - | method 5.0 |
+| A | displacement gradient of the substep, dt grad v | - | - |
 | u, v, q | (I + A) t1, (I + A) t2, abs(u x v): what the area has been multiplied by | - | |
 | N | u x v / q, the new normal | - | |
 
     e = k dA q,   P = de/dA = k dA [ (v x N) t1^T + (N x u) t2^T ],   at A = 0  P = k dA (I - n n^T)
 
-The second derivative of q splits into a normal part, positive definite, and a tangential one with eigenvalues 1, 1, -1, -1 (method
-5.7). Dropping the last two makes it positive semi-definite for k > 0; where a liquid wets a body, k < 0, just those two stay.
+The second derivative of q splits into a normal part, positive definite, and a tangential one with eigenvalues 1, 1, -1, -1.
+Dropping the last two makes it positive semi-definite for k > 0; where a liquid wets a body, k < 0, just those two stay.
 k is frozen: differentiating its dependence on the place would cancel the flow that its gradient drives (Marangoni).
 """
 

@@ -12,11 +12,11 @@
     v_f = v*_f - dt (1 / rho_f) (G p)_f                                                      on faces that no body holds
 
 A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
-neither that nor inside a body. The sign of the divergence is that of the derivation, not of the print (method, ERR-S7).
+neither that nor inside a body. The sign of the divergence is that of the derivation; S14 prints the other one.
 
 The push on a face is dt V_f (G p)_f, so pushes add up to nothing, whatever the pressure, where all faces have one V_f: that is the
 cell's volume h^3. Where a free surface cuts a face's quadratic B-spline only its mass is less. Where walls and bodies cut it the
-volume is, too: V_f is the integral of the spline outside of them (method 9.2, where it ends at free surfaces as well). Without
+volume is, too: V_f is the integral of the spline outside of them. Without
 that, faces at walls would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
 heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
 denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around such a face.

@@ -1,7 +1,7 @@
 """Which faces of the staggered grid lie inside a body or wall, and how fast it moves there.
 
-A face collides where phi <= 1e-6 h at its centre (method 9.1, DEC-S11): a wall on a node plane holds the faces in it. A face that
-a separating body holds along its normal tells what matter needs to leave it and to rub on it.
+A face collides where phi <= 1e-6 h at its centre: S14's strict `phi < 0` would let go of the faces in a wall on a node plane. A
+face that a separating body holds along its normal tells what matter needs to leave it and to rub on it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
-| M[ac, bd] | dt^2 V0 times the second derivative of psi by A_ac and A_bd | J | method 5.0 |
+| M[ac, bd] | dt^2 V0 times the second derivative of psi by A_ac and A_bd | J | - |
 | w, s | weight and its slope per cell, along each axis | | `weights` |
 | H_i | m_i I + sum_p sum_cd M[ac, bd] grad_c w_i grad_d w_i: block of node i | kg | R15 appendix, i = j |
 

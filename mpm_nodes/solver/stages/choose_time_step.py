@@ -1,4 +1,4 @@
-"""Time step choice (method: Courant, elastic wave and explicit viscosity limits)."""
+"""Time step choice by the limits of Courant, of elastic waves and of explicit viscosity."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ SURFACE = Facts(
 
 
 def longest_step(tension: float, density: float, cell_size: float) -> float:
-    """Return the longest substep [s] that capillary waves of two cells' length allow (method section 13).
+    """Return the longest substep [s] that capillary waves of two cells' length allow.
 
     Args:
         tension: [N/m].
@@ -151,7 +151,7 @@ def set_tension(
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
-    changes along the surface, with temperature or concentration, drives the flow of Marangoni by itself.
+    changes along the surface, with temperature or concentration, drives Marangoni flow by itself.
 
     Args:
         particles: Owners; temperature and concentration are read where the tension varies with them.
