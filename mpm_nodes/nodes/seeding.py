@@ -106,15 +106,24 @@ def seeding_estimate(region: Region, knobs: Mapping[str, Any], settings: GraphSe
 
 
 def rotation_matrix(degrees: Vec3) -> np.ndarray:
-    """Return the matrix that turns about x, then y, then z by the given angles [deg]."""
+    """Return the matrix that turns about x, then y, then z by the given angles [deg]; quarter turns are exact."""
     matrix = np.eye(3)
-    for axis, angle in enumerate(np.radians(np.asarray(degrees, np.float64))):
+    for axis, angle in enumerate(np.asarray(degrees, np.float64)):
         b, c = (axis + 1) % 3, (axis + 2) % 3
+        sine, cosine = _sine_and_cosine(float(angle))
         turn = np.eye(3)
-        turn[b, b] = turn[c, c] = np.cos(angle)
-        turn[c, b], turn[b, c] = np.sin(angle), -np.sin(angle)
+        turn[b, b] = turn[c, c] = cosine
+        turn[c, b], turn[b, c] = sine, -sine
         matrix = turn @ matrix
-    return matrix
+    return matrix + 0.0  # no -0
+
+
+def _sine_and_cosine(degrees: float) -> tuple[float, float]:
+    """Return both, without what rounding pi leaves at multiples of 90 degrees: cos of 90 would be 6e-17."""
+    quarters = degrees / 90.0
+    if quarters == np.rint(quarters):
+        return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[int(np.rint(quarters)) % 4]
+    return float(np.sin(np.radians(degrees))), float(np.cos(np.radians(degrees)))
 
 
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:

@@ -101,9 +101,7 @@ def uniform_smore(shot: Shot) -> list[Figure]:
     upper = _cracker_bottom(shot, pressed)
     oozed = 100.0 * float((shot.positions(pressed)[:, 1] > upper + 0.002).mean())
     end = shot.positions(shot.last)
-    piece = pieces(end, shot.cell_size)
-    below = [n for n in range(piece.max() + 1) if end[piece == n][:, 1].min() < 0.012 and (piece == n).mean() > 0.02]
-    rest = np.isin(piece, below)
+    rest = resting(end, shot.cell_size, _chocolate_top(shot, shot.last))
     peak = float(end[rest][:, 1].max()) if rest.any() else 0.0
     body = float(np.quantile(end[rest][:, 1], 0.5)) if rest.any() else 0.0
     above = 100.0 * float((~rest).mean())
@@ -114,6 +112,28 @@ def uniform_smore(shot: Shot) -> list[Figure]:
         Figure("height of the peak that stays [mm]", 1e3 * peak, says="a stiff peak"),
         Figure("of it above the middle of what stays [mm]", 1e3 * (peak - body), Bar(10.0), "a stiff peak"),
     ]
+
+
+def resting(points: np.ndarray, cell: float, top: float) -> np.ndarray:
+    """Return which particles belong to pieces of more than 2 % that lie on a table, or hang over its edge.
+
+    Args:
+        points: Positions [m], shape (n, 3).
+        cell: Grid spacing [m]; matter that lies on a body ends within one of it.
+        top: Height of the table's top [m].
+    """
+    piece = pieces(points, cell)
+    count = np.bincount(piece)
+    lowest = np.full(len(count), np.inf)
+    np.minimum.at(lowest, piece, points[:, 1])
+    return ((lowest < top + cell) & (count > 0.02 * len(points)))[piece]
+
+
+def _chocolate_top(shot: Shot, frame: int) -> float:
+    """Return the height of the upper face of the chocolate [m], from its mesh in the cache."""
+    from usd_io.collider_meshes import StageMeshes
+
+    return float(StageMeshes(shot.stage, "collider_chocolate").points(frame)[:, 1].max())
 
 
 def _cracker_bottom(shot: Shot, frame: int) -> float:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, WallRule, Walls
+from mpm_nodes.kernels.level_sets.level_set import POSE
 from mpm_nodes.nodes.collide import collide_plane
+from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, material
 
@@ -41,8 +46,11 @@ def test_implicit_steps_hold_it_like_explicit_ones():
     assert abs(ways[0] / hanging(0.0) - 1) < 0.25
 
 
-def walled_scene(turn, axis):
-    """Return positions after a cube has fallen on a wall at the end of `axis`, turned back, and the same on a plane."""
+def walled_scene(turn, axis, offset=0.0):
+    """Return positions after a cube has fallen on a wall at the end of `axis`, turned back, and the same on a plane.
+
+    The nodes lie `offset` cells away from where the wall has a layer of them.
+    """
     results = []
     for use_plane in (False, True):
         start = block(material("neo_hookean", youngs_modulus=1e5), (0, 0.3, 0), (0.2, 0.5, 0.2), H)
@@ -69,7 +77,7 @@ def walled_scene(turn, axis):
             colliders=colliders,
             walls=walls,
             gravity=tuple(9.81 * down),
-            origin=(0.0, 0.0, 0.0),
+            origin=tuple(offset * H * down),
         )
         solver.advance(0.12, 4e-4)
         results.append(solver.snapshot(["position"])["position"] @ turn)
@@ -84,11 +92,12 @@ TURNS = {
 }
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.3, 0.5])
 @pytest.mark.parametrize("name", list(TURNS))
-def test_quarter_turns_and_kinds_of_walls_agree(name):
-    """A wall and a plane on a layer of nodes, and both turned by quarter turns, give one motion to rounding."""
-    reference = walled_scene(*TURNS["as it is"])[0]
-    wall, plane = walled_scene(*TURNS[name])
+def test_quarter_turns_and_kinds_of_walls_agree(name, offset):
+    """A wall and a plane, on a layer of nodes and off it, and both turned by quarter turns, give one motion to rounding."""
+    reference = walled_scene(*TURNS["as it is"], offset)[0]
+    wall, plane = walled_scene(*TURNS[name], offset)
     np.testing.assert_allclose(wall, reference, atol=1e-6 * H)
     np.testing.assert_allclose(plane, reference, atol=1e-6 * H)
 
@@ -130,3 +139,14 @@ def test_collider_without_mass_nearby_changes_nothing():
     solver = SubstepSolver(start, cell_size=H, colliders=[far])
     solver.step(1e-5)
     assert isinstance(far, Collider) and len(solver.colliders.grid_contacts(solver.grid)) == 0
+
+
+def test_quarter_turns_are_exact():
+    """Degrees that are multiples of 90 give matrices of 0 and 1 alone, in nodes and as bodies are posed in a substep."""
+    for degrees in itertools.product((0.0, 90.0, 180.0, -90.0, 450.0), repeat=3):
+        turn = rotation_matrix(degrees)
+        assert set(np.abs(turn).ravel()) == {0.0, 1.0} and np.linalg.det(turn) == 1.0
+        colliders = ColliderSet([collide_plane(FrameContext(1), rotation=degrees)])
+        colliders.pose(0.0, 1e-3)
+        assert (colliders._real[0, POSE : POSE + 9].reshape(3, 3) == turn).all(), degrees
+    np.testing.assert_allclose(rotation_matrix((0.0, 0.0, 30.0))[0, 1], -0.5, rtol=1e-15)

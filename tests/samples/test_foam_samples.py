@@ -13,7 +13,7 @@ from mpm_nodes.graph import preflight
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.preview.pictures import Picture
 from mpm_nodes_samples.reproduction import sizes
-from mpm_nodes_samples.reproduction.figures import rebound
+from mpm_nodes_samples.reproduction.figures import rebound, resting
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
 from mpm_nodes_samples.reproduction.report import print_frames
@@ -109,6 +109,15 @@ def test_rebound_is_measured_after_the_first_contact():
     assert rebound([0.5, 0.2, 0.0025, 0.0025], 0.01) == 0.0
     assert rebound([0.5, 0.0025, 0.0225, 0.01], 0.01) == pytest.approx(0.02)
     assert rebound([0.5, 0.4], 0.01) == 0.0
+
+
+def test_what_lies_on_a_table_rests_and_what_was_lifted_does_not():
+    """A slab that ends half a cell above the top rests without touching the floor beside it; one far above, and crumbs, do not."""
+    cell, top = 0.005, 0.014
+    slab = lattice((16, 4, 16), 0.5 * cell) + [0.0, top + 0.25 * cell, 0.0]
+    above, crumb = slab + [0.0, 0.05, 0.0], lattice((2, 2, 2), 0.5 * cell) + [0.2, 0.0, 0.0]
+    rest = resting(np.concatenate([slab, above, crumb]), cell, top)
+    assert rest[: len(slab)].all() and not rest[len(slab) :].any()
 
 
 # ---------------------------------------------------------------- the command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -106,6 +107,37 @@ def test_what_a_call_keeps(dtype, material, kernel, inertia):
     moved = after["moment"] / after["mass"] - before["moment"] / before["mass"]
     assert np.abs(moved - outcome.centre_shift).max() < rounding * 10 and np.abs(moved).max() > 1e-6
     assert after["energy"] < before["energy"]
+
+
+def test_giving_back_leaves_matter_as_strong_as_it_was():
+    """Light pairs of a drawn-out ball merge: mass and momentum stay, the plastic distortion, which tears, to 1 %, det F is J."""
+    start = ball(FOAM, stretch=(1.6, 0.75, 0.75))
+    x, n = start["position"], len(start)
+    small = {"mass": np.full(n, 0.06), "volume": np.full(n, 0.6 * (0.5 * H) ** 3), "velocity": x @ np.diag([3.0, -1.0, -2.0])}
+    # drawn out along x, the more so the farther from the middle, and turned
+    long = 1.6 + 0.3 * np.abs(x[:, 0]) / np.abs(x[:, 0]).max()
+    turn = np.array([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0], [0.0, 0.0, 1.0]])
+    F = turn @ (np.stack([long, long**-0.5, long**-0.5], 1)[:, :, None] * np.eye(3))
+    start = Particles({**start.attributes, **small, "total_deformation": F}, start.materials, start.spacing)
+    solver = SubstepSolver(start, "continuum_foam", cell_size=H, dtype=np.float64)
+    before, strength, count = totals(solver, 0.25), distortion(solver), solver.particles.count
+    outcome = resample(solver.particles, dataclasses.replace(settings(Kernel.CUBIC, Transfer.FLIP), coverage=0.95, give_back=1.6))
+    after = totals(solver, 0.25)
+    assert outcome.merged > 0.2 * count > outcome.inserted
+    for name in ("mass", "volume", "momentum"):
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-10, atol=1e-12)
+    assert distortion(solver) == pytest.approx(strength, rel=0.01)
+    np.testing.assert_allclose(np.linalg.det(solver.particles.unpack("total_deformation")), 1.0, rtol=1e-9)
+
+
+def distortion(solver: SubstepSolver) -> float:
+    """Return the mean of |dev C_P| over the mass, what tearing is told by, with C_P = F^T be^-1 F (Y15 7.1)."""
+    read = solver.particles.unpack
+    strain, J, F = read("elastic_strain"), 1.0 + read("volume_change").reshape(-1), read("total_deformation")
+    be = np.cbrt(J)[:, None, None] ** 2 * (np.eye(3) + strain[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3))
+    C = F.transpose(0, 2, 1) @ np.linalg.solve(be, F)
+    deviator = C - np.trace(C, axis1=1, axis2=2)[:, None, None] / 3.0 * np.eye(3)
+    return float(np.average(np.sqrt((deviator**2).sum(axis=(1, 2))), weights=read("mass").reshape(-1)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

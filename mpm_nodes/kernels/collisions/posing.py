@@ -104,11 +104,14 @@ def pose_bodies(times, origin, poses, shapes, integer, real):
             p, q, mix = _bracket(pose_times, pose_start[b], pose_start[b + 1], times[end])
             w, x, y, z = _slerp(rotations[p], rotations[q], mix)
             at = POSE + 12 * end
-            real[b, at], real[b, at + 1] = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z)
-            real[b, at + 2], real[b, at + 3] = 2.0 * (x * z + w * y), 2.0 * (x * y + w * z)
-            real[b, at + 4], real[b, at + 5] = 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
-            real[b, at + 6], real[b, at + 7] = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x)
-            real[b, at + 8] = 1.0 - 2.0 * (x * x + y * y)
+            # over the square of the norm, and without 1 - 2 (..): so quarter turns leave exact 0 and 1
+            ww, xx, yy, zz = w * w, x * x, y * y, z * z
+            one = ww + xx + yy + zz
+            real[b, at], real[b, at + 1] = (ww + xx - yy - zz) / one, 2.0 * (x * y - w * z) / one
+            real[b, at + 2], real[b, at + 3] = 2.0 * (x * z + w * y) / one, 2.0 * (x * y + w * z) / one
+            real[b, at + 4], real[b, at + 5] = (ww - xx + yy - zz) / one, 2.0 * (y * z - w * x) / one
+            real[b, at + 6], real[b, at + 7] = 2.0 * (x * z - w * y) / one, 2.0 * (y * z + w * x) / one
+            real[b, at + 8] = (ww - xx - yy + zz) / one
             for axis in range(3):
                 move = translations[p, axis] + mix * (translations[q, axis] - translations[p, axis])
                 real[b, at + 9 + axis] = move - origin[axis]
