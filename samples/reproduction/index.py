@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction import figures, melting, surfaces, viscoelastic
+from mpm_nodes_samples.reproduction import figures, melting, phases, surfaces, viscoelastic
 from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 PAPER_FRAMES = 4
@@ -249,6 +249,36 @@ SAMPLES: dict[str, Sample] = {
             melting.candied_apple,
             "points",
             camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "hot_air",
+            "A hare of chocolate melts in hot air: ears, paws and tail go first.",
+            "S14 figure 8",
+            _melting("melt", 1_200_000, 11.4, 9.74e-4),
+            phases.hot_air,
+            "points",
+            camera=Camera((0.16, 0.12, 0.22), (0.0, 0.048, 0.0), 1.75, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "hot_stream",
+            "Hot chocolate is poured on the head of a cold hare: some of the hare melts, some of the stream sets.",
+            "S14 figure 10",
+            _melting("melt", 1_200_000, 8.4, 1.003e-3),
+            phases.hot_stream,
+            "points",
+            camera=Camera((0.18, 0.13, 0.25), (0.0, 0.052, 0.0), 1.6, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "marshmallow_on_plate",
+            "A toasted marshmallow melts on a hot plate: it softens from below, its crust tears, and it sinks into itself.",
+            "S14 and Y15 in one graph",
+            None,
+            phases.marshmallow_on_plate,
+            "points",
+            camera=Camera((0.09, 0.07, 0.15), (0.0, 0.022, 0.0), 1.6, (480, 480)),
             colour_by="temperature",
         ),
         Sample(
