@@ -279,16 +279,6 @@ SAMPLES: dict[str, Sample] = {
             colour_by="temperature",
         ),
         Sample(
-            "marshmallow_on_plate",
-            "A toasted marshmallow melts on a hot plate: it softens from below, its crust tears, and it sinks into itself.",
-            "S14 and Y15 in one graph",
-            None,
-            phases.marshmallow_on_plate,
-            "points",
-            camera=Camera((0.09, 0.07, 0.15), (0.0, 0.022, 0.0), 1.6, (480, 480)),
-            colour_by="temperature",
-        ),
-        Sample(
             "butter_on_pan",
             "A cold pat of butter on a hot, tilted pan: it melts from below, and what is solid slides on the melt.",
             "S14 figure 3",

@@ -20,7 +20,7 @@ from mpm_nodes_samples.reproduction.shot import Progress, Shot
 
 NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
 COARSE = {
-    "hot_air": 0.012, "hot_stream": 0.012, "marshmallow_on_plate": 0.012, "butter_on_pan": 0.008,
+    "hot_air": 0.012, "hot_stream": 0.012, "butter_on_pan": 0.008,
     "wax": 0.012, "lava": 0.04, "caramel": 0.006,
 }  # fmt: skip
 
