@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction import figures, melting, surfaces, viscoelastic
+from mpm_nodes_samples.reproduction import figures, melting, phases, surfaces, viscoelastic
 from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 PAPER_FRAMES = 4
@@ -22,6 +22,7 @@ class PaperSize:
         minutes: Its minutes a frame (of 1/30 s), on eight cores.
         overrides: Changes of knobs and settings, as `--set` takes them.
         without: Nodes that are taken out.
+        still: Streams that are there as a whole from the start: the solve takes their templates as sources.
         machine: What it ran on.
         share: 1/30 s over the duration of a frame here.
         sheet: Frames of the contact sheet; some of all when there are none.
@@ -31,6 +32,7 @@ class PaperSize:
     minutes: float
     overrides: tuple[str, ...]
     without: tuple[str, ...] = ()
+    still: tuple[str, ...] = ()
     machine: str = "8 cores"
     share: float = 1.0
     sheet: tuple[int, ...] = ()
@@ -98,15 +100,20 @@ def _viscoelastic(
 ) -> PaperSize:
     """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
     changed = (f"settings.cell_size={cell_size:g}", f"settings.end={sheet[-1]}", *overrides)
-    return PaperSize(particles, minutes, changed, without, f"{threads} threads", fps / 30.0, sheet)
+    return PaperSize(particles, minutes, changed, without, machine=f"{threads} threads", share=fps / 30.0, sheet=sheet)
 
 
-def _melting(solve: str, particles: int, minutes: float, cell_size: float) -> PaperSize:
+def _melting(
+    solve: str, particles: int, minutes: float, cell_size: float, overrides: tuple[str, ...] = (), still: tuple[str, ...] = ()
+) -> PaperSize:
     """Return a paper size of S14: three frames of 1/30 s, its particles and time step; its grids have more particles a cell."""
     frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}")
-    changed = (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max=3e-4")
-    return PaperSize(particles, minutes, changed, machine="16 cores")
+    changed = (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max=3e-4", *overrides)
+    return PaperSize(particles, minutes, changed, still=still, machine="16 cores")
 
+
+_WHOLE_FLOW = ("vent.size=[1.2,0.06,0.8]", "vent.centre=[0.0054,0.0305,0.0]", "vent.rotation=[0.0,0.0,-10.0]")
+"""Lava that lies on its slope as a whole: the source's particles are those of a flow that has come out."""
 
 _REAL_CRUST = (
     "settings.fps=600",
@@ -249,6 +256,63 @@ SAMPLES: dict[str, Sample] = {
             melting.candied_apple,
             "points",
             camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "hot_air",
+            "A hare of chocolate melts in hot air: ears, paws and tail go first.",
+            "S14 figure 8",
+            _melting("melt", 1_200_000, 11.4, 9.74e-4),
+            phases.hot_air,
+            "points",
+            camera=Camera((0.16, 0.12, 0.22), (0.0, 0.048, 0.0), 1.75, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "hot_stream",
+            "Hot chocolate is poured on the head of a cold hare: some of the hare melts, some of the stream sets.",
+            "S14 figure 10",
+            _melting("melt", 1_200_000, 8.4, 1.003e-3),
+            phases.hot_stream,
+            "points",
+            camera=Camera((0.18, 0.13, 0.25), (0.0, 0.052, 0.0), 1.6, (480, 480)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "butter_on_pan",
+            "A cold pat of butter on a hot, tilted pan: it melts from below, and what is solid slides on the melt.",
+            "S14 figure 3",
+            _melting("melt", 4_200_000, 14.5, 4.24e-4),
+            phases.butter_on_pan,
+            "points",
+            camera=Camera((0.05, 0.09, 0.17), (0.015, 0.0, 0.0), 1.5, (640, 400)),
+            colour_by="temperature",
+        ),
+        Sample(
+            "wax",
+            "Four blocks of wax on a hot plate differ in their latent heat alone: the first melts fastest.",
+            "S14 figure 5",
+            None,
+            phases.wax,
+            "points",
+            colour_by="temperature",
+        ),
+        Sample(
+            "lava",
+            "Lava flows down a slope, cools, and wrinkles into ropes.",
+            "S14 figure 1",
+            _melting("run", 3_500_000, 29.7, 5.09e-3, _WHOLE_FLOW, ("flow",)),
+            phases.lava,
+            "points",
+            colour_by="temperature",
+        ),
+        Sample(
+            "caramel",
+            "A ribbon of caramel is poured on cold marble and stiffens while it folds.",
+            "R15 and S14 in one graph",
+            None,
+            phases.caramel,
+            "points",
             colour_by="temperature",
         ),
         Sample(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from mpm_nodes.data import Particles
+from mpm_nodes.data import Material, Particles
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.materials.volumes import volume_ratios
+from mpm_nodes.solver.emission import Stream
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 
@@ -15,12 +20,12 @@ def enthalpy(particles: Particles) -> float:
     temperature = np.asarray(particles["temperature"], float)
     liquid = particles["phase"] == 1 if "phase" in particles else np.zeros(len(mass), bool)
     share = np.asarray(particles["latent_heat_fraction"], float) if "latent_heat_fraction" in particles else np.zeros(len(mass))
-    known = [material.thermal for material in particles.materials]
-    for index, thermal in enumerate(known):
+    shift = np.asarray(particles["freezing_shift"], float) if "freezing_shift" in particles else np.zeros(len(mass))
+    for index, thermal in enumerate(material.thermal for material in particles.materials):
         mine = (kind == index) & np.isfinite(temperature)
         if thermal is None or not mine.any():
             continue
-        above = temperature[mine] - (thermal.freezing_temperature or 0.0)
+        above = temperature[mine] - (thermal.freezing_temperature or 0.0) - shift[mine]
         capacity = np.where(liquid[mine], thermal.liquid_heat_capacity, thermal.heat_capacity)
         total += float(mass[mine] @ (capacity * above + thermal.latent_heat * share[mine]))
     return total
@@ -31,14 +36,44 @@ def momentum(particles: Particles) -> np.ndarray:
     return np.asarray(particles["mass"], float) @ np.asarray(particles["velocity"], float)
 
 
+def streamed(shot: Shot) -> tuple[float, float]:
+    """Return the mass [kg] and the enthalpy [J] that streams bring after the first frame, from their templates and speeds alone."""
+    mass = heat = 0.0
+    for name, entry in shot.graph.nodes.items():
+        if entry.type != "emit_stream":
+            continue
+        settings, emitter = shot.graph.settings, Evaluator(shot.graph).value(name, shot.first)
+        materials, clock = emitter.template.materials, Clock.of(shot.graph.settings)
+        end = clock.simulated(min(shot.last, settings.end))
+        came = Stream(emitter, np.arange(len(materials), dtype=np.int32), clock).between(0.0, end)
+        if came is None:
+            continue
+        mass += float(np.asarray(came["mass"], float).sum())
+        if "temperature" in came:
+            heat += enthalpy(_in_phase(came, materials))
+    return mass, heat
+
+
+def _in_phase(columns: Mapping[str, np.ndarray], materials: tuple[Material, ...]) -> Particles:
+    """Return particles as they enter a solve: liquid, with all their latent heat, above their freezing temperature."""
+    freezing = np.array([np.inf if m.thermal is None else m.thermal.freezing_temperature or np.inf for m in materials])
+    liquid = columns["temperature"] > freezing[columns["material"]] + columns.get("freezing_shift", 0.0)
+    found = {**columns, "phase": liquid.astype(np.int32), "latent_heat_fraction": liquid.astype(float)}
+    return Particles(found, materials)
+
+
 def books(shot: Shot) -> list[Figure]:
-    """Return mass, momentum and, where there is heat, enthalpy at the start and at the end."""
+    """Return mass, momentum and, where there is heat, enthalpy at the start and at the end, and what streams brought."""
     first, last = shot.at(shot.first), shot.at(shot.last)
     before, after = shot.mass(shot.first), shot.mass(shot.last)
+    brought, warmth = streamed(shot)
+    of_streams = brought > 0.0
+    change = "mass that is missing, over all" if of_streams else "change of the mass"
     found = [
         Figure("mass at the start [kg]", before),
+        *([Figure("mass that streams bring [kg]", brought)] if of_streams else []),
         Figure("mass at the end [kg]", after),
-        Figure("change of the mass", abs(after / before - 1.0), Bar(most=1e-6), "conserved"),
+        Figure(change, abs(after / (before + brought) - 1.0), Bar(most=1e-6), "conserved"),
         Figure("momentum at the end [kg m/s]", float(np.linalg.norm(momentum(last)))),
     ]
     if "temperature" not in first:
@@ -46,12 +81,13 @@ def books(shot: Shot) -> list[Figure]:
     begin, end, heat = enthalpy(first), enthalpy(last), shot.progress.heat
     found += [
         Figure("enthalpy at the start [J]", begin),
+        *([Figure("enthalpy that streams bring [J]", warmth)] if of_streams else []),
         Figure("enthalpy at the end [J]", end),
         Figure("heat from bodies, air and sources [J]", heat),
     ]
     latent = max((each.thermal.latent_heat for each in first.materials if each.thermal is not None), default=0.0)
     over = max(abs(heat), after * latent) or 1.0
-    missing = abs(end - begin - heat) / over
+    missing = abs(end - begin - warmth - heat) / over
     found.append(Figure("enthalpy that is missing, over that heat or all latent heat", missing, Bar(most=1e-4), "conserved"))
     return found
 

@@ -81,7 +81,7 @@ def picture_of(sample: Any) -> Picture:
 
 def shot_of(result: Any, graph: Any, progress: Any) -> Any:
     """Return the cooked sample for its figures."""
-    return Shot(find_root(result.revision_folder), tuple(result.frames), graph.settings.cell_size, progress)
+    return Shot(find_root(result.revision_folder), tuple(result.frames), graph.settings.cell_size, progress, graph)
 
 
 def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Cancelled, Particles
+from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.executor import CookResult
 
 
@@ -150,6 +151,7 @@ class Shot:
         frames: Frames in it, ascending.
         cell_size: Grid spacing h [m].
         progress: What the cook reported.
+        graph: The graph that was cooked.
         kept: Particles of the frames that were read.
     """
 
@@ -157,6 +159,7 @@ class Shot:
     frames: tuple[int, ...]
     cell_size: float
     progress: Progress = field(default_factory=Progress)
+    graph: Graph = field(default_factory=Graph)
     kept: dict[int, Particles] = field(default_factory=dict, repr=False)
 
     @property

@@ -30,8 +30,19 @@ def sized(graph: Any, sample: Any, size: str, overrides: Sequence[str]) -> Any:
     if size == "paper":
         for name in sample.paper.without:
             remove(graph, name)
+        for name in sample.paper.still:
+            stand_still(graph, name)
         overrides = (*sample.paper.overrides, *overrides)
     return cook.changed(graph, overrides)
+
+
+def stand_still(graph: Any, stream: str) -> None:
+    """Make the template of a stream a source of the solves that it went to, and take the stream out."""
+    template = graph.nodes[stream].inputs["template"]
+    for entry in graph.nodes.values():
+        if stream in entry.inputs.get("emitters", ()):
+            entry.inputs["sources"] = [*entry.inputs.get("sources", ()), *template]
+    remove(graph, stream)
 
 
 def remove(graph: Any, name: str) -> None:

@@ -48,35 +48,6 @@ def claims() -> dict[str, dict[str, tuple[float, float]]]:
     return found
 
 
-def on_slope(cooked: Cooked, frame: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of lava along its slope and its heights above it [m]."""
-    x, y, turn = cooked.x(frame, 0), cooked.x(frame), np.radians(10.0)
-    return x * np.cos(turn) - y * np.sin(turn), x * np.sin(turn) + y * np.cos(turn)
-
-
-def ropes(cooked: Cooked, frame: int) -> int:
-    """Return how many crests the lava has along the middle of its flow, in steps of a cell."""
-    along, height = (each[np.abs(cooked.x(frame, 2)) < 0.03] for each in on_slope(cooked, frame))
-    places = np.digitize(along, np.arange(-0.6, 1.2, 0.02))
-    top = np.array([height[places == k].max(initial=0.0) for k in range(1, 90)])
-    return int(((top[1:-1] > top[:-2]) & (top[1:-1] > top[2:])).sum())
-
-
-def way_of(cooked: Cooked, count: int, first: int, last: int) -> float:
-    """Return how far the particles that came first have moved from one frame to another, on average [m]."""
-    places = []
-    for frame in (first, last):
-        order = np.argsort(cooked.at(frame)["id"])[:count]
-        places.append(np.asarray(cooked.at(frame)["position"], float)[order])
-    return float(np.linalg.norm(places[1] - places[0], axis=1).mean())
-
-
-def molten(cooked: Cooked, block: int) -> float:
-    """Return the share of a block of wax that is liquid: melts stand behind the four solids in the list of materials."""
-    material = cooked.at(36)["material"]
-    return float((material == 4 + block).sum() / ((material == block) | (material == 4 + block)).sum())
-
-
 def distances(points: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     """Return the distance of each point, shape (n, 3), to the nearest of some triangles, shape (m, 3, 3) [m]."""
     corners = [triangles[:, k] for k in range(3)]
@@ -187,33 +158,6 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         ),
         "middle of the cube at frame 25, on its way to the wall: x [m]": lambda c: c.x(25, 0).mean(),
         "highest particle at frame 48, below the ceiling [m]": lambda c: c.x(48).max(),
-    },
-    "butter_on_pan": {
-        "particles": lambda c: len(c.at(60)),
-        "share of the butter that is liquid at frame 60": lambda c: c.at(60)["phase"].mean(),
-        "hottest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].max(),
-        "middle of what is solid at frame 60, sliding on its melt: x [m]": lambda c: c.x(60, 0)[c.at(60)["phase"] == 0].mean(),
-    },
-    "lava": {
-        "mass at frame 60: density, slit, speed, time [kg]": lambda c: c.at(60)["mass"].sum(dtype=float),
-        "hottest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].max(),
-        "coldest particle at frame 60 [K]": lambda c: c.at(60)["temperature"].min(),
-        "front at frame 60, along the slope [m]": lambda c: on_slope(c, 60)[0].max(),
-        "ropes on the middle line at frame 60": lambda c: ropes(c, 60),
-    },
-    "caramel": {
-        "mass at frame 64: density, slit, speed, time [kg]": lambda c: c.at(64)["mass"].sum(dtype=float),
-        "hottest particle at frame 64 [K]": lambda c: c.at(64)["temperature"].max(),
-        "coldest particle at frame 64 [K]": lambda c: c.at(64)["temperature"].min(),
-        "highest particle at frame 64, on folds that bear it [m]": lambda c: c.x(64).max(),
-        "way of the first third between frames 48 and 64 [m]": lambda c: way_of(c, 8000, 48, 64),
-    },
-    "wax": {
-        "particles": lambda c: len(c.at(36)),
-        "share molten at frame 36 without latent heat": lambda c: molten(c, 0),
-        "share molten at frame 36 with 15 kJ/kg": lambda c: molten(c, 1),
-        "share molten at frame 36 with 45 kJ/kg": lambda c: molten(c, 2),
-        "share molten at frame 36 with 135 kJ/kg": lambda c: molten(c, 3),
     },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

@@ -25,20 +25,12 @@ CACHES = {
     "two_materials": "bowl.usda",
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
-    "butter_on_pan": "butter.usda",
-    "lava": "lava.usda",
-    "caramel": "caramel.usda",
-    "wax": "wax.usda",
 }
 COARSE = {
     "cheese_on_monkey": 0.08,
     "two_materials": 0.04,
     "student_report": 0.1,
     "keyed_gravity": 0.08,
-    "butter_on_pan": 0.008,
-    "lava": 0.04,
-    "caramel": 0.006,
-    "wax": 0.012,
 }
 FILES = sorted(SAMPLES / f"{name}.json" for name in CACHES)
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -68,12 +60,7 @@ def test_it_is_valid_and_written_out(file: Path, capsys):
     assert len({tuple(entry["position"]) for entry in nodes.values()}) == len(nodes)
 
 
-@pytest.mark.parametrize(
-    "file",
-    # a minute of compiling, for what tests of stages and of tables show
-    [pytest.param(file, marks=[pytest.mark.slow] if file.stem in ("lava", "caramel", "wax") else []) for file in FILES],
-    ids=lambda file: file.stem,
-)
+@each
 def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     """Three frames at a coarse cell size leave a cache that opens, with finite particles that fall."""
     graph = load_graph(file)
@@ -83,15 +70,11 @@ def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     result = execute(graph, frames=(1, 3), out=tmp_path)
     cooked = Cooked(result.revision_folder, CACHES[file.stem], result.warnings)
     first, last = cooked.at(1), cooked.at(3)
-    assert len(first) <= len(last) if file.stem in ("lava", "caramel") else len(first) == len(last)  # out of slits
+    assert len(first) == len(last)
     assert len(last) > 50 and np.isfinite(last["position"]).all()
     # written per second of the shot, which may be in slow motion
     pace = next(entry.knobs.get("time_scale", 1.0) for entry in graph.nodes.values() if entry.type == "solve")
-    cold = {"butter_on_pan": 280.0, "wax": 300.0}
-    if file.stem in cold:  # lies on what is hot by then
-        assert cold[file.stem] == first["temperature"].max() < last["temperature"].max()
-    else:
-        assert last["velocity"][:, 1].mean() < -0.1 * pace
+    assert last["velocity"][:, 1].mean() < -0.1 * pace
     if file.stem == "cheese_on_monkey":
         assert any("42 open edges around 4 holes" in warning for warning in result.warnings)
     elif file.stem == "student_report":

@@ -1,0 +1,61 @@
+"""Write the tables of README.md from what `mpm-nodes sample` left beside its contact sheets.
+
+python samples/write_tables.py out/NAME ...
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from mpm_nodes.commands.packaged_samples import samples_folder
+
+HEAD = "| figure | measured | must show | holds |\n| --- | --- | --- | --- |\n"
+
+
+def table_of(record: dict) -> str:
+    """Return the figures of a cook as the table of README.md."""
+    from mpm_nodes_samples.reproduction.report import number
+
+    words = {True: "ok", False: "NOT", None: ""}
+    rows = [
+        f"| {each['name']} | {number(each['measured'])} | {each['expected'] or '-'} | {words[each['ok']]} |"
+        for each in record["figures"]
+    ]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def with_table(text: str, sample: str, table: str) -> str:
+    """Return the page with that table in the sample's section, in place of the one there or at its end."""
+    head, title, rest = text.partition(f"\n## {sample}\n")
+    if not title:
+        raise SystemExit(f"README.md has no section '## {sample}'; write it first")
+    end = re.search(r"^#{1,2} ", rest, re.MULTILINE)
+    section, after = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
+    found = re.search(r"(^\|.*\n)+", section, re.MULTILINE)
+    if found:
+        section = section[: found.start()] + table + section[found.end() :]
+    else:
+        section = section.rstrip("\n") + "\n\n" + table + "\n"
+    return head + title + section + after
+
+
+def main(folders: list[str]) -> None:
+    """Take the newest figures in each output folder."""
+    page = samples_folder() / "README.md"
+    text = page.read_text()
+    for folder in folders:
+        files = sorted(Path(folder).glob("r*/preview/figures.json"))
+        if not files:
+            raise SystemExit(f"{folder}: no figures of `mpm-nodes sample` in it")
+        record = json.loads(files[-1].read_text())
+        if record["size"] != "quick" or record["overrides"]:
+            raise SystemExit(f"{files[-1]}: of size {record['size']} with {record['overrides']}; tables hold the quick size")
+        text = with_table(text, record["sample"], table_of(record))
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

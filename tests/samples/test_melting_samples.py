@@ -1,0 +1,134 @@
+"""The packaged samples of heat and projection: sizes, books of streams, measures, and coarse cooks."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sample_numbers import SAMPLES as FOLDER
+
+from mpm_nodes.cli import main
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.executor import execute
+from mpm_nodes_samples.reproduction import melting, phases, sizes
+from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.reproduction.shot import Progress, Shot
+
+NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
+COARSE = {
+    "hot_air": 0.012, "hot_stream": 0.012, "butter_on_pan": 0.008,
+    "wax": 0.012, "lava": 0.04, "caramel": 0.006,
+}  # fmt: skip
+
+
+def graph_of(name: str, size: str = "quick"):
+    """Return a sample's graph in one of its sizes."""
+    return sizes.graph_of(SAMPLES[name], size)
+
+
+def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
+    """Return the points ((i + 1/2) spacing), shape (n, 3)."""
+    return spacing * (np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, 3) + 0.5)
+
+
+# ---------------------------------------------------------------- the graphs
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name in NAMES for size in sizes.SIZES if size == "quick" or SAMPLES[name].paper]
+)
+def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, size: str, capsys):
+    """Every size is a valid graph; the paper's holds its particles within 5 % and its time step, streams after three frames."""
+    graph = graph_of(name, size)
+    estimates = preflight.estimate(Evaluator(graph).plan, graph.settings.start)
+    solver = next(node for node, entry in graph.nodes.items() if entry.type == "solve")
+    begin = sum(estimates[wire.partition(".")[0]]["particles"] for wire in graph.nodes[solver].inputs.get("sources", ()))
+    if size == "quick":
+        assert begin < 100_000
+        assert main(["validate", str(FOLDER / f"{name}.json")]) == 0, capsys.readouterr()
+        return
+    for stream in (entry for entry in graph.nodes.values() if entry.type == "emit_stream"):
+        section = np.prod(graph.nodes[graph.nodes[stream.inputs["template"][0]].inputs["particles"][0]].knobs["size"][::2])
+        length = np.linalg.norm(stream.knobs["velocity"]) * (graph.settings.end - graph.settings.start) / graph.settings.fps
+        begin += 8.0 * section * length / graph.settings.cell_size**3
+    assert begin == pytest.approx(SAMPLES[name].paper.particles, rel=0.05)
+    assert graph.nodes[solver].knobs["dt_max"] == 3e-4 and graph.settings.fps == 30
+
+
+def test_the_hare_is_what_its_script_makes(monkeypatch):
+    """The level set in the repository has the distances of make_melting_bodies.py, to the half floats of its file."""
+    pytest.importorskip("pxr")
+    from usd_io.volumes import read_volumes
+
+    monkeypatch.syspath_prepend(str(FOLDER))
+    spec = importlib.util.spec_from_file_location("make_melting_bodies", FOLDER / "make_melting_bodies.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    kept = read_volumes(FOLDER / "melting.vdb", ["hare"])["hare"].level_set
+    places = kept.voxel_size * (
+        kept.origins[:, None] + np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1).reshape(1, -1, 3)
+    ).astype(float)
+    made = np.clip(script.hare()(places.reshape(-1, 3)), -0.003, 0.003)
+    assert np.abs(made - kept.values.reshape(-1)).max() < 2e-6
+    assert Path(sys.modules["make_bodies"].__file__).parent == FOLDER
+
+
+# ---------------------------------------------------------------- measures
+def test_a_plane_an_edge_and_a_corner_are_told_apart():
+    """Of the 125 cells around one, 50, 80 and 98 are empty at a face, an edge and a corner of a block; deep inside none is."""
+    bare = phases.exposure(lattice((20, 20, 20), 0.5), 1.0).reshape(20, 20, 20)
+    assert bare[10, 10, 10] == 0.0
+    assert [bare[0, 10, 10], bare[0, 0, 10], bare[0, 0, 0]] == pytest.approx([50 / 125, 80 / 125, 98 / 125])
+
+
+def test_layers_are_counted_from_the_open_surface():
+    """A block on the floor: 1 at its top and sides, one more a cell inwards, and its middle at the floor is deep inside."""
+    layer = phases.layers(lattice((16, 16, 16), 0.5), 1.0).reshape(16, 16, 16)
+    assert layer[8, 15, 8] == layer[0, 8, 8] == 1 and layer[8, 13, 8] == 2 and layer[8, 0, 8] == 4
+    assert layer.max() == 4
+
+
+def test_ropes_are_crests_along_the_middle():
+    """A slope of ten degrees with five ridges across it has five, without them none but its own end."""
+    along = np.linspace(0.0, 1.0, 2001)
+    height = 0.1 + 0.02 * np.cos(10.0 * np.pi * along + np.pi)
+    turn = np.radians(10.0)
+
+    def laid(height):
+        x, y = along * np.cos(turn) + height * np.sin(turn), -along * np.sin(turn) + height * np.cos(turn)
+        return np.stack([x, y, np.zeros_like(x)], axis=1)
+
+    assert phases.ropes(laid(height)) == 5
+    assert np.allclose(phases.on_slope(laid(height))[1], height)
+
+
+# ---------------------------------------------------------------- books
+def test_the_book_of_a_hot_stream_is_density_nozzle_speed_and_time():
+    """What hot_stream's stream brings after its first frame, and m (c (T - T_f) + L) of it."""
+    graph = graph_of("hot_stream")
+    settings = graph.settings
+    seconds = min(graph.nodes["pour"].knobs["duration"], settings.end - settings.start) / settings.fps
+    mass, heat = melting.streamed(Shot(Path("unused"), (settings.start, settings.end), settings.cell_size, graph=graph))
+    exact, layer = 1300.0 * 0.018**2 * 0.4 * seconds, 1300.0 * 0.018**2 * 0.5 * settings.cell_size
+    assert mass == pytest.approx(exact, abs=layer)  # the foremost layer is there in the first frame
+    assert heat / mass == pytest.approx(1600.0 * (335.0 - 305.0) + 45000.0, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COARSE)
+def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
+    """Four frames with coarse cells: figures can be measured, and neither mass nor enthalpy is missing."""
+    from mpm_nodes.preview.pictures import find_root
+
+    graph = graph_of(name)
+    graph.set("settings.cell_size", COARSE[name])
+    if "skin" in graph.nodes:
+        graph.set("skin.voxel_size", 0.0)
+    progress = Progress()
+    result = execute(graph, frames=(1, 4), out=tmp_path, on_event=progress)
+    shot = Shot(find_root(result.revision_folder), tuple(result.frames), COARSE[name], progress, graph)
+    found = {figure.name: figure for figure in SAMPLES[name].figures(shot)}
+    closed = [figure for figure in found.values() if figure.says == "conserved"]
+    assert len(closed) == 2 and all(figure.ok for figure in closed), closed
