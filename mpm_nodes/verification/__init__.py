@@ -48,6 +48,7 @@ _MODULES = (
     "face_contact",
     "surface_tension",
     "wetting",
+    "capillarity",
     "pressure_solves",
 )
 
