@@ -49,6 +49,7 @@ _MODULES = (
     "settling",
     "surface_tension",
     "wetting",
+    "capillarity",
     "pressure_solves",
 )
 

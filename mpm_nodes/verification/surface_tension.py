@@ -48,11 +48,11 @@ def disc(radius: int, matter: Any) -> Particles:
     return lattice(radius, (-radius, -radius, 0), (radius, radius, 2), matter)
 
 
-def slab(particles: Particles, **settings: Any) -> SubstepSolver:
+def slab(particles: Particles, preset: str = "surface_tension", **settings: Any) -> SubstepSolver:
     """Return a solve of a slab between two walls, without gravity."""
     far = 100.0 * H
     walls = walled((-far, -far, 0.0), (far, far, 2 * H), OPEN, OPEN, OPEN, OPEN, SLIP, SLIP)
-    substeps = {"preset": "surface_tension", "set": {"slab": "z", "radius": DISCS, **settings}}
+    substeps = {"preset": preset, "set": {"slab": "z", "radius": DISCS, **settings}}
     return SubstepSolver(
         particles, substeps, cell_size=H, dtype=np.float64, origin=(0.0, 0.0, 0.0), gravity=(0.0, 0.0, 0.0), walls=walls
     )
@@ -288,10 +288,15 @@ def oscillation(run: SubstepSolver, duration: float) -> tuple[np.ndarray, np.nda
     times, values = [], []
     while run.time < duration:
         run.step()
-        x, m = column(run, "position"), column(run, "mass")
         times.append(run.time)
-        values.append(float(m @ (x[:, 0] ** 2 - x[:, 1] ** 2)) / float(m @ (x[:, :2] ** 2).sum(axis=1)))
+        values.append(stretch_of(run))
     return np.array(times), np.array(values)
+
+
+def stretch_of(run: SubstepSolver) -> float:
+    """Return how much wider than high the matter is."""
+    x, m = column(run, "position"), column(run, "mass")
+    return float(m @ (x[:, 0] ** 2 - x[:, 1] ** 2)) / float(m @ (x[:, :2] ** 2).sum(axis=1))
 
 
 class DropOscillation(VerificationProblem):
