@@ -71,7 +71,7 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
 
 
 def _grown(marked: np.ndarray, around: list[np.ndarray], cells: int, beyond: bool) -> np.ndarray:
-    """Return marked cells and all within some cells of them, counted through faces; `beyond`: whether what is beyond the grid is."""
+    """Return marked cells and all within some cells of them, counted by faces; `beyond`: whether what is beyond the grid is."""
     for _ in range(cells):
         near = marked.copy()
         for other in around:
