@@ -85,7 +85,7 @@ def project_faces(
     fields = fields_of(staggered, solid, dt, settings)
     pressure.classify(count, fields)
     rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
-    _give_volumes(staggered, fields, settings, (rank, old))
+    _give_volumes(staggered, fields, settings, rank)
     solver = _Solver(staggered, fields, settings, check)
     solves, settled = 1, True
     if settings.turns > 1 and any(contact[:, 0].any() for contact in solid.contacts):
@@ -121,16 +121,11 @@ def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray
     return found
 
 
-def _give_volumes(
-    staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, scratch: tuple[np.ndarray, np.ndarray]
-) -> None:
-    """Write control volumes and masses of the faces, and add those that follow to those that lead, whose velocity they take.
+def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray) -> None:
+    """Write control volumes and masses of the faces, and add those that follow to those that lead.
 
-    A floor between two layers of faces leaves cells open whose faces along it lie inside the body and follow. Where matter only
-    begins, their own velocity is anything, and they do not keep it: their cells must not be solved for it. Without control volumes
-    every face is by itself, with the volume of a cell.
+    Without control volumes every face is by itself, with the volume of a cell.
     """
-    rank, old = scratch
     count = staggered.count
     pressure.spread_volumes(count, fields)
     if not settings.control_volumes:
@@ -139,8 +134,6 @@ def _give_volumes(
     pressure.find_done(count, fields, rank)
     followers.fold(count, fields, rank, rest, EXTENSIONS)
     pressure.trim_volumes(count, fields, rest)
-    pressure.find_done(count, fields, rank)
-    followers.extend(count, fields, rank, old, EXTENSIONS)
 
 
 class _Solver:
