@@ -54,6 +54,8 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
     """
     solid = solid_faces_of(staggered, colliders, dt)
     fields = fields_of(staggered, solid, dt, ProjectionSettings())
+    # held faces would be given their velocity
+    fields = fields._replace(vx=fields.vx.copy(), vy=fields.vy.copy(), vz=fields.vz.copy())
     pressure.classify(staggered.count, fields)
     share = filling_of(staggered, fields)
     cells = np.arange(64 * staggered.count)
@@ -71,7 +73,7 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
 
 
 def _grown(marked: np.ndarray, around: list[np.ndarray], cells: int, beyond: bool) -> np.ndarray:
-    """Return marked cells and all within some cells of them, counted by faces; `beyond`: whether what is beyond the grid is."""
+    """Return marked cells and all within some cells of them, counted through faces; `beyond`: whether what lies outside is."""
     for _ in range(cells):
         near = marked.copy()
         for other in around:

@@ -182,29 +182,24 @@ def on_floor(start: Particles, height: float, **options: object) -> SubstepSolve
     )
 
 
-@pytest.mark.parametrize("height", [0.0, 0.25, 0.75])
-def test_a_floor_between_faces_leaves_the_divergence_that_was_asked_for(height):
-    """Cells that a floor cuts are solved for the velocities that their faces end with, those along the floor included."""
-    run = on_floor(liquid(3, velocity=np.array([0.0, -1.0, 0.0])), height, dt_max=2e-3)
-    worst = []
-    for _ in range(40):
-        run.step()
-        told = run.step_context.report["projection"]
-        assert told["unsolved"] == 0
-        worst.append(told["divergence"])
-    J = 1.0 + run.particles.unpack("volume_change")
-    assert max(worst) * 2e-3 < 0.05 and abs(float(J.mean()) - 1.0) < 0.02, (max(worst), J.mean())
-
-
-@pytest.mark.parametrize("height", [0.0, 0.25, 0.75])
+@pytest.mark.parametrize("height", [0.0, 0.6, 0.75])
 def test_soft_rubber_lands_on_a_floor_between_faces(height):
-    """A bulk modulus of four shear moduli: it neither jumps nor bursts when it lands, wherever the floor lies in the grid."""
+    """A bulk modulus of four shear moduli: its corners neither jump nor burst when it lands, wherever the floor lies in the grid.
+
+    The cells that the floor cuts are solved for the velocities that their faces end with, those along the floor included.
+    """
     rubber = dataclasses.replace(Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber"), bulk_modulus=3e4)
-    run = on_floor(cube(rubber, cells=3, velocity=np.array([0.0, -1.0, 0.0])), height, dt_max=4e-3)
-    fastest = 0.0
-    while run.time < 0.2:
-        run.step()
+    start = cube(rubber, (0.0, 0.05, 0.0), cells=4, cell_size=0.05, velocity=np.array([0.0, -0.7, 0.0]))
+    floor = Collider("floor", CollisionRule.SEPARATE, 0.4, PosedLevelSets(PLANE))
+    # particles on faces: those have hardly any mass beyond them
+    origin = (0.0125, -0.05 * height, 0.0125)
+    run = SubstepSolver(start, "incompressible", cell_size=0.05, colliders=[floor], origin=origin, dtype=np.float64, dt_max=2e-3)
+    fastest = worst = 0.0
+    least = 1.0
+    while run.time < 0.1:
+        dt = run.step()
         fastest = max(fastest, float(np.abs(run.particles.unpack("velocity")).max()))
-    J = np.linalg.det(run.particles.unpack("deformation").reshape(-1, 3, 3))
-    # it falls 0.1 m, at 1.72 m/s at most
-    assert fastest < 3.0 and J.min() > 0.5 and J.max() < 1.5, (fastest, J.min(), J.max())
+        least = min(least, float(np.linalg.det(run.particles.unpack("deformation").reshape(-1, 3, 3)).min()))
+        worst = max(worst, dt * run.step_context.report["projection"]["divergence"])
+    # it falls 5 cm, to 1.2 m/s
+    assert fastest < 1.4 and least > 0.7 and worst < 0.2, (fastest, least, worst)

@@ -32,7 +32,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, SLIDING
+from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, LEVEL, SLIDING
 
 __all__ = [
     "CLOSED",
@@ -64,7 +64,7 @@ class Fields(NamedTuple):
         vx, vy, vz: Velocities of the faces, in the first place.
         around: Blocks before and behind along x, y and z.
         sx, sy, sz: States of the faces.
-        ux, uy, uz: Velocities that bodies give to held faces [m/s].
+        ux, uy, uz: Velocities that bodies give to held faces [m/s]; LEVEL at faces that slide along a level surface.
         wx, wy, wz: Control volumes [m^3].
         nx, ny, nz: Masses with those of the faces that follow [kg].
         kind: Kinds of the cells.
@@ -143,16 +143,18 @@ def _release_at(g, f):
         c = np.int64(64 * g + n)
         for axis in range(3):
             states, low = of_axis(axis, f.sx, f.sy, f.sz), before(f.around, g, n, axis)
-            if states[c] >= SLIDING and (f.kind[c] == INTERIOR or (low >= 0 and f.kind[low] == INTERIOR)):
-                states[c] = FREE
+            if states[c] >= SLIDING and of_axis(axis, f.ux, f.uy, f.uz)[c] == LEVEL:
+                if f.kind[c] == INTERIOR or (low >= 0 and f.kind[low] == INTERIOR):
+                    states[c] = FREE
 
 
 @compiled(fastmath=False)
 def classify(count, f):
     """Write the kinds of the cells, give held faces the velocity of their body, and free those that slide beside the interior.
 
-    A surface between two layers of faces leaves cells open whose faces along it lie inside the body. Pressure reaches these
-    faces, and nothing holds them. If they followed others, their cells would be solved for velocities that they do not get.
+    A level surface between two layers of faces leaves cells open whose faces along it lie inside the body. Pressure reaches these
+    faces, and nothing holds them. If they followed others, their cells would be solved for velocities that they do not get: where
+    matter only begins, their own are anything. On a slope they follow: what is free between its stairs interlocks with them.
     """
     parallel_for(_classify_at, count, (lend(f),))
     parallel_for(_release_at, count, (lend(f),))

@@ -15,11 +15,15 @@ from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, RULE
 
-__all__ = ["FREE", "HELD", "SLIDING", "find_solid_faces"]
+__all__ = ["FREE", "HELD", "LEVEL", "SLIDING", "find_solid_faces"]
 
 FREE, HELD = 0, 1
 SLIDING = 2
 """States of a face: SLIDING + 2 axis + side slides along a surface whose normal points that way (side 1: to high coordinates)."""
+LEVEL = 1.0
+"""What stands in the place of the velocity of faces that slide along a surface whose normal is an axis."""
+FLAT = 0.999
+"""Component of a unit normal from which on it is an axis."""
 TOUCHING = 1e-6
 HALF_DIAGONAL = 3.1
 TIE = 1e-4
@@ -43,7 +47,7 @@ def _take(c, axis, rule, friction, normal, velocity, faces):
             contact[4 * c + 2], contact[4 * c + 3] = (v1, v2) if axis == 0 else ((v2, v0) if axis == 1 else (v0, v1))
         return
     out = n0 if main == 0 else (n1 if main == 1 else n2)
-    state[c] = SLIDING + 2 * main + (1 if out > 0.0 else 0)
+    state[c], speed[c] = SLIDING + 2 * main + (1 if out > 0.0 else 0), LEVEL if abs(out) > FLAT else 0.0
 
 
 @part
@@ -92,8 +96,8 @@ def find_solid_faces(axis, place, dt, walls, bodies, faces):
         dt: Substep [s].
         walls: `WallPlanes`.
         bodies: `Bodies`.
-        faces: Written: state, shape (64 n,), int32; speed, shape (64 n,), float64 [m/s]; contact, shape (256 n,), float64: where a
-            separating body holds the face along its normal, the normal's sign, friction, and the body's velocities along the next
-            axis and the one after [m/s]; a sign of 0 elsewhere.
+        faces: Written: state, shape (64 n,), int32; speed, shape (64 n,), float64 [m/s], LEVEL at some faces that slide; contact,
+            shape (256 n,), float64: where a separating body holds the face along its normal, the normal's sign, friction, and the
+            body's velocities along the next axis and the one after [m/s]; a sign of 0 elsewhere.
     """
     parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), faces))
