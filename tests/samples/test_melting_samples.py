@@ -132,3 +132,18 @@ def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
     found = {figure.name: figure for figure in SAMPLES[name].figures(shot)}
     closed = [figure for figure in found.values() if figure.says == "conserved"]
     assert len(closed) == 2 and all(figure.ok for figure in closed), closed
+
+
+# ---------------------------------------------------------------- the page
+def test_a_table_is_put_in_its_section_or_replaced():
+    """Two sections, one with a table: each gets its own, and nothing else changes."""
+    from mpm_nodes_samples.write_tables import table_of, with_table
+
+    record = {"figures": [{"name": "length [m]", "measured": 12345.0, "expected": "at most 3", "ok": False}]}
+    table = table_of(record)
+    assert table.splitlines()[2] == "| length [m] | 12,345 | at most 3 | NOT |"
+    page = "# Page\n\n## one\n\nWords.\n\n| old | 1 |\n\n## two\n\nMore.\n\n# End\n"
+    both = with_table(with_table(page, "one", table), "two", table)
+    assert both == f"# Page\n\n## one\n\nWords.\n\n{table}\n## two\n\nMore.\n\n{table}\n# End\n"
+    with pytest.raises(SystemExit, match="no section"):
+        with_table(page, "three", table)
