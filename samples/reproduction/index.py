@@ -269,16 +269,6 @@ SAMPLES: dict[str, Sample] = {
             colour_by="temperature",
         ),
         Sample(
-            "hot_stream",
-            "Hot chocolate is poured on the head of a cold hare: some of the hare melts, some of the stream sets.",
-            "S14 figure 10",
-            _melting("melt", 1_200_000, 8.4, 1.003e-3),
-            phases.hot_stream,
-            "points",
-            camera=Camera((0.18, 0.13, 0.25), (0.0, 0.052, 0.0), 1.6, (480, 480)),
-            colour_by="temperature",
-        ),
-        Sample(
             "butter_on_pan",
             "A cold pat of butter on a hot, tilted pan: it melts from below, and what is solid slides on the melt.",
             "S14 figure 3",

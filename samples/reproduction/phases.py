@@ -66,28 +66,6 @@ def _percent(which: np.ndarray) -> float:
     return 100.0 * float(which.mean()) if len(which) else 0.0
 
 
-def hot_stream(shot: Shot) -> list[Figure]:
-    """Return the books, what melts of the cold body, and what sets of the stream, on the body and on the floor."""
-    last, count = shot.at(shot.last), len(shot.at(shot.first))
-    body, solid = last["id"] < count, last["phase"] == 0
-    cold = by_id(shot, shot.first, "phase") == 0
-    body &= np.isin(last["id"], np.flatnonzero(cold))
-    high = last["position"][:, 1] > 0.02
-    return [
-        *books(shot),
-        Figure("molten of the cold body at the end [%]", _percent(~solid[body]), Bar(1.0, 60.0), "some solid melts"),
-        Figure("set of the stream at the end [%]", _percent(solid[~body]), Bar(5.0, 95.0), "some liquid freezes"),
-        Figure("of what has set, higher than 20 mm, on the body [%]", _percent(high[~body & solid]), Bar(10.0), "on the body"),
-        Figure("height of the body's solid, over that at the start", _height(shot), Bar(0.7), "the body stands"),
-    ]
-
-
-def _height(shot: Shot) -> float:
-    first, last = shot.at(shot.first), shot.at(shot.last)
-    body = (last["id"] < len(first)) & (last["phase"] == 0)
-    return float(last["position"][body, 1].max() / first["position"][first["phase"] == 0, 1].max())
-
-
 def butter_on_pan(shot: Shot) -> list[Figure]:
     """Return the books, how much is molten, how hot it is, and where the solid has slid on its melt."""
     last = shot.at(shot.last)
