@@ -38,6 +38,7 @@ from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, Staggere
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.temperature_tables import TemperatureTable
+from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import (
     Degrees,
     Frames,
@@ -56,12 +57,14 @@ from mpm_nodes.data.units import (
     RadiansPerSecond,
     Range,
     Seconds,
+    SquareMetresPerSecond,
     SubstepGraph,
     Unit,
     Unitless,
     Vec3,
     WattsPerCubicMetre,
     WattsPerMetreKelvin,
+    WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
     WrittenPath,
 )
@@ -73,7 +76,6 @@ from mpm_nodes.data.values import (
     Material,
     Mesh,
     Particles,
-    SurfaceTension,
     Thermal,
     Walls,
     frozen,
@@ -142,6 +144,7 @@ __all__ = [
     "Report",
     "Resampling",
     "Seconds",
+    "SquareMetresPerSecond",
     "Stage",
     "StageMemory",
     "StaggeredGrid",
@@ -159,6 +162,7 @@ __all__ = [
     "Walls",
     "WattsPerCubicMetre",
     "WattsPerMetreKelvin",
+    "WattsPerSquareMetre",
     "WattsPerSquareMetreKelvin",
     "Writes",
     "WrittenPath",

@@ -18,5 +18,7 @@ MODULES = (
     "avoid_a_void",
     "heat",
     "projection",
+    "concentration",
     "surface_tension",
+    "surface_heat",
 )
