@@ -176,7 +176,7 @@ def test_heat_comes_in_through_the_surface():
         assert told["from_air"] < 0.0 < told["from_sources"] and after.max() > 300.0
         areas[name] = told["surface"]
     assert areas["floor"] < 0.99 * areas["free"]
-    with pytest.raises(MpmNodesError, match=r"flames: 'here' is no place; give x and z in metres"):
+    with pytest.raises(MpmNodesError, match=r"flames: 'here' is not a place; give x and z in metres"):
         solver(drop(matter), {"preset": "surface_tension_heat", "set": {**settings, "flames": ("here",)}}).step(1e-4)
 
 

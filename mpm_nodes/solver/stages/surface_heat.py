@@ -53,7 +53,7 @@ def heat_surface(
     Args:
         particles: Owners. Only matter with a tension has samples.
         samples: Samples of the surface.
-        colliders: Bodies and walls; what touches them is no free surface (conduct_heat says what passes there).
+        colliders: Bodies and walls; what touches them does not count (conduct_heat says what passes there).
         staggered: Grid that conduct_heat works on.
         flux: Heat that comes in everywhere, b.
         flames: Where wicks stand: "x z" of each [m].
@@ -93,7 +93,7 @@ def _wicks(flames: tuple[str, ...]) -> list[tuple[float, float]]:
         try:
             along, across = map(float, flame.split())
         except ValueError:
-            raise MpmNodesError(f"heat_surface.flames: '{flame}' is no place; give x and z in metres, as \"0.1 -0.2\"") from None
+            raise MpmNodesError(f"heat_surface.flames: '{flame}' is not a place; give x and z in metres, as \"0.1 -0.2\"") from None
         found.append((along, across))
     return found
 
