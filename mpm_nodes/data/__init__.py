@@ -39,6 +39,7 @@ from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.surface_temperatures import TemperatureField
 from mpm_nodes.data.temperature_tables import TemperatureTable
+from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import (
     Degrees,
     Frames,
@@ -57,12 +58,14 @@ from mpm_nodes.data.units import (
     RadiansPerSecond,
     Range,
     Seconds,
+    SquareMetresPerSecond,
     SubstepGraph,
     Unit,
     Unitless,
     Vec3,
     WattsPerCubicMetre,
     WattsPerMetreKelvin,
+    WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
     WrittenPath,
 )
@@ -74,7 +77,6 @@ from mpm_nodes.data.values import (
     Material,
     Mesh,
     Particles,
-    SurfaceTension,
     Thermal,
     Walls,
     frozen,
@@ -143,6 +145,7 @@ __all__ = [
     "Report",
     "Resampling",
     "Seconds",
+    "SquareMetresPerSecond",
     "Stage",
     "StageMemory",
     "StaggeredGrid",
@@ -161,6 +164,7 @@ __all__ = [
     "Walls",
     "WattsPerCubicMetre",
     "WattsPerMetreKelvin",
+    "WattsPerSquareMetre",
     "WattsPerSquareMetreKelvin",
     "Writes",
     "WrittenPath",

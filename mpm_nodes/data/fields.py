@@ -205,6 +205,9 @@ ATTRIBUTES: dict[str, Field] = table(
         "Share of a solute such as soap or alcohol: it changes the surface tension.",
         resampling=_MEAN,
     ),
+    Field("concentration_gradient", "grad c", (3,), "1/m", doc="Gradient of the concentration.", resampling=_MEAN),
+    Field("surface_area", "A", (), "m^2", doc="Free surface that a particle owns.", resampling=_KEPT, passing=True),
+    Field("surface_flux", "b", (), "W/m^2", doc="Heat that flows in there.", resampling=_MEAN, passing=True),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
     Field("dilation", "J - 1", (), "", doc="Relative change of volume, of any law.", resampling=_MEAN, passing=True),
     Field(
@@ -254,6 +257,8 @@ STAGGERED_FIELDS = table(
     Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
     Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
+    Field("surface_flux", "A b", (), "W", doc="Heat through the surface.", packed=("surface_heat", 0), shift=(1, 1, 1)),
+    Field("surface_area", "A", (), "m^2", doc="Free surface of a cell.", packed=("surface_heat", 3), shift=(1, 1, 1)),
     Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
     *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
     *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),

@@ -31,9 +31,11 @@ Kelvins = Unit("K")
 JoulesPerKilogram = Unit("J/kg")
 JoulesPerKilogramKelvin = Unit("J/(kg K)")
 WattsPerMetreKelvin = Unit("W/(m K)")
+WattsPerSquareMetre = Unit("W/m^2")
 WattsPerSquareMetreKelvin = Unit("W/(m^2 K)")
 WattsPerCubicMetre = Unit("W/m^3")
 NewtonsPerMetre = Unit("N/m")
+SquareMetresPerSecond = Unit("m^2/s")
 
 
 @dataclass(frozen=True)

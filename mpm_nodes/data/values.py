@@ -14,6 +14,7 @@ from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
 from mpm_nodes.data.surface_temperatures import TemperatureField
 from mpm_nodes.data.temperature_tables import TemperatureTable
+from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
 
 
@@ -56,64 +57,6 @@ class Thermal:
         """Return what `to_json` described."""
         melt = facts.get("melt")
         return cls(**{**facts, "melt": None if melt is None else Material.from_json(melt)})
-
-
-@dataclass(frozen=True)
-class SurfaceTension:
-    """Surface energy density of a liquid against air, linear in its temperature between two of them and constant beyond.
-
-    A solute changes it in proportion to its concentration: to `solute_tension` at 1.
-
-    Attributes:
-        tension: At and below `temperature` [N/m].
-        hot_tension: At and above `hot_temperature` [N/m].
-        temperature: [K].
-        hot_temperature: [K]; with the same value as `temperature` the tension is `tension` everywhere.
-        solute_tension: Where the concentration is 1, at any temperature [N/m]; None: a solute does not change it.
-
-    Raises:
-        MpmNodesError: A tension is negative or not finite, or the hot temperature lies below the cold one.
-    """
-
-    tension: float
-    hot_tension: float = 0.0
-    temperature: float = 293.15
-    hot_temperature: float = 293.15
-    solute_tension: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("tension", "hot_tension", "solute_tension"):
-            if getattr(self, name) is not None and not 0.0 <= getattr(self, name) < float("inf"):
-                raise MpmNodesError(f"surface tension: {name} = {getattr(self, name):g} N/m; give a finite value >= 0")
-        if not self.temperature <= self.hot_temperature:
-            raise MpmNodesError(
-                f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
-                "exchange them, and the two tensions"
-            )
-
-    @property
-    def varies(self) -> bool:
-        """Whether it depends on the temperature."""
-        return self.hot_temperature > self.temperature and self.hot_tension != self.tension
-
-    @property
-    def largest(self) -> float:
-        """Largest tension at any temperature and concentration [N/m]."""
-        return max(self.tension, self.hot_tension if self.varies else 0.0, self.solute_tension or 0.0)
-
-    def at(self, temperature: np.ndarray, concentration: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return the tension at temperatures [K] and concentrations, which count from 0 to 1."""
-        tension = np.full(np.shape(temperature), self.tension)
-        if self.varies:
-            share = (temperature - self.temperature) / (self.hot_temperature - self.temperature)
-            tension = self.tension + (self.hot_tension - self.tension) * np.clip(share, 0.0, 1.0)
-        if self.solute_tension is None:
-            return tension
-        return tension + (self.solute_tension - tension) * np.clip(concentration, 0.0, 1.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return every member as plain JSON values."""
-        return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
@@ -172,7 +115,7 @@ class Material:
             **{
                 **facts,
                 "thermal": None if thermal is None else Thermal.from_json(thermal),
-                "surface_tension": None if tension is None else SurfaceTension(**tension),
+                "surface_tension": None if tension is None else SurfaceTension.from_json(tension),
                 "tables": {name: TemperatureTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
             }
         )

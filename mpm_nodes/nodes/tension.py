@@ -16,9 +16,11 @@ from mpm_nodes.data import (
     NewtonsPerMetre,
     Particles,
     Range,
+    SquareMetresPerSecond,
     SurfaceTension,
     Unitless,
 )
+from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import collider_passed_on
@@ -37,6 +39,7 @@ def material_surface_tension(
     hot_tension: _Tension = 0.0,
     temperature: _Temperature = 293.15,
     hot_temperature: _Temperature = 293.15,
+    table: A[Rows | None, Kelvins, _KEPT] = None,
 ) -> Material:
     """Give a material a surface tension: for substep graphs with surface stages, such as the preset `surface_tension`.
 
@@ -46,29 +49,46 @@ def material_surface_tension(
         hot_tension: That at the hot temperature and above; in between it is linear. Differences drive Marangoni flow.
         temperature: Temperature up to which the tension is that of the cold liquid.
         hot_temperature: Temperature from which on it is the hot tension; the same as `temperature` leaves it constant.
+        table: Tension over the temperature [K], a curve, straight between its points and level beyond them: it takes the place of
+            the four numbers.
 
     Raises:
-        MpmNodesError: The hot temperature lies below the cold one.
+        MpmNodesError: The hot temperature lies below the cold one, or a tension of the curve is negative.
 
     Source: C21 sections 3.3 and 6.
     """
-    changed = SurfaceTension(tension, hot_tension, temperature, hot_temperature)
-    if material.surface_tension is not None:
-        changed = dataclasses.replace(changed, solute_tension=material.surface_tension.solute_tension)
+    changed = dataclasses.replace(
+        material.surface_tension or SurfaceTension(tension),
+        tension=tension,
+        hot_tension=hot_tension,
+        temperature=temperature,
+        hot_temperature=hot_temperature,
+        table=table or (),
+    )
     return dataclasses.replace(material, surface_tension=changed)
 
 
 @node(category="Material", label="Surfactant")
-def material_surfactant(material: Material, *, tension: _Tension = 0.025) -> Material:
-    """Let soap, alcohol or another solute change a material's surface tension, in proportion to its concentration.
+def material_surfactant(
+    material: Material,
+    *,
+    tension: _Tension = 0.025,
+    table: A[Rows | None, Unitless, _KEPT] = None,
+    diffusivity: A[float, SquareMetresPerSecond, Range(min=0.0, soft_max=1e-3), _KEPT] = 0.0,
+) -> Material:
+    """Let soap, alcohol or another solute change a material's surface tension, in proportion to its concentration or by a curve.
 
     Args:
         material: Material with a tension of its own (material_surface_tension).
         tension: Where the concentration is 1: soap water 0.025, ethanol 0.022. Of the particles' attribute `concentration`, which
             set_concentration gives, or which was painted on points that read_points reads.
+        table: Share of the way to that tension over the concentration, both from 0 to 1: ((0, 0), (0.1, 0.8), (1, 1)) for a soap of
+            which a little does almost all. Without one the share is the concentration.
+        diffusivity: With which the solute spreads in the liquid: salt in water 1.5e-9; 0 leaves it where the matter carries it. For
+            the substeps `surface_tension_solute` and `surface_tension_heat`.
 
     Raises:
-        MpmNodesError: The material has no tension that could change.
+        MpmNodesError: The material has no tension that could change, or a share lies outside 0 to 1.
 
     Source: C21 sections 3.3 and 6.6.
     """
@@ -76,7 +96,10 @@ def material_surfactant(material: Material, *, tension: _Tension = 0.025) -> Mat
         raise MpmNodesError(
             f"material {material.label}: it has no surface tension that a solute could change; wire material_surface_tension before"
         )
-    return dataclasses.replace(material, surface_tension=dataclasses.replace(material.surface_tension, solute_tension=tension))
+    changed = dataclasses.replace(
+        material.surface_tension, solute_tension=tension, solute_table=table or (), solute_diffusivity=diffusivity
+    )
+    return dataclasses.replace(material, surface_tension=changed)
 
 
 @node(category="Emit", label="Concentration")

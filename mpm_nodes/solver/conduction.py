@@ -30,6 +30,8 @@ class Surroundings:
         walls: Temperature of the domain's walls [K].
         to_walls: Conductance of the contact with them [W/(m^2 K)]; 0 insulates.
         source: Heat made inside the matter [W/m^3].
+        insulated: No body takes part, whatever temperature it has.
+        sampled: The free surface, and the heat that flows in there, are those of samples: surface_area and surface_flux of cells.
     """
 
     air: float = 293.15
@@ -37,6 +39,8 @@ class Surroundings:
     walls: float = 293.15
     to_walls: float = 0.0
     source: float = 0.0
+    insulated: bool = False
+    sampled: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ def conduct(
     vectors = BlockVectors.of_size(64 * count)
     given, system = _system(staggered, colliders, dt, surroundings)
     conduction.assemble_heat(count, given, system)
+    if surroundings.sampled:
+        _add_surface(staggered, dt, surroundings, system)
     temperature = vectors.new()
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
@@ -96,6 +102,8 @@ def conduct(
     capacity = staggered.array("heat")[3 : 256 * count : 4].astype(float)
     content = float(capacity @ temperature[: 64 * count])
     area = float(system.air.sum()) / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    if surroundings.sampled:
+        area = float(staggered.array("surface_heat")[3 : 256 * count : 4].sum(dtype=float))
     return Conducted(solution, content, bodies, air, sources, area)
 
 
@@ -108,7 +116,8 @@ def _system(
     exchange = _at_places(staggered, colliders, near, _exchange(colliders, surroundings))
     capacity = staggered.array("heat")[3 : 256 * count : 4]
     least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
-    numbers = (dt, staggered.h, surroundings.air, surroundings.to_air, surroundings.source, least)
+    to_air = 0.0 if surroundings.sampled else surroundings.to_air
+    numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least)
     x, y, z = (staggered.array(f"conduction_{axis}") for axis in "xyz")
     given = conduction.HeatFields(
         staggered.array("heat"),
@@ -126,6 +135,18 @@ def _system(
     return given, system
 
 
+def _add_surface(staggered: StaggeredStore, dt: float, surroundings: Surroundings, system: conduction.HeatSystem) -> None:
+    """Add sum_r N_c (h_c (T_a - T_c) + b) dA to the rows (C21 section 4.3.2, each cell's share at its own temperature)."""
+    count = staggered.count
+    surface = staggered.array("surface_heat")[: 256 * count].astype(float)
+    air, flux = dt * surroundings.to_air * surface[3::4], dt * surface[0::4]
+    cells = slice(0, 64 * count)
+    system.air[cells] = air
+    system.source[cells] += flux
+    system.diagonal[cells] += air
+    system.right[cells] += air * surroundings.air + flux
+
+
 def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
     cells = 64 * staggered.count
@@ -139,7 +160,7 @@ def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
     """Return temperature and conductance of the colliders and, behind them, of the six walls."""
     rows = []
     for collider in colliders.colliders:
-        if collider.temperature is None:
+        if collider.temperature is None or surroundings.insulated:
             rows.append((0.0, 0.0))
             continue
         if not (math.isfinite(collider.temperature) and collider.temperature >= 0.0):

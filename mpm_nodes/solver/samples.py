@@ -16,26 +16,43 @@ velocities give equal affine parts. Without mass of their own, samples push node
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
+from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SampleStore", "merge_mass", "sample_surface", "split_mass"]
+__all__ = ["SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
 
 
 OPEN_PLANE = 1 << 40
 """Number of a cell beyond all: where a surface is cut off at none."""
+
+
+class Slab(enum.Enum):
+    """Axis along which a scene is the same everywhere, cut out by two walls."""
+
+    NONE = "none"
+    X = "x"
+    Y = "y"
+    Z = "z"
+
+    @property
+    def axis(self) -> int | None:
+        """Number of the axis."""
+        return None if self is Slab.NONE else "xyz".index(self.value)
 
 
 class SampleStore(ParticleStore):
@@ -164,6 +181,27 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
     offset = np.rint((0.5 * points.position - 2.0) * samples.unit)
     samples.append_blocks(columns, (places.coord[filled], body), start, offset)
     samples.drift, samples.sorted = 3.2, False
+
+
+def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> np.ndarray:
+    """Return the body that each sample touches and faces, shape (n,), int32: colliders, then six walls; -1 for none.
+
+    Args:
+        samples: Samples of the surface.
+        colliders: Bodies and walls; posed here.
+        step: The substep.
+        reach: Distance up to which a sample touches [cells].
+        slab: Its two walls are none.
+    """
+    colliders.pose(step.time, step.time + step.dt)
+    walls, bodies = colliders.shapes()
+    walls = walls._replace(rules=walls.rules.copy())
+    if slab.axis is not None:
+        walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
+    which = np.empty(samples.count, np.int32)
+    points = samples.unpack("position") - colliders.origin
+    find_touched(points, samples.unpack("normal"), walls, bodies, reach * step.cell_size, which)
+    return which
 
 
 # ---------------------------------------------------------------- mass and momentum

@@ -50,6 +50,8 @@ _MODULES = (
     "surface_tension",
     "wetting",
     "capillarity",
+    "solutes",
+    "surface_heat",
     "pressure_solves",
 )
 

@@ -116,7 +116,7 @@ class Puddle(VerificationProblem):
             dt = run.step()
             calm(run, math.exp(-2.5 * dt))
         x, area, normal = surface_samples(run)
-        # the side at the symmetry plane is no part of the upper side
+        # the side at the symmetry plane does not belong to the upper side
         top = (x[:, 0] < 4.0 * H) & (normal[:, 1] > 0.7)
         yield Finding.relative(exact, float(x[top, 1] @ area[top] / area[top].sum()), 0.08, "height [m]")
 

@@ -46,7 +46,8 @@ MATERIALS = {
 }
 WARM = Thermal(2000.0, 5.0, 4000.0, 2.0, latent_heat=20.0, freezing_temperature=360.0)
 MATERIALS = {law: dataclasses.replace(material, thermal=WARM) for law, material in MATERIALS.items()}
-MATERIALS["liquid"] = dataclasses.replace(MATERIALS["liquid"], surface_tension=SurfaceTension(40.0, 20.0, 280.0, 380.0))
+SOAPY = SurfaceTension(40.0, 20.0, 280.0, 380.0, solute_tension=10.0, solute_diffusivity=0.05)
+MATERIALS["liquid"] = dataclasses.replace(MATERIALS["liquid"], surface_tension=SOAPY)
 LAW_SETS = {**{law: (law,) for law in MATERIALS}, "snow and liquid": ("snow", "liquid")}
 
 
@@ -63,6 +64,7 @@ def matter(laws: Iterable[str], cells: int = 3) -> Particles:
         "material": np.minimum((position[:, 0] / (n * spacing) * len(laws)).astype(np.int32), len(laws) - 1),
         "stiffness_scale": 1.0 + 0.2 * np.sin(40.0 * position[:, 1]),
         "temperature": 300.0 + 400.0 * position[:, 1],
+        "concentration": np.clip(2.0 * position[:, 0], 0.0, 1.0),
     }
     return Particles(columns, tuple(MATERIALS[law] for law in laws), spacing)
 

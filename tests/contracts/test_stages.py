@@ -34,9 +34,18 @@ from mpm_nodes.verification.scenes import walled
 
 PRESETS = presets()
 VARIANTS = [(kernel, transfer) for kernel in ("quadratic", "cubic") for transfer in ("apic", "flip")]
-LONG = ("continuum_foam", "explicit_heat", "incompressible", "melting", "surface_tension", "implicit_surface_tension")
+LONG = (
+    "continuum_foam",
+    "explicit_heat",
+    "incompressible",
+    "melting",
+    "surface_tension",
+    "surface_tension_heat",
+    "surface_tension_solute",
+    "implicit_surface_tension",
+)
 """Presets of which only the slow tests try every wire with fused loops."""
-JOINED = ("melting", "incompressible", "implicit_surface_tension")
+JOINED = ("melting", "incompressible", "implicit_surface_tension", "surface_tension_heat", "surface_tension_solute")
 """Presets of stages that others have too, or that take a minute to compile: only the slow tests try their wires at all."""
 each_preset = pytest.mark.parametrize("preset", PRESETS)
 on_any_wire = pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension
+from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension, Thermal
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.nodes.tension import collider_contact_angle, material_surface_tension, material_surfactant, set_concentration
@@ -120,6 +120,64 @@ def test_tension_follows_the_concentration():
     assert Material.from_json(soapy.to_json()) == soapy
     with pytest.raises(MpmNodesError, match=r"material water: it has no surface tension.*wire material_surface_tension before"):
         material_surfactant(dataclasses.replace(WATER, surface_tension=None))
+
+
+def test_tension_follows_curves():
+    """A curve over the temperature takes the place of the two numbers; a curve of shares that of the concentration itself."""
+    curve = material_surface_tension(WATER, tension=9.0, table=((300.0, 1.0), (320.0, 0.9), (400.0, 0.5)))
+    np.testing.assert_allclose(curve.surface_tension.at(np.array([200.0, 310.0, 360.0, 500.0])), [1.0, 0.95, 0.7, 0.5])
+    soapy = material_surfactant(curve, tension=0.1, table=((0.0, 0.0), (0.1, 0.8), (1.0, 1.0)), diffusivity=1e-3)
+    np.testing.assert_allclose(soapy.surface_tension.at(np.full(3, 300.0), np.array([0.05, 0.1, 2.0])), [0.64, 0.28, 0.1])
+    assert soapy.surface_tension.largest == 1.0 and curve.surface_tension.varies
+    assert Material.from_json(soapy.to_json()) == soapy
+    with pytest.raises(MpmNodesError, match=r"rows of solute_table do not ascend; sort them"):
+        SurfaceTension(1.0, solute_table=((0.2, 0.0), (0.1, 1.0)))
+    with pytest.raises(MpmNodesError, match=r"a share of solute_table is above 1"):
+        SurfaceTension(1.0, solute_table=((0.0, 0.0), (1.0, 1.5)))
+    with pytest.raises(MpmNodesError, match=r"solute_diffusivity = -1 m\^2/s; give a finite value >= 0"):
+        SurfaceTension(1.0, solute_diffusivity=-1.0)
+
+
+def test_a_solute_spreads_among_the_matter_and_stays_there():
+    """Differences shrink, sum V0 c stays to 1e-9, and in checked mode the stage reads and writes what it says."""
+    soapy = material_surfactant(dataclasses.replace(WATER, surface_tension=SurfaceTension(1.0)), tension=0.2, diffusivity=0.5)
+    given = drop(soapy, concentration=np.random.default_rng(8).uniform(0.0, 1.0, 60))
+    run = solver(given, "surface_tension_solute", checked=True)
+    before = run.snapshot()
+    for _ in range(3):
+        run.step(1e-3)
+    after = run.snapshot()
+    assert after["volume"] @ after["concentration"] == pytest.approx(before["volume"] @ before["concentration"], rel=1e-9)
+    assert after["concentration"].std() < 0.98 * before["concentration"].std()
+    assert run.step_context.report["solute"]["content"] == pytest.approx(before["volume"] @ before["concentration"], rel=1e-9)
+
+
+def test_heat_comes_in_through_the_surface():
+    """What owners gain is what is told; walls that the matter touches let none in; a flame heats what faces it."""
+    thermal = Thermal(1.0, 0.1, 1.0, 0.1)
+    matter = dataclasses.replace(WATER, thermal=thermal)
+    walls = walled((-9.0, 0.0, -9.0), (9.0, 9.0, 9.0), OPEN, OPEN, SLIP, OPEN, OPEN, OPEN)
+    settings = {
+        "air_temperature": 280.0,
+        "air_convection": 3.0,
+        "flames": ("0.11 0.11",),
+        "flame_flux": 500.0,
+        "flame_radius": 0.3,
+        "flame_height": 0.1,
+    }
+    areas = {}
+    for name, given in (("floor", walls), ("free", None)):
+        substeps = {"preset": "surface_tension_heat", "set": settings}
+        run = solver(drop(matter, temperature=np.full(60, 300.0)), substeps, walls=given, checked=given is not None)
+        mass = run.snapshot()["mass"]
+        run.step(1e-4)
+        told, after = run.step_context.report["heat"], run.snapshot()["temperature"]
+        assert mass @ (after - 300.0) == pytest.approx(told["from_air"] + told["from_sources"], rel=1e-5)
+        assert told["from_air"] < 0.0 < told["from_sources"] and after.max() > 300.0
+        areas[name] = told["surface"]
+    assert areas["floor"] < 0.99 * areas["free"]
+    with pytest.raises(MpmNodesError, match=r"flames: 'here' is not a place; give x and z in metres"):
+        solver(drop(matter), {"preset": "surface_tension_heat", "set": {**settings, "flames": ("here",)}}).step(1e-4)
 
 
 def test_the_energy_term_has_the_gradient_and_blocks_of_its_energy(forced):

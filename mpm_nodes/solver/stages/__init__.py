@@ -19,5 +19,7 @@ MODULES = (
     "heat",
     "projection",
     "density",
+    "concentration",
     "surface_tension",
+    "surface_heat",
 )

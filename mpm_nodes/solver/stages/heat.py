@@ -160,6 +160,7 @@ def conduct_heat(
     staggered: A[
         StaggeredStore,
         Reads("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Reads("surface_area", "surface_flux", when=("sampled", True)),
         Writes("temperature"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -170,6 +171,7 @@ def conduct_heat(
     wall_temperature: A[float, Kelvins, _ABSOLUTE] = 293.15,
     wall_conductance: A[float, WattsPerSquareMetreKelvin, Range(min=0.0, soft_max=1e5)] = 0.0,
     source: A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7)] = 0.0,
+    sampled: bool = False,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
     iterations: A[int, Unitless, Range(min=1, max=100000)] = 1000,
 ) -> Stage["staggered"]:
@@ -186,6 +188,7 @@ def conduct_heat(
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
         source: Heat made inside the matter.
+        sampled: The free surface is that of samples, and a flux comes in through it: heat_surface says both (C21 section 4.3.2).
         tolerance: Residual at which the linear solve stops, over that of the right side.
         iterations: Iterations of the linear solve at most.
 
@@ -195,7 +198,7 @@ def conduct_heat(
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
-    around = Surroundings(air_temperature, air_convection, wall_temperature, wall_conductance, source)
+    around = Surroundings(air_temperature, air_convection, wall_temperature, wall_conductance, source, sampled=sampled)
     done = solve_conduction(staggered, colliders, step.dt, around, tolerance, iterations, step.check_cancel)
     if not math.isfinite(done.content):
         step.limit = UNSOLVED

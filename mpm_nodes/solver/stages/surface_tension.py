@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 
 import numpy as np
@@ -25,13 +24,12 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import needs_whole_nodes, stage
-from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.resampling import INERTIA
-from mpm_nodes.solver.samples import SampleStore
+from mpm_nodes.solver.samples import SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
@@ -39,20 +37,6 @@ from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of,
 
 RADIUS = 0.867
 """Just above half the diagonal of a cell: even a lone particle has a surface (C21 section 4.1)."""
-
-
-class Slab(enum.Enum):
-    """Axis along which a scene is the same everywhere, cut out by two walls."""
-
-    NONE = "none"
-    X = "x"
-    Y = "y"
-    Z = "z"
-
-    @property
-    def axis(self) -> int | None:
-        """Number of the axis."""
-        return None if self is Slab.NONE else "xyz".index(self.value)
 
 
 SURFACE = Facts(
@@ -173,14 +157,7 @@ def set_tension(
             mine = material == law.index
             tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
     if not colliders.idle:
-        colliders.pose(step.time, step.time + step.dt)
-        walls, bodies = colliders.shapes()
-        walls = walls._replace(rules=walls.rules.copy())
-        if slab.axis is not None:
-            walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
-        which = np.empty(samples.count, np.int32)
-        points = samples.unpack("position") - colliders.origin
-        find_touched(points, samples.unpack("normal"), walls, bodies, contact_distance * step.cell_size, which)
+        which = sharing.touched(samples, colliders, step, contact_distance, slab)
         own = [contact_angle if each.contact_angle is None else each.contact_angle for each in colliders.colliders]
         tension *= np.array([*(-math.cos(math.radians(angle)) for angle in (*own, *[contact_angle] * 6)), 1.0])[which]
     samples.rows("tension")[0] = tension

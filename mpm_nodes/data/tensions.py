@@ -1,0 +1,115 @@
+"""Surface tension of a material: over temperature and over the concentration of a solute."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data.errors import MpmNodesError
+from mpm_nodes.data.temperature_tables import Rows
+
+__all__ = ["SurfaceTension"]
+
+
+@dataclass(frozen=True)
+class SurfaceTension:
+    """Surface energy density of a liquid against air, linear between two temperatures and constant beyond, or a curve.
+
+    A solute changes it in proportion to its concentration, or along a curve: to `solute_tension` at 1.
+
+    Attributes:
+        tension: At and below `temperature` [N/m].
+        hot_tension: At and above `hot_temperature` [N/m].
+        temperature: [K].
+        hot_temperature: [K]; with the same value as `temperature` the tension is `tension` everywhere.
+        solute_tension: Where the concentration is 1, at any temperature [N/m]; None: a solute does not change it.
+        table: Rows (temperature [K], tension [N/m]), straight between and constant beyond; it takes the place of the four numbers.
+        solute_table: Rows (concentration, share of the way to `solute_tension`); none: the share is the concentration.
+        solute_diffusivity: With which the solute spreads in the liquid [m^2/s].
+
+    Raises:
+        MpmNodesError: A tension or the diffusivity is negative or not finite, the hot temperature lies below the cold one, or rows
+            do not ascend.
+    """
+
+    tension: float
+    hot_tension: float = 0.0
+    temperature: float = 293.15
+    hot_temperature: float = 293.15
+    solute_tension: float | None = None
+    table: Rows = ()
+    solute_table: Rows = ()
+    solute_diffusivity: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("tension", "hot_tension", "solute_tension"):
+            _check(name, getattr(self, name), "N/m")
+        _check("solute_diffusivity", self.solute_diffusivity, "m^2/s")
+        if not self.temperature <= self.hot_temperature:
+            raise MpmNodesError(
+                f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
+                "exchange them, and the two tensions"
+            )
+        for name, unit in (("table", "N/m"), ("solute_table", "")):
+            rows = tuple((float(at), float(value)) for at, value in getattr(self, name))
+            object.__setattr__(self, name, rows)
+            for _, value in rows:
+                _check(name, value, unit)
+            if not all(low < high for (low, _), (high, _) in pairwise(rows)):
+                raise MpmNodesError(f"surface tension: the rows of {name} do not ascend; sort them, each place once")
+        if any(share > 1.0 for _, share in self.solute_table):
+            raise MpmNodesError("surface tension: a share of solute_table is above 1; give the share of the way to solute_tension")
+
+    @property
+    def varies(self) -> bool:
+        """Whether it depends on the temperature."""
+        if self.table:
+            return len({value for _, value in self.table}) > 1
+        return self.hot_temperature > self.temperature and self.hot_tension != self.tension
+
+    @property
+    def largest(self) -> float:
+        """Largest tension at any temperature and concentration [N/m]."""
+        pure = (value for _, value in self.table) if self.table else (self.tension, self.hot_tension if self.varies else 0.0)
+        return max(*pure, self.solute_tension or 0.0, 0.0)
+
+    def at(self, temperature: np.ndarray, concentration: np.ndarray | float = 0.0) -> np.ndarray:
+        """Return the tension at temperatures [K] and concentrations, which count from 0 to 1."""
+        tension = np.full(np.shape(temperature), self.tension)
+        if self.table:
+            tension = np.interp(temperature, *_columns(self.table))
+        elif self.varies:
+            share = (temperature - self.temperature) / (self.hot_temperature - self.temperature)
+            tension = self.tension + (self.hot_tension - self.tension) * np.clip(share, 0.0, 1.0)
+        if self.solute_tension is None:
+            return tension
+        share = np.clip(concentration, 0.0, 1.0)
+        if self.solute_table:
+            share = np.interp(share, *_columns(self.solute_table))
+        return tension + (self.solute_tension - tension) * share
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every member as plain JSON values."""
+        tables = {name: [list(row) for row in getattr(self, name)] for name in ("table", "solute_table")}
+        return {**dataclasses.asdict(self), **tables}
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> SurfaceTension:
+        """Return what `to_json` described; members that an older version did not store take their defaults."""
+        return cls(**facts)
+
+
+def _check(name: str, value: float | None, unit: str) -> None:
+    if value is not None and not 0.0 <= value < math.inf:
+        raise MpmNodesError(f"surface tension: {name} = {value:g} {unit}".rstrip() + "; give a finite value >= 0")
+
+
+def _columns(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    first, second = np.array(rows).T
+    return first, second
