@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.bench.machine_loops import Counts, Loop, Routine, routines_of
+from mpm_nodes.bench.machine_loops import CountedLoop, Counts, Routine, routines_of
 
 __all__ = ["ARM", "main", "per_particle"]
 
@@ -96,7 +96,7 @@ def _is_root(routine: Routine, routines: dict[str, Routine]) -> bool:
     ) or routine.title.startswith("block")
 
 
-def _with_calls(loop: Loop, routines: dict[str, Routine]) -> Counts:
+def _with_calls(loop: CountedLoop, routines: dict[str, Routine]) -> Counts:
     """Return what a loop's own blocks cost with what they call; the copier of a block's last few particles is left out."""
     total = Counts()
     total.add(loop.own)
