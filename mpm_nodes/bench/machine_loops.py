@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["Counts", "Loop", "Routine", "routines_of"]
+__all__ = ["CountedLoop", "Counts", "Routine", "routines_of"]
 
 _ROUTINE = re.compile(r"^([\w.$]+):\s*(?:#|//) @")
 _LABEL = re.compile(r"^\.L(BB\w+):")
@@ -38,7 +38,7 @@ class Counts:
 
 
 @dataclass
-class Loop:
+class CountedLoop:
     """The blocks of one loop without those of loops inside it, or what of a routine is outside of all loops.
 
     Attributes:
@@ -66,7 +66,7 @@ class Routine:
 
     name: str
     title: str
-    loops: dict[str, Loop] = field(default_factory=lambda: {"": Loop()})
+    loops: dict[str, CountedLoop] = field(default_factory=lambda: {"": CountedLoop()})
 
 
 def routines_of(assembly: str) -> dict[str, Routine]:
@@ -103,16 +103,16 @@ def _routine(name: str, lines: list[str]) -> Routine:
         inside, header = _INSIDE.search(line), _HEADER.search(line)
         if header:
             depth = int(header[1])
-            here = routine.loops.setdefault(label, Loop())
+            here = routine.loops.setdefault(label, CountedLoop())
             here.depth, here.parent = depth, parents[-1] if depth > 1 and parents else ""
         elif inside:
-            here = routine.loops.setdefault(inside[1], Loop())
+            here = routine.loops.setdefault(inside[1], CountedLoop())
         if line.startswith("\t") and not line.startswith("\t."):
             _count(here, _COMMENT.sub("", line).strip(), framed)
     return routine
 
 
-def _count(loop: Loop, instruction: str, framed: bool) -> None:
+def _count(loop: CountedLoop, instruction: str, framed: bool) -> None:
     operation, _, operands = instruction.partition("\t")
     if not operation:
         return

@@ -15,14 +15,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
-
-from mpm_nodes.bench.machine_loops import Counts, Loop, Routine, routines_of
-from mpm_nodes.kernels.lanes.types import WIDTH
+from mpm_nodes.bench.machine_loops import CountedLoop, Counts, Routine, routines_of
 
 __all__ = ["ARM", "main", "per_particle"]
 
 ARM = ("apple", "neoverse", "cortex", "ampere")
+WIDTH = 16
+"""Lanes (`kernels.lanes.types.WIDTH`): named here, so that counting in a text needs no compiler."""
 _PER_PARTICLE = ("scatter_fields", "gather_fields")
 """Routines whose innermost loop takes one particle at a time; all other loops take sixteen."""
 _PER_BLOCK = ("run", "add_tile", "clear_tile", "load_tile", "prefetch_tile")
@@ -31,6 +30,8 @@ _PER_BLOCK = ("run", "add_tile", "clear_tile", "load_tile", "prefetch_tile")
 
 def main(task: str) -> None:
     """Compile what a JSON text asks for, and print as JSON what a particle costs by processor and loop."""
+    import llvmlite.binding as llvm
+
     asked = json.loads(task)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -57,6 +58,8 @@ def _optimised(file: Path, signature: Any) -> str:
 
 
 def _assembly(source: str, cpu: str) -> str:
+    import llvmlite.binding as llvm
+
     triple = "aarch64-linux-gnu" if cpu.startswith(ARM) else "x86_64-linux-gnu"
     if cpu.startswith(ARM):  # counting references, once a block
         source = re.sub(r"(?:tail )?call i8 @llvm\.x86\.atomic[^\n]*", "add i8 0, 0", source)
@@ -93,7 +96,7 @@ def _is_root(routine: Routine, routines: dict[str, Routine]) -> bool:
     ) or routine.title.startswith("block")
 
 
-def _with_calls(loop: Loop, routines: dict[str, Routine]) -> Counts:
+def _with_calls(loop: CountedLoop, routines: dict[str, Routine]) -> Counts:
     """Return what a loop's own blocks cost with what they call; the copier of a block's last few particles is left out."""
     total = Counts()
     total.add(loop.own)

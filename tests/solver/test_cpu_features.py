@@ -39,12 +39,12 @@ for dtype, unit, whole in ((np.float32, 2.0**28, np.int32), (np.float64, 2.0**56
 """
 
 RECORDS = """
+import numba
 import numpy as np
-from mpm_nodes.kernels.compile.jit import compiled
-from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.lanes.memory import store
 from mpm_nodes.kernels.lanes.records import load_records, quarter_sums, store_records
 
-@compiled
+@numba.njit
 def there_and_back(rows, records, again, sums):
     a = load_records(rows, 0)
     store_records(records, 16, a)
