@@ -1,7 +1,7 @@
 """Every verification problem holds: pytest runs the very classes that `mpm-nodes verify` runs."""
 
-import math
 import inspect
+import math
 import re
 
 import pytest
