@@ -24,8 +24,12 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-LACKING = {"OpenVDB: no usable module": "needs OpenVDB", "No module named 'bpy'": "needs Blender's wheel (bpy)"}
-"""What a test's failure says on a machine without a library, and the reason for which it is skipped there instead."""
+LACKING = {
+    "OpenVDB: no usable module": "needs OpenVDB",
+    "no OpenVDB here: ": "needs OpenVDB",
+    "No module named 'bpy'": "needs Blender's wheel (bpy)",
+}
+"""What a failing test or its command says on a machine without a library, and the reason for which it is skipped there instead."""
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -36,7 +40,7 @@ def pytest_runtest_makereport(item, call):
     if not report.failed:
         return
     for sign, reason in LACKING.items():
-        if sign in report.longreprtext and not there(reason):
+        if sign in report.longreprtext + report.capstderr and not there(reason):
             path, line, _ = item.location
             report.outcome = "skipped"
             report.longrepr = (path, line or 0, f"Skipped: {reason}; `mpm-nodes doctor` says how to get it")

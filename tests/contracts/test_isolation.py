@@ -114,9 +114,9 @@ def loaded_before_our_first_line(tmp_path: Path) -> set[str]:
 
 def test_a_planted_module_would_leave_a_mark(shot):
     """The trap works: an interpreter that looks in its working folder springs it."""
-    work, _, marks = planted(shot, planted_names())
+    work, _, marks = planted(shot, {"openvdb"})  # Python 3.13 imports linecache for -c, and would be caught by that before
     subprocess.run([sys.executable, "-c", "import openvdb"], cwd=work, capture_output=True)
-    assert "work.openvdb" in {path.name for path in marks.iterdir()}  # and from 3.13 on what shows the error of its import
+    assert {path.name for path in marks.iterdir()} == {"work.openvdb"}
 
 
 @pytest.mark.parametrize("way", ["console script", pytest.param("python -P -m", marks=pytest.mark.slow), "python -m"])

@@ -45,7 +45,7 @@ def test_neighbouring_cells_meet_edge_to_edge():
 def test_every_cut_edge_is_a_corner_of_a_triangle():
     """The edges of a case's triangles are those whose ends have different signs."""
     for case in range(256):
-        cut = {e for e in range(12) if (case >> STARTS[e] & 1) != (case >> (STARTS[e] | (4 >> (e >> 2))) & 1)}
+        cut = {e for e in range(12) if (case >> int(STARTS[e]) & 1) != (case >> (int(STARTS[e]) | (4 >> (e >> 2))) & 1)}
         assert set(TRIANGLES[case, : COUNTS[case]].ravel().tolist()) == cut
 
 

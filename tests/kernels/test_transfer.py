@@ -65,7 +65,7 @@ def run_gather(store, grid, kernel, **flip):
 
 
 def tolerance(dtype):
-    return 200 * np.finfo(dtype).eps
+    return 200.0 * float(np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -146,7 +146,7 @@ def dry(
     after = before * (1.0 - rate * step.dt * (2.0 if memory.count % 3 == 0 else 1.0) * (1.0 + memory.history.sum()))
     particles.pack("wetness", after)
     lost = float(((before - after) * particles.unpack("mass")).sum())
-    wet = after.astype(float)
+    wet = particles.unpack("wetness").astype(float)
     step.tell(
         DRIED, lost=lost, driest=float(wet.min()), wettest=float(wet.max()), mean=float(wet.mean()), calls=memory.count
     )

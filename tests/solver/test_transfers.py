@@ -87,7 +87,7 @@ def stencil(store, grid, kernel, shift):
 
 def rounding(dtype) -> float:
     """200 units in the last place of values around 1: sums of some 30 particles' 4^3 products."""
-    return 200 * np.finfo(dtype).eps
+    return 200.0 * float(np.finfo(dtype).eps)
 
 
 FLOW = Deposit("flow", "mass", rows_of("velocity"), lines_of("affine"))

@@ -1,5 +1,6 @@
 """Every verification problem holds: pytest runs the very classes that `mpm-nodes verify` runs."""
 
+import inspect
 import math
 import re
 
@@ -39,8 +40,8 @@ def test_problem_says_what_it_checks(name):
     """A problem names its scene, its exact answer, its tolerance and its source."""
     problem = PROBLEMS[name]
     assert re.fullmatch("[a-z_]+", name) and problem.source
-    words = problem.__doc__
-    places = [words.index(f"\n    {word}: ") for word in ("Scene", "Exact", "Tolerance")]
+    words = inspect.cleandoc(problem.__doc__)  # Python 3.13 does so itself
+    places = [words.index(f"\n{word}: ") for word in ("Scene", "Exact", "Tolerance")]
     assert places == sorted(places) and problem.summary().endswith(".")
 
 
