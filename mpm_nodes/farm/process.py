@@ -15,7 +15,7 @@ from typing import IO
 
 from mpm_nodes import children
 from mpm_nodes.data import OutputError
-from mpm_nodes.farm.job import Job, Task
+from mpm_nodes.farm.job import FarmJob, FarmTask
 
 __all__ = ["CANCELLED", "TaskProcess", "killed"]
 
@@ -48,7 +48,7 @@ class TaskProcess:
         OutputError: Its log cannot be written.
     """
 
-    def __init__(self, job: Job, task: Task, threads: int | None = None, heard: Heard = lambda kind, text: None) -> None:
+    def __init__(self, job: FarmJob, task: FarmTask, threads: int | None = None, heard: Heard = lambda kind, text: None) -> None:
         self.task, self.heard = task, heard
         arguments = task.command(str(job.folder))
         if threads is not None and arguments[0] == "cook":
