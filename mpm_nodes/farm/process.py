@@ -104,7 +104,7 @@ class TaskProcess:
         self.poll()
 
     def last_words(self) -> str:
-        """Return the last line of its log that is no progress, for a message."""
+        """Return the last line of its log that does not tell progress, for a message."""
         with contextlib.suppress(OSError):
             lines = [line.strip() for line in self.log.read_text("utf-8", "replace").splitlines() if line.strip()]
             lines = [line for line in lines if not _LINE.match(line)]
