@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mpm_nodes.data import Cancelled, MpmNodesError
-from mpm_nodes.farm.job import Job, Task, load_job, write_text
-from mpm_nodes.farm.local import Outcome, ready_to_run
+from mpm_nodes.farm.job import FarmJob, FarmTask, load_job, write_text
+from mpm_nodes.farm.local import RunOutcome, ready_to_run
 from mpm_nodes.farm.process import TaskProcess, killed
 from mpm_nodes.graph.events import Event
 
@@ -56,12 +56,12 @@ def run_task(folder: str, name: str, threads: int | None = None, *before: str) -
 
 
 def run_on_dask(
-    job: Job,
+    job: FarmJob,
     client: Any,
     threads: int | None = None,
     on_event: Callable[[Event], None] | None = None,
     cancel: threading.Event | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run the tasks of a job that are not finished yet on a cluster whose machines see the job's folder.
 
     Args:
@@ -86,7 +86,7 @@ def run_on_dask(
     futures: dict[str, Any] = {}
     told: set[str] = set()
 
-    def submit(task: Task) -> None:
+    def submit(task: FarmTask) -> None:
         needs = [futures[need] for need in task.needs if need in futures and not task.last]
         wants = {"resources": {MEMORY: task.memory}} if shared else {}
         futures[task.id] = client.submit(run_task, str(job.folder), task.id, threads, *needs, pure=False, retries=2, **wants)
@@ -125,7 +125,7 @@ def run_on_dask(
     return outcome
 
 
-def _lost(task: Task, future: Any, outcome: Outcome) -> Event:
+def _lost(task: FarmTask, future: Any, outcome: RunOutcome) -> Event:
     """Note a task that failed, or was not run because another one failed."""
     error = future.exception()
     if any(need in outcome.failed or need in outcome.skipped for need in task.needs):

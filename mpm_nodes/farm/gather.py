@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.farm.job import Job, Wedge, write_text
+from mpm_nodes.farm.job import FarmJob, Wedge, write_text
 from mpm_nodes.farm.values import in_short
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.records import read_manifest, read_record
@@ -42,7 +42,7 @@ class Gathered:
     figures: tuple[Mapping[str, Any], ...]
 
 
-def gather(job: Job) -> Gathered:
+def gather(job: FarmJob) -> Gathered:
     """Write contact sheet, table and stage of the wedges that are there; those that are not stand in the table as such.
 
     Raises:
@@ -62,7 +62,7 @@ def gather(job: Job) -> Gathered:
     return Gathered(path, sheet, _variants(job, shown, caches) if shown else None, tuple(rows))
 
 
-def rows_of(job: Job) -> list[dict[str, Any]]:
+def rows_of(job: FarmJob) -> list[dict[str, Any]]:
     """Return the rows of the table: number, values and figures of each wedge."""
     return [{"wedge": wedge.number, **wedge.values, **figures_of(job, wedge)} for wedge in job.wedges]
 
@@ -73,7 +73,7 @@ def in_table(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- figures
-def figures_of(job: Job, wedge: Wedge) -> dict[str, Any]:
+def figures_of(job: FarmJob, wedge: Wedge) -> dict[str, Any]:
     """Return the figures of a wedge: how far it came, what its solves took, and how its matter lies in the last frame.
 
     `frames` are solved, or made where nothing is solved; `substeps` are those of all, `dt_min` is the shortest [s]; `low` and
@@ -117,7 +117,7 @@ def _records(root: Path) -> Iterator[Mapping[str, Any]]:
         yield record
 
 
-def _stage(job: Job, wedge: Wedge) -> Path | None:
+def _stage(job: FarmJob, wedge: Wedge) -> Path | None:
     """Return the root stage of the joined cache of a wedge, None where there is none."""
     from mpm_nodes.preview.pictures import find_root
 
@@ -155,7 +155,7 @@ def _number(stage: Path, frame: int) -> int:
 
 
 # ---------------------------------------------------------------- pictures and the stage
-def _sheet(job: Job, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Path | None:
+def _sheet(job: FarmJob, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Path | None:
     """Draw the last frame of every wedge from one camera, and write what it is on each picture."""
     from mpm_nodes.preview import picture_file
     from mpm_nodes.preview.pictures import Picture, prepared, rendered
@@ -187,7 +187,7 @@ def _sheet(job: Job, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Pat
     return picture_file.save(contact_sheet(images, labels, footer), job.folder / "wedges.png")
 
 
-def _variants(job: Job, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Path:
+def _variants(job: FarmJob, wedges: Sequence[Wedge], caches: Mapping[int, Path]) -> Path:
     from mpm_nodes.preview.scene import open_scene
     from usd_io.variants import Variant, variants_layer
 

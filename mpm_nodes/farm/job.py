@@ -31,7 +31,7 @@ from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.terminal import plain
 
-__all__ = ["FORMAT", "Job", "Task", "Wedge", "load_job", "make_job"]
+__all__ = ["FORMAT", "FarmJob", "FarmTask", "Wedge", "load_job", "make_job"]
 
 FORMAT, VERSION = "mpm_nodes.farm", 1
 FILE = "job.json"
@@ -69,7 +69,7 @@ class Wedge:
 
 
 @dataclass(frozen=True)
-class Task:
+class FarmTask:
     """One command of a job.
 
     Attributes:
@@ -102,7 +102,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Job:
+class FarmJob:
     """A job, as job.json holds it.
 
     Attributes:
@@ -132,7 +132,7 @@ class Job:
         chunk = self.chunk or last - first + 1
         return [(at, min(at + chunk - 1, last)) for at in range(first, last + 1, chunk)]
 
-    def tasks(self, pieces: bool = False) -> list[Task]:
+    def tasks(self, pieces: bool = False) -> list[FarmTask]:
         """Return the tasks, each after those that it needs.
 
         Args:
@@ -140,44 +140,44 @@ class Job:
                 copy results between machines had better get a solve in one piece.
         """
         found = [task for wedge in self.wedges for task in self._tasks_of(wedge, pieces)]
-        gather = ("farm", Task.JOB, "--gather")
+        gather = ("farm", FarmTask.JOB, "--gather")
         ends = tuple(task.id for task in found if not any(task.id in other.needs for other in found))
-        return [*found, Task("gather", "gather", gather, ends, label="contact sheet, table and stage of all wedges", last=True)]
+        return [*found, FarmTask("gather", "gather", gather, ends, label="contact sheet, table and stage of all wedges", last=True)]
 
-    def _tasks_of(self, wedge: Wedge, pieces: bool) -> Iterator[Task]:
+    def _tasks_of(self, wedge: Wedge, pieces: bool) -> Iterator[FarmTask]:
         yield from self._cooks(wedge) if self.chunk is None else self._chunks(wedge, pieces)
-        place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
+        place, mark = f"{FarmTask.JOB}/{wedge.folder}", f"{wedge.number:03d}"
         size = ("--size", f"{self.size[0]}x{self.size[1]}") if self.size else ()
         for engine in self.renders if wedge.frames_bytes else ():
             look = ("--engine", engine, *size, f"--surroundings={self.whole}", "--out", f"{place}/pictures", *OPTIONS)
             before = (f"cook_{mark}" if self.chunk is None else f"join_{mark}",)
             for first, last in self.spans():
-                arguments = ("render", f"{place}/cache", f"--frames={Task.SPAN}", *look)
+                arguments = ("render", f"{place}/cache", f"--frames={FarmTask.SPAN}", *look)
                 name, span = f"render_{engine}_{mark}_{first}-{last}", f"{first}-{last}"
-                yield Task(name, f"render {engine} {mark}", arguments, before, 2 * PROGRAM_BYTES, span, wedge.label)
+                yield FarmTask(name, f"render {engine} {mark}", arguments, before, 2 * PROGRAM_BYTES, span, wedge.label)
 
     @property
     def whole(self) -> str:
         """All frames, as "1-24"."""
         return f"{self.frames[0]}-{self.frames[1]}"
 
-    def _cooks(self, wedge: Wedge) -> Iterator[Task]:
-        place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
+    def _cooks(self, wedge: Wedge) -> Iterator[FarmTask]:
+        place, mark = f"{FarmTask.JOB}/{wedge.folder}", f"{wedge.number:03d}"
         memory = wedge.solve_bytes + wedge.frames_bytes
         arguments = ("cook", f"{place}/graph.json", f"--frames={self.whole}", "--out", f"{place}/cache", *OPTIONS)
-        yield Task(f"cook_{mark}", f"cook {mark}", arguments, (), memory, label=wedge.label)
+        yield FarmTask(f"cook_{mark}", f"cook {mark}", arguments, (), memory, label=wedge.label)
 
-    def _chunks(self, wedge: Wedge, pieces: bool) -> Iterator[Task]:
-        place, mark = f"{Task.JOB}/{wedge.folder}", f"{wedge.number:03d}"
+    def _chunks(self, wedge: Wedge, pieces: bool) -> Iterator[FarmTask]:
+        place, mark = f"{FarmTask.JOB}/{wedge.folder}", f"{wedge.number:03d}"
         spans = [f"{first}-{last}" for first, last in self.spans()]
         cook = ("cook", f"{place}/graph.json")
-        solved: list[Task] = []
+        solved: list[FarmTask] = []
         ends = [last for _, last in self.spans()] if pieces else [self.frames[1]]
         for end in ends if wedge.solve_bytes else ():
             arguments = (*cook, "--part", "solve", f"--frames={self.start}-{end}", "--out", f"{place}/solve", *OPTIONS)
             name = f"solve_{mark}_{end}" if pieces else f"solve_{mark}"
             before = (solved[-1].id,) if solved else ()
-            solved.append(Task(name, f"solve {mark}", arguments, before, wedge.solve_bytes, label=wedge.label))
+            solved.append(FarmTask(name, f"solve {mark}", arguments, before, wedge.solve_bytes, label=wedge.label))
         yield from solved
         if not wedge.frames_bytes:
             return
@@ -189,24 +189,24 @@ class Job:
                 "--part",
                 "frames",
                 *source,
-                f"--frames={Task.SPAN}",
+                f"--frames={FarmTask.SPAN}",
                 "--out",
-                f"{place}/frames/{Task.SPAN}",
+                f"{place}/frames/{FarmTask.SPAN}",
                 *OPTIONS,
             )
             needs = (solved[number if pieces else -1].id,) if solved else ()
             step, memory = f"frames {mark}", wedge.frames_bytes
-            chunks.append(Task(f"frames_{mark}_{span}", step, arguments, needs, memory, span, wedge.label))
+            chunks.append(FarmTask(f"frames_{mark}_{span}", step, arguments, needs, memory, span, wedge.label))
         yield from chunks
         arguments = ("join", f"{place}/frames", f"--frames={self.whole}", "--out", f"{place}/cache", "--events", "openjd")
-        yield Task(f"join_{mark}", f"join {mark}", arguments, tuple(task.id for task in chunks), label=wedge.label)
+        yield FarmTask(f"join_{mark}", f"join {mark}", arguments, tuple(task.id for task in chunks), label=wedge.label)
 
     # ------------------------------------------------------------ what is finished
-    def is_done(self, task: Task) -> bool:
+    def is_done(self, task: FarmTask) -> bool:
         """Return whether a task was finished by a run here or on a cluster."""
         return (self.folder / "done" / f"{task.id}.json").is_file()
 
-    def mark_done(self, task: Task, seconds: float) -> None:
+    def mark_done(self, task: FarmTask, seconds: float) -> None:
         """Note that a task is finished, and how long it took."""
         write_text(self.folder / "done" / f"{task.id}.json", json.dumps({"task": task.id, "seconds": round(seconds, 3)}) + "\n")
 
@@ -235,7 +235,7 @@ def make_job(
     renders: Sequence[str] = (),
     size: tuple[int, int] | None = None,
     name: str = "shot",
-) -> Job:
+) -> FarmJob:
     """Write the folder of a job: job.json and the graph of each wedge. The same job once more leaves it as it is.
 
     Args:
@@ -260,7 +260,7 @@ def make_job(
         wedge, document = _wedge(graph, number, values, first, last)
         wedges.append(wedge)
         graphs.append(document)
-    job = Job(Path(folder).absolute(), plain(name), (first, last), settings.start, chunk, tuple(wedges), tuple(renders), size)
+    job = FarmJob(Path(folder).absolute(), plain(name), (first, last), settings.start, chunk, tuple(wedges), tuple(renders), size)
     _write(job, graphs)
     return job
 
@@ -300,7 +300,7 @@ def _wedge(graph: Graph, number: int, values: Mapping[str, Any], first: int, las
     return Wedge(number, label_of(values), dict(values), *needs), own.to_json()
 
 
-def _write(job: Job, graphs: Sequence[Mapping[str, Any]]) -> None:
+def _write(job: FarmJob, graphs: Sequence[Mapping[str, Any]]) -> None:
     files = {FILE: job.document(), **{f"{w.folder}/graph.json": graph for w, graph in zip(job.wedges, graphs, strict=True)}}
     texts = {name: json.dumps(document, indent=1, ensure_ascii=False) + "\n" for name, document in files.items()}
     if (job.folder / FILE).is_file():
@@ -332,7 +332,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 # ---------------------------------------------------------------- reading
-def load_job(folder: str | Path) -> Job:
+def load_job(folder: str | Path) -> FarmJob:
     """Return the job of a folder.
 
     Raises:
@@ -355,7 +355,7 @@ def load_job(folder: str | Path) -> Job:
         if not isinstance(record["name"], str) or not wedges or len(wedges) > MOST_CHUNKS:
             raise ValueError("no name, or no wedges")
         _check(first, last, chunk, start, record["renders"])
-        return Job(folder, record["name"], (first, last), start, chunk, wedges, tuple(record["renders"]), size)  # type: ignore[arg-type]
+        return FarmJob(folder, record["name"], (first, last), start, chunk, wedges, tuple(record["renders"]), size)
     except (KeyError, TypeError, ValueError, GraphError) as error:
         raise InputError(f"{path}: is damaged or not a job of ours ({error}); make it again with mpm-nodes farm") from error
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from mpm_nodes.data import Cancelled
-from mpm_nodes.farm.job import Job, Task
+from mpm_nodes.farm.job import FarmJob, FarmTask
 from mpm_nodes.farm.process import PATIENCE, TaskProcess, killed
 from mpm_nodes.graph.events import Event
 from mpm_nodes.graph.preflight import free_memory, in_words
 
-__all__ = ["MOST_TRIES", "Outcome", "ready_to_run", "run_here"]
+__all__ = ["MOST_TRIES", "RunOutcome", "ready_to_run", "run_here"]
 
 MOST_TRIES = 3
 """How often a task is begun that something from outside ends."""
@@ -24,7 +24,7 @@ _PAUSE = 0.05
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What became of the tasks of a job.
 
     Attributes:
@@ -45,9 +45,9 @@ class Outcome:
         return next(iter(self.failed.values()), 0)
 
 
-def ready_to_run(job: Job, tasks: Sequence[Task]) -> tuple[list[Task], Outcome]:
+def ready_to_run(job: FarmJob, tasks: Sequence[FarmTask]) -> tuple[list[FarmTask], RunOutcome]:
     """Return the tasks that are left, and an outcome that holds the finished ones. What gathers all is always left."""
-    outcome = Outcome()
+    outcome = RunOutcome()
     left = []
     for task in tasks:
         if not task.last and job.is_done(task):
@@ -60,7 +60,7 @@ def ready_to_run(job: Job, tasks: Sequence[Task]) -> tuple[list[Task], Outcome]:
 class _Run:
     """The tasks of a job while they run here."""
 
-    def __init__(self, job: Job, jobs: int, memory: int, threads: int | None, say: Callable[[Event], None]) -> None:
+    def __init__(self, job: FarmJob, jobs: int, memory: int, threads: int | None, say: Callable[[Event], None]) -> None:
         self.job, self.jobs, self.memory, self.say = job, jobs, memory, say
         self.threads = threads or max(1, (os.cpu_count() or 1) // jobs)
         tasks = job.tasks(pieces=True)
@@ -73,7 +73,7 @@ class _Run:
     def finished(self) -> int:
         return len(self.outcome.kept) + len(self.outcome.ran)
 
-    def tell(self, event: str, task: Task, **facts: object) -> None:
+    def tell(self, event: str, task: FarmTask, **facts: object) -> None:
         where = {"task": task.id, "label": task.label, "span": task.span, "done": self.finished, "total": self.total}
         self.say({"event": event, "time": time.time(), **where, **facts})
 
@@ -91,11 +91,11 @@ class _Run:
                 self.waiting.remove(task)
                 self._begin(task)
 
-    def _fits(self, task: Task) -> bool:
+    def _fits(self, task: FarmTask) -> bool:
         held = sum(each.task.memory for each in self.running)
         return not self.running or (len(self.running) < self.jobs and held + task.memory <= self.memory)
 
-    def _begin(self, task: Task) -> None:
+    def _begin(self, task: FarmTask) -> None:
         self.tries[task.id] = self.tries.get(task.id, 0) + 1
         if task.memory > self.memory:
             message = f"needs about {in_words(task.memory)} and {in_words(self.memory)} are there: it runs alone"
@@ -136,13 +136,13 @@ class _Run:
 
 
 def run_here(
-    job: Job,
+    job: FarmJob,
     jobs: int = 1,
     memory: int | None = None,
     threads: int | None = None,
     on_event: Callable[[Event], None] | None = None,
     cancel: threading.Event | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Run the tasks of a job that are not finished yet.
 
     Args:

@@ -15,7 +15,7 @@ from typing import IO
 
 from mpm_nodes import children
 from mpm_nodes.data import OutputError
-from mpm_nodes.farm.job import Job, Task
+from mpm_nodes.farm.job import FarmJob, FarmTask
 
 __all__ = ["CANCELLED", "TaskProcess", "killed"]
 
@@ -48,7 +48,7 @@ class TaskProcess:
         OutputError: Its log cannot be written.
     """
 
-    def __init__(self, job: Job, task: Task, threads: int | None = None, heard: Heard = lambda kind, text: None) -> None:
+    def __init__(self, job: FarmJob, task: FarmTask, threads: int | None = None, heard: Heard = lambda kind, text: None) -> None:
         self.task, self.heard = task, heard
         arguments = task.command(str(job.folder))
         if threads is not None and arguments[0] == "cook":
@@ -104,7 +104,7 @@ class TaskProcess:
         self.poll()
 
     def last_words(self) -> str:
-        """Return the last line of its log that is no progress, for a message."""
+        """Return the last line of its log that does not tell progress, for a message."""
         with contextlib.suppress(OSError):
             lines = [line.strip() for line in self.log.read_text("utf-8", "replace").splitlines() if line.strip()]
             lines = [line for line in lines if not _LINE.match(line)]

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from mpm_nodes.farm.job import Job, Task, write_text
+from mpm_nodes.farm.job import FarmJob, FarmTask, write_text
 from mpm_nodes.terminal import plain
 
 __all__ = ["commands_of", "template_of", "write_submission"]
@@ -20,22 +20,22 @@ SPAN = "{{Task.Param.Frames}}"
 FOLDER = "{{Param.Job}}"
 
 
-def write_submission(job: Job) -> None:
+def write_submission(job: FarmJob) -> None:
     """Write template.json, commands.txt and README.md into the folder of a job."""
     write_text(job.folder / "template.json", json.dumps(template_of(job), indent=1, ensure_ascii=False) + "\n")
     write_text(job.folder / "commands.txt", commands_of(job))
     write_text(job.folder / "README.md", page_of(job))
 
 
-def steps_of(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+def steps_of(tasks: Sequence[FarmTask]) -> dict[str, list[FarmTask]]:
     """Return the tasks by step, in order."""
-    steps: dict[str, list[Task]] = {}
+    steps: dict[str, list[FarmTask]] = {}
     for task in tasks:
         steps.setdefault(task.step, []).append(task)
     return steps
 
 
-def template_of(job: Job) -> dict[str, Any]:
+def template_of(job: FarmJob) -> dict[str, Any]:
     """Return the job as a template of Open Job Description (2023-09): a step for each stage of each wedge."""
     tasks = job.tasks()
     steps = steps_of(tasks)
@@ -67,7 +67,7 @@ def _text(text: str, length: int) -> str:
     return plain(text)[:length]
 
 
-def _step(name: str, tasks: Sequence[Task], step_of: dict[str, str]) -> dict[str, Any]:
+def _step(name: str, tasks: Sequence[FarmTask], step_of: dict[str, str]) -> dict[str, Any]:
     task = tasks[0]
     stop = {"mode": "NOTIFY_THEN_TERMINATE", "notifyPeriodInSeconds": NOTICE}
     run = {"command": "{{Param.Program}}", "args": task.command(FOLDER, SPAN), "cancelation": stop}
@@ -87,7 +87,7 @@ def _step(name: str, tasks: Sequence[Task], step_of: dict[str, str]) -> dict[str
     return {**step, "script": {"actions": {"onRun": run}}}
 
 
-def commands_of(job: Job) -> str:
+def commands_of(job: FarmJob) -> str:
     """Return the commands of a job, one a line, in stages: what stands in one stage may run at the same time."""
     tasks = job.tasks()
     depth: dict[str, int] = {}
@@ -100,7 +100,7 @@ def commands_of(job: Job) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page_of(job: Job) -> str:
+def page_of(job: FarmJob) -> str:
     """Return the README of a job."""
     tasks = job.tasks()
     most = math.ceil(max(task.memory for task in tasks) / 2**30)

@@ -10,8 +10,8 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.farm.gather import rows_of
-from mpm_nodes.farm.job import Job, make_job
-from mpm_nodes.farm.local import Outcome, run_here
+from mpm_nodes.farm.job import FarmJob, make_job
+from mpm_nodes.farm.local import RunOutcome, run_here
 from mpm_nodes.farm.submit import write_submission
 from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.events import Event
@@ -35,13 +35,13 @@ class WedgeResult:
         outcome: What was run, and what was finished before.
     """
 
-    job: Job
+    job: FarmJob
     folders: tuple[Path, ...]
     figures: tuple[Mapping[str, Any], ...]
     table: Path
     sheet: Path | None
     stage: Path | None
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 def wedge(

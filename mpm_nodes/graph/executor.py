@@ -261,10 +261,10 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
         raise GraphError([Problem("part", "is kept nowhere without an output folder", cure="give out=")])
     if options.part == "frames" and parts.handed():
         if options.solved is None:
-            raise GraphError([Problem("solved", "is not given", cure="give the folder of a cook of the part solve (--solved)")])
+            raise GraphError([Problem("solved", "is not given", cure="give the folder of a cook of the part solve")])
         evaluator.read_solves(SolvedFrames(Path(options.solved)))
     elif options.solved is not None and options.part != "frames":
-        raise GraphError([Problem("solved", "is read by the part frames alone", cure="give it with --part frames")])
+        raise GraphError([Problem("solved", "is read by the part frames alone", cure="give it with the part frames")])
     return parts
 
 

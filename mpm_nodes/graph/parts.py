@@ -53,13 +53,13 @@ class Parts:
         problems = Problems()
         if not self.targets():
             what = "has no solve" if self.part == "solve" else "makes nothing of its solves"
-            cure = "cook it without --part" if self.part == "solve" else "wire a write_cache behind them"
+            cure = "cook it in one part" if self.part == "solve" else "wire a write_cache behind them"
             problems.add("graph", what, cure=cure)
         for name, output in self.handed() if self.part != "all" else ():
             found = self.plan[name].declaration.output(output)
             if found is None or not (hasattr(found.type, "to_arrays") and hasattr(found.type, "from_arrays")):
                 what = "is read behind the solve and cannot be stored (its type has no to_arrays and from_arrays)"
-                problems.add(f"{name}.{output}", what, cure="cook the graph without --part")
+                problems.add(f"{name}.{output}", what, cure="cook the graph in one part")
         if problems:
             raise GraphError(problems)
 
@@ -135,7 +135,7 @@ class SolvedFrames:
         self.files = Folder(self.folder)
         manifest = read_manifest(self.files)
         if manifest is None or manifest.get("part") != "solve":
-            raise InputError(f"{self.folder}: is not a cook of the solves alone; cook it with --part solve")
+            raise InputError(f"{self.folder}: is not a cook of the solves alone; cook its part solve")
         self.offset = int(manifest["frame_offset"])
 
     def values(self, node: PlannedNode, frame: int, key: str, outputs: Collection[str]) -> dict[str, Any]:
@@ -147,11 +147,11 @@ class SolvedFrames:
         number = file_frame(frame, self.offset)
         record = read_record(self.files, f"frames/{number:04d}.commit.json", frame)
         if record is None:
-            raise InputError(f"{self.folder}: frame {frame} is not solved yet; cook it with --part solve --resume")
+            raise InputError(f"{self.folder}: frame {frame} is not solved yet; go on with its part solve")
         if record["facts"].get("lineage", {}).get(node.id) != key:
             raise InputError(
                 f"{self.folder}: frame {frame} of {node.id} was solved from another graph, other input files or by other code; "
-                "cook with --part solve again"
+                "cook its part solve again"
             )
         return {output: freeze(self._read(node, number, output)) for output in outputs}
 
@@ -164,7 +164,7 @@ class SolvedFrames:
             with self.files.stream(name) as stream:
                 header, arrays = read_archive(path, stream)
         except FileNotFoundError as error:
-            raise InputError(f"{path}: is missing; cook with --part solve --resume") from error
+            raise InputError(f"{path}: is missing; cook its part solve again") from error
         expected = getattr(kind, "STATE_FORMAT", 1)
         if header["format"] != expected:
             raise InputError(f"{path}: holds format {header['format']}, this version reads {expected}; solve it again")

@@ -32,7 +32,7 @@ def words_of(host: str) -> Mapping[str, str]:
 def said() -> Iterator[tuple[str, str]]:
     """Yield (place, text) of every text with an argument in it that is not a docstring: what messages are made of."""
     for path in sorted([*PACKAGE.glob("*/**/*.py"), PACKAGE / "supervisor.py", PACKAGE / "cli.py"]):
-        if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "selftest", "verification"):
+        if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "farm", "selftest", "verification"):
             continue  # programs and tables of their own, which no host shows
         tree = ast.parse(path.read_text(encoding="utf-8"))
         docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)}
