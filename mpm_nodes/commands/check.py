@@ -1,4 +1,4 @@
-"""Verify a cook, or a USD stage: each file against its digest, or what readers trip on; mend what can be mended."""
+"""Verify a cook, or a USD stage: each file against its digest, or what readers trip on; repair what can be repaired."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check_stage(args: argparse.Namespace) -> int:
 
     if args.repair is not None:
         if args.repair != Path():
-            raise InputError("check: a stage is mended without a graph; give --repair alone, or check the folder of the cook")
+            raise InputError("check: a stage is repaired without a graph; give --repair alone, or check the folder of the cook")
         for line in relink(args.cache):
             print(line)
     problems = check_cache(args.cache)

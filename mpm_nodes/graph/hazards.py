@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 from mpm_nodes.data import LAW_STATE, Field, all_domains, domain_names
-from mpm_nodes.graph import order
+from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.problems import Problem
 from mpm_nodes.graph.substep_document import Substeps, raw_fact
@@ -23,6 +25,17 @@ def touched(
     reads = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.reads, seen))
     writes = frozenset(array for port in declaration.domains for array in _spelled(port.name, port.writes, law_states))
     return reads, writes
+
+
+def unread(declaration: StageDeclaration, raw: Mapping[str, Any]) -> frozenset[Array]:
+    """Return the arrays that a stage leaves alone with these raw knob values: those that another value would make it read."""
+    knobs = {knob.name: knob for knob in declaration.knobs}
+    return frozenset(
+        (port.name, array)
+        for port in declaration.domains
+        for array, name, value in port.conditions
+        if not keys.is_keyed(raw[name]) and knobs[name].sample(raw[name], -math.inf) != value
+    )
 
 
 def limit_reads(declaration: StageDeclaration, law_states: Sequence[str], law_inputs: Sequence[str] = ()) -> frozenset[Array]:
@@ -56,7 +69,10 @@ class _Proof:
         self.names = substeps.ordered(raw_fact).names
         self._before = order.ancestors(self.wires, self.names)
         self._bit = {name: 1 << index for index, name in enumerate(self.names)}
-        self.arrays = {name: touched(self.stages[name], law_states, law_inputs) for name in self.names}
+        self.arrays = {}
+        for name in self.names:
+            reads, writes = touched(self.stages[name], law_states, law_inputs)
+            self.arrays[name] = reads - unread(self.stages[name], substeps.knobs[name]), writes
         offered = frozenset().union(*(limit_reads(stage, law_states, law_inputs) for stage in self.stages.values()))
         for name in self.names:
             if "dt" in self.stages[name].sets:  # it asks for the limits of all others

@@ -10,7 +10,7 @@ from typing import Any
 from mpm_nodes.data import LAW_STATE, Field, Limit, StageMemory, domain_names
 from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import StageDeclaration
-from mpm_nodes.graph.hazards import Array, limit_reads, order_problems, touched
+from mpm_nodes.graph.hazards import Array, limit_reads, order_problems, touched, unread
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.recipe import SubstepRecipe
 from mpm_nodes.graph.registry import Registry
@@ -223,11 +223,5 @@ def _planned(name: str, substeps: Substeps, laws: tuple[Sequence[str], Sequence[
     keyed = {knob.name: raw[knob.name] for knob in declaration.knobs if keys.is_keyed(raw[knob.name])}
     values = {knob.name: knob.sample(raw[knob.name], float("-inf")) for knob in declaration.knobs}
     reads, writes = touched(declaration, *laws)
-    unread = {
-        (domain.name, array)
-        for domain in declaration.domains
-        for array, knob, value in domain.conditions
-        if knob not in keyed and values[knob] != value
-    }
-    reads -= unread
+    reads -= unread(declaration, raw)
     return PlannedStage(name, declaration, declaration.function, declaration.arguments, values, keyed, reads, writes, place)

@@ -6,7 +6,7 @@
 | B | spectral radiance, 2 h c^2 / (l^5 (exp(h c / (l k T)) - 1)) (Planck) | W/(m^3 sr) |
 | X, Y, Z | 683 lm/W times the integrals of B with the CIE 1931 colour-matching functions; Y is the luminance | cd/m^2 |
 
-The colour-matching functions are the sums of Gaussians of Wyman, Sloan and Shirley 2013 (JCGT 2(2), eq. 4), which lie within
+The colour-matching functions are the sums of Gaussians of Wyman 2013 (eq. 4), which lie within
 1 % of their peaks of the tables. Colours are linear sRGB (IEC 61966-2-1); what lies outside of it, as all that glows below 1900 K
 does, is clipped at 0 and keeps its luminance.
 """

@@ -28,7 +28,7 @@ __all__ = ["DEPTH", "Fillings", "cells_of", "fillings"]
 DEPTH = 3
 """Cells between the empty ones and those whose filling is used: splines of their faces reach two cells."""
 REACH = 2
-"""Cells beside a separating body in which too little matter is no reason to draw it in: it may be about to leave."""
+"""Cells beside a separating body where too little matter does not draw it in: it may be about to leave."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class ConcentrationWave(VerificationProblem):
     Scene: a bar of 32 x 3 x 3 cells that drifts by three cells, c = 0.5 + 0.25 cos(kx) with k = pi / L, until D k^2 t = 0.5, in
         steps of 0.01 and 0.0025 / (D k^2); no tension.
     Exact: the amplitude decays as exp(-D k^2 t); sum V0 c stays.
-    Tolerance: 2 % of the rate, as for heat (V45); 1e-7 of the solute, the tolerance of the solves.
+    Tolerance: 2 % of the rate, as for heat; 1e-7 of the solute, the tolerance of the solves.
     """
 
     name = "concentration_wave"

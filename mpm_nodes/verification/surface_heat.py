@@ -52,7 +52,7 @@ class SampledHalfSpace(VerificationProblem):
     Scene: that of robin_half_space, ten cells wide (slab): 300 K, air of 400 K, h_c L / K = 4 on 20 cells, until a t / L^2 = 0.1;
         sides on walls.
     Exact: as there.
-    Tolerance: 3 % of T_a - T_i (V46).
+    Tolerance: 3 % of T_a - T_i.
     """
 
     name = "sampled_half_space"
@@ -84,7 +84,7 @@ class SampledBall(VerificationProblem):
     Scene: a ball with a radius of 5 cells, 400 K, of Biot number 0.01, in air of 300 K under a flux that balances 20 K, in steps of
         1 % of its cooling time.
     Exact: T = T_e + (T_0 - T_e) exp(-h_c A t / (m c)) with A the sampled area, T_e = T_a + b / h_c; d sum m c T is what was told.
-    Tolerance: 2 % of the rate, 6 % of the area 4 pi R^2 (V34), 1e-6 of the difference at the end (V47); 1e-10 of the heat (V48).
+    Tolerance: 2 % of the rate, 6 % of the area 4 pi R^2, 1e-6 of the difference at the end; 1e-10 of the heat.
     """
 
     name = "sampled_ball"

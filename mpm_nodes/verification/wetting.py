@@ -100,11 +100,11 @@ class Puddle(VerificationProblem):
     Scene: half a puddle (slab, 16 cells long, begins 13 % too high) between a plane of symmetry and air, 90 degrees, g = 4 m/s^2,
         damped for four seconds.
     Exact: e = 2 sqrt(k / (rho g)) sin(angle / 2), seven cells; mean of the upper side within four cells of the symmetry plane.
-    Tolerance: 8 % (V40).
+    Tolerance: 8 %.
     """
 
     name = "puddle_height"
-    source = "de Gennes, Brochard-Wyart, Quere 2004; method V40"
+    source = "de Gennes 2004"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

@@ -79,7 +79,7 @@ def test_joining_copies_where_it_cannot_link(graph, tmp_path, monkeypatch):
 
 
 def test_a_join_that_was_cut_short_goes_on(graph, tmp_path, monkeypatch):
-    """Frames that are joined stay; a frame that was cooked again since is taken anew, with those after it."""
+    """Frames that are joined stay; a frame that was cooked again since is taken again, with those after it."""
     execute(graph, out=tmp_path / "solve", part="solve")
     parts = chunks(graph, tmp_path / "frames", [(1, 3), (4, 6)])
 

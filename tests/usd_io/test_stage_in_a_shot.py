@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +80,18 @@ def test_references_leave_the_set_behind(cache, tmp_path):
     assert not {"DistantLight", "DomeLight", "Camera"} & set(kinds)
     own = open_stage(cache / "shot.usda")
     assert UsdLux.DistantLight.Get(own, "/shot_set/sun") and UsdGeom.Camera.Get(own, "/shot_set/camera")
+
+
+def test_the_page_takes_a_cache_into_a_shot(tmp_path, monkeypatch):
+    """The lines of the page reference a cache and choose what is shown of it."""
+    page = Path(__file__).parents[2] / "docs/caches_in_a_shot.md"
+    (lines,) = re.findall(r"<!-- python: tested -->\n```python\n(.*?)^```", page.read_text(), re.S | re.M)
+    folder, _ = write_frames(tmp_path / "cook", name="cheese")
+    monkeypatch.chdir(folder)
+    told: dict[str, Any] = {}
+    exec(compile(lines, "page", "exec"), told)
+    volume = UsdGeom.Imageable(told["stage"].GetPrimAtPath("/cheese/volume"))
+    assert (volume.ComputeVisibility(), volume.ComputePurpose()) == ("inherited", "render")
 
 
 def test_the_asset_says_what_it_is(cache):
