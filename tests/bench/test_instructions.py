@@ -97,7 +97,7 @@ def test_no_processor_pays_more_than_its_ceiling():
             assert parts["single"].instructions > 90 and parts["sixteen"].instructions > 20, (cpu, loop)
     wide = found["znver4"]
     assert wide["scatter"]["single"].stack == wide["gather"]["single"].stack == 0
-    # stores of the last few particles of a block are not any cascades of branches anywhere: two loops' own, and one for what is full
+    # the last few particles of a block are stored without cascades of branches: two loops' own, and one for what is full
     assert all(parts["sixteen"].branches < 1.5 for loops in found.values() for parts in loops.values())
     assert all(parts["single"].branches <= 3 for loops in found.values() for parts in loops.values())
 
