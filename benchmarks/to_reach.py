@@ -35,7 +35,8 @@ HERE = Path(__file__).resolve().parent
 AVX2 = {"NUMBA_CPU_NAME": "znver3", "NUMBA_CPU_FEATURES": ""}
 RATE = "million particle-steps/s"
 LAWS = ("neo_hookean", "fixed_corotated", "snow", "smore_interior", "smore_exterior")
-EXPLICIT = ("explicit_apic", "explicit_heat", "melting", "separate_bodies", "surface_tension")
+TENSION = ("surface_tension", "surface_tension_solute", "surface_tension_heat")
+EXPLICIT = ("explicit_apic", "explicit_heat", "melting", "separate_bodies", *TENSION)
 PRESETS = (*EXPLICIT, "implicit_apic", "implicit_surface_tension", "incompressible", "continuum_foam", "auto")
 
 

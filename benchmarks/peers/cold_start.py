@@ -17,6 +17,8 @@ MATTER = {
     "continuum_foam": named_material("shaving_cream"),
     "incompressible": LIQUID,
     "surface_tension": LIQUID,
+    "surface_tension_solute": LIQUID,
+    "surface_tension_heat": dataclasses.replace(LIQUID, thermal=WARM),
     "implicit_surface_tension": LIQUID,
     "explicit_heat": dataclasses.replace(RUBBER, thermal=WARM),
     "melting": dataclasses.replace(RUBBER, thermal=WARM),

@@ -14,7 +14,7 @@ import pickle
 import platform
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from mpm_nodes import children
@@ -118,7 +118,7 @@ def counts(row: Row) -> dict[str, dict[str, dict[str, Counts]]]:
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         raise MpmNodesError(f"bench: --instructions compiles on x86-64 machines only, this is {platform.machine()}")
-    loops = _loops(row)
+    loops = _loops_of(row)
     with ThreadPoolExecutor(len(COMPILED_AS)) as pool:
         parts = pool.map(lambda cpu: _counted(cpu, COMPILED_AS[cpu], loops), COMPILED_AS)
     return {
@@ -126,6 +126,19 @@ def counts(row: Row) -> dict[str, dict[str, dict[str, Counts]]]:
         for part in parts
         for cpu, found in part.items()
     }
+
+
+def _loops_of(row: Row) -> dict[str, dict[str, str]]:
+    """Return the files of the two loops and the types of their arguments, found in a process that has compiled nothing else."""
+    done = children.run("mpm_nodes.bench.instructions:tell_loops", [json.dumps(asdict(row))], capture_output=True, text=True)
+    if done.returncode:
+        raise MpmNodesError(f"bench: --instructions: the solve ended with {children.last_words(done.stderr, done.returncode)}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def tell_loops(row: str) -> None:
+    """Print `_loops` of a row that is given as JSON."""
+    print(json.dumps(_loops(Row(**json.loads(row)))))
 
 
 def _loops(row: Row) -> dict[str, dict[str, str]]:

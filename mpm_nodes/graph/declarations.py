@@ -276,6 +276,7 @@ class StageDeclaration(Declaration):
         fragments: What it brings for shared loops, or a function of its knobs that returns it.
         joins: Whether it meets bodies on the nodes, so that copies of them that no body keeps apart are joined before it.
         copies: Whether a grid node may come to it in several copies, whose sum counts, and beside nodes across a periodic side.
+        around: Whether it finds all neighbours of a particle beside a periodic side.
     """
 
     domains: tuple[DomainPort, ...] = ()
@@ -289,6 +290,7 @@ class StageDeclaration(Declaration):
     fragments: Any = field(default=(), compare=False, repr=False)
     joins: bool = False
     copies: bool = True
+    around: bool = True
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return its fragments with these knobs."""

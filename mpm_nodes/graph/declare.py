@@ -32,6 +32,7 @@ __all__ = [
     "NodeDeclaration",
     "PreflightContext",
     "StageDeclaration",
+    "ends_at_sides",
     "node",
     "parse_docstring",
     "stage",
@@ -159,6 +160,12 @@ def needs_whole_nodes(function: F) -> F:
     keep their sides apart, and a warning says so; periodic sides refuse it.
     """
     function.declaration = dataclasses.replace(function.declaration, copies=False)  # type: ignore[attr-defined]
+    return function
+
+
+def ends_at_sides(function: F) -> F:
+    """Declare, above `stage`, that a stage looks for neighbours among particles on one side only: periodic sides refuse it."""
+    function.declaration = dataclasses.replace(function.declaration, around=False)  # type: ignore[attr-defined]
     return function
 
 

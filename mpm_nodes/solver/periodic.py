@@ -48,7 +48,7 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
         blocks.append(2 * periods)
     for plan in plans:
         for planned in plan.stages:
-            if not planned.declaration.copies or any(map(_ends_at_sides, planned.domains)):
+            if not (planned.declaration.copies and planned.declaration.around) or any(map(_ends_at_sides, planned.domains)):
                 raise MpmNodesError(
                     f"solve: stage {planned.id} does not look beyond periodic sides; take explicit_apic or implicit_apic, "
                     "or other walls"

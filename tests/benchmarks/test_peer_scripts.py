@@ -10,7 +10,7 @@ from conftest import FOLDER
 from surface_of_points import enclosed_volume
 
 SCRIPTS = sorted((FOLDER / "peers").glob("*.py"))
-OURS = {"mpm_nodes_cube", "mpm_nodes_surface"}
+OURS = {"mpm_nodes_cube", "mpm_nodes_surface", "cold_start"}
 AT_HOME = {
     "numpy",
     "taichi",

@@ -76,7 +76,7 @@ def facts(value: Any) -> Any:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
     """Write a turning ball, a mesh that grows, and points that fly, over frames 1 to 6."""
-    from pxr import Usd, UsdGeom, Vt
+    from pxr import Sdf, Usd, UsdGeom, Vt
 
     from mpm_nodes.nodes.collider_motion import box_mesh
 
@@ -84,10 +84,15 @@ def files(tmp_path_factory) -> dict[str, Path]:
     for frame in range(1, 7):
         ball = vdb.createLevelSetSphere(radius=0.3 + 0.02 * frame, voxelSize=0.05)
         ball.name = "surface"
-        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball])
+        warm = vdb.FloatGrid(300.0)
+        warm.copyFromArray(300.0 + np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
+        warm.name, warm.transform = "temperature", vdb.createLinearTransform(0.05)
+        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm])
     for name, body in (("mesh", UsdGeom.Mesh), ("points", UsdGeom.Points)):
         stage = Usd.Stage.CreateNew(str(folder / f"{name}.usda"))
         stage.SetTimeCodesPerSecond(24.0)
+        stage.SetStartTimeCode(1)
+        stage.SetEndTimeCode(6)
         UsdGeom.SetStageMetersPerUnit(stage, 1.0)
         prim, box = body.Define(stage, f"/{name}"), box_mesh((0.6, 0.6, 0.6))
         for frame in range(1, 7):
@@ -95,6 +100,9 @@ def files(tmp_path_factory) -> dict[str, Path]:
             if name == "points":
                 prim.CreateWidthsAttr().Set(Vt.FloatArray([0.05] * 8), frame)
         if name == "mesh":
+            heat = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("temperature", Sdf.ValueTypeNames.FloatArray, "vertex")
+            for frame in range(1, 7):
+                heat.Set([300.0 + 10.0 * frame + corner for corner in range(8)], frame)
             prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
             prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
         stage.GetRootLayer().Save()
@@ -103,6 +111,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
 PATHS |= dict.fromkeys(("read_points", "retime_points"), "points")
+PATHS |= {"set_temperature_vdb": "ball", "collider_temperature_vdb": "ball", "collider_temperature_usd": "mesh"}
 
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:
@@ -191,7 +200,11 @@ def test_keys_of_a_node_show_or_are_refused(declaration: NodeDeclaration, knob: 
 
 
 SOURCES = {d.id for d in ALL if isinstance(d, NodeDeclaration) and d.category in ("Emit", "Cache")}
-EMITTERS = [(d, k) for d, k in NODES if d.id in SOURCES and k.animatable and any(o.name == "particles" for o in d.outputs)]
+EMITTERS = [
+    (d, k)
+    for d, k in NODES
+    if d.id in SOURCES and k.animatable and not k.keys_travel and any(o.name == "particles" for o in d.outputs)
+]
 
 
 @pytest.mark.parametrize(("declaration", "knob"), EMITTERS, ids=name_of)

@@ -23,7 +23,7 @@ from mpm_nodes_samples.reproduction.viscoelastic import (
     winding,
 )
 
-NAMES = [name for name, sample in SAMPLES.items() if sample.source.startswith("R15")]
+NAMES = [name for name, sample in SAMPLES.items() if sample.source.startswith("R15") and sample.paper]
 
 
 def graph_of(name: str, size: str = "quick"):

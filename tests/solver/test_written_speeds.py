@@ -64,7 +64,7 @@ def test_velocities_of_another_clock_are_found(tmp_path, wrong):
     for file in stage.parent.rglob("cache.*.usdc"):
         layer = Sdf.Layer.FindOrOpen(str(file))
         speeds = layer.GetAttributeAtPath("/cache/particles.velocities")
-        (time,) = layer.ListTimeSamplesForPath(speeds.path)
+        time = layer.ListTimeSamplesForPath(speeds.path)[0]  # the next ends them
         scaled = np.array(layer.QueryTimeSample(speeds.path, time)) * np.float32(wrong)
         layer.SetTimeSample(speeds.path, time, Vt.Vec3fArray.FromNumpy(np.ascontiguousarray(scaled, np.float32)))
         layer.Save()

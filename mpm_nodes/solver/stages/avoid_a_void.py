@@ -24,7 +24,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import ends_at_sides, stage
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.state import ParticleStore
 
@@ -70,6 +70,7 @@ class SinceLast(StageMemory):
     substeps: int = 0
 
 
+@ends_at_sides
 @stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(
     particles: A[
