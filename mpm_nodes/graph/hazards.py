@@ -136,11 +136,12 @@ class _Proof:
                 )
 
     def ends(self) -> Iterator[Problem]:
-        """Yield each domain that ends in several places."""
+        """Yield each domain that ends in several places; a branch on which nothing writes the domain does not end it."""
         for place in domain_names():
             carriers = [name for name in self.names if place in self.stages[name].outputs]
             continued = {source for name in carriers for source, _ in self.wires[name][place]}
             ends = [name for name in carriers if name not in continued]
+            ends = [end for end in ends if self._changes(end, place, ends)]
             for end in ends[1:]:
                 yield Problem(
                     end,
@@ -148,6 +149,17 @@ class _Proof:
                     allowed=f"one end of {place}",
                     cure=f"wire one into the other, or both as a list into the {place} of a last stage",
                 )
+
+    def _changes(self, end: str, place: str, ends: Sequence[str]) -> bool:
+        """Whether a stage at the end of a branch of a domain, or one before it that no other end comes after, writes the domain."""
+        if any(domain == place for domain, _ in self.arrays[end][1]):
+            return True
+        before = [source for source, _ in self.wires[end][place] if source in self.stages]
+        return any(
+            self._changes(source, place, ends)
+            for source in before
+            if not any(self.is_before(source, other) for other in ends if other != end)
+        )
 
     def field_clashes(self) -> Iterator[Problem]:
         """Yield each field of their own that two stages describe in different ways."""
