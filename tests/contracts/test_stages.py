@@ -103,13 +103,16 @@ def test_no_stage_of_foam_lies(laws, kernel, transfer, fuse):
         "avoid_a_void.coverage": 0.8,
         "avoid_a_void.depth": 1.8,
     }
-    # nothing is filled where a thin plate parts the nodes: it stays away
-    run = solver(laws, {"preset": "continuum_foam", "set": settings}, checked=True, fuse=fuse, colliders=bodies()[:2])
-    weak, counts = 0, {run.particles.count}
-    for _ in range(6):
-        run.step()
-        weak, counts = max(weak, int(run.particles.unpack("weak").sum())), counts | {run.particles.count}
-    assert np.isfinite(run.particles.unpack("velocity")).all() and weak > 0 and len(counts) > 1
+    for among in (bodies(), bodies()[:2]):  # nothing is filled where the thin plate parts the nodes: a second run without it
+        run = solver(laws, {"preset": "continuum_foam", "set": settings}, checked=True, fuse=fuse, colliders=among)
+        weak, counts = 0, {run.particles.count}
+        for _ in range(6):
+            run.step()
+            weak, counts = max(weak, int(run.particles.unpack("weak").sum())), counts | {run.particles.count}
+        assert np.isfinite(run.particles.unpack("velocity")).all() and weak > 0
+        if len(counts) > 1:
+            break
+    assert len(counts) > 1
 
 
 def test_the_scene_of_the_sweep_gives_every_stage_something_to_do():
