@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pxr import Sdf
+from pxr import Sdf, Tf
 
-__all__ = ["PROVENANCE", "STILL", "outlive", "set_units"]
+__all__ = ["PROVENANCE", "STILL", "outlive", "set_units", "unique_name"]
 
 PROVENANCE = "mpm_nodes"
 """Where the root stage of a cache keeps what made it."""
@@ -31,3 +31,13 @@ def outlive(layer: Sdf.Layer) -> None:
     handles: list[Any] = []
     layer.Traverse(Sdf.Path.absoluteRootPath, lambda path: handles.append(layer.GetObjectAtPath(path)))
     layer.handles = handles
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return a valid name of a prim or variant that is not taken yet, and take it."""
+    stem = name = Tf.MakeValidIdentifier(name)
+    number = 2
+    while name in taken:
+        name, number = f"{stem}_{number}", number + 1
+    taken.add(name)
+    return name

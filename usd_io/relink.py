@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pxr import Sdf, Tf
 
@@ -64,9 +63,11 @@ def relink(path: str | Path) -> list[str]:
     if found:
         root = _read(path)
         _rename(root, found)
+        written = path.with_name(f"{path.stem}.relinked{path.suffix}")
         try:
-            root.Export(str(path))
-        except Tf.ErrorException as error:
+            root.Export(str(written))
+            written.replace(path)
+        except (Tf.ErrorException, OSError) as error:
             raise OutputError(f"{path}: cannot be written; check its permissions and free space") from error
     return [f"{path.name}: {old} is {new} now" for old, new in found.items()]
 
@@ -86,16 +87,11 @@ def _read(path: Path) -> Sdf.Layer:
 def _assets(root: Sdf.Layer) -> Iterator[str]:
     """Yield the relative names of all layers that a root names: sublayers, clips and their manifests."""
     yield from root.subLayerPaths
-    for prim in _prims(root):
+    for prim in root.rootPrims:
         for clips in dict(prim.GetInfo("clips") or {}).values():
             yield from (asset.path for asset in clips.get(LAYERS, ()))
-            yield from (clips[key].path for key in (MANIFEST,) if key in clips)
-
-
-def _prims(root: Sdf.Layer) -> Iterator[Any]:
-    for top in root.rootPrims:
-        yield top
-        yield from top.nameChildren
+            if MANIFEST in clips:
+                yield clips[MANIFEST].path
 
 
 def _by_folder(assets: list[str]) -> dict[str, set[str]]:
@@ -112,7 +108,7 @@ def _rename(root: Sdf.Layer, folders: dict[str, str]) -> None:
         return f"{folders[folder]}/{name}" if folder in folders else asset
 
     root.subLayerPaths = [renamed(asset) for asset in root.subLayerPaths]
-    for prim in _prims(root):
+    for prim in root.rootPrims:
         clips = {key: dict(value) for key, value in dict(prim.GetInfo("clips") or {}).items()}
         for facts in clips.values():
             if LAYERS in facts:

@@ -25,7 +25,7 @@ from pxr import Gf, Sdf, Tf, Usd, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
-from usd_io.layers import PROVENANCE, STILL, outlive, set_units
+from usd_io.layers import PROVENANCE, STILL, outlive, set_units, unique_name
 from usd_io.looks import add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, set_sample
@@ -168,7 +168,7 @@ def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) ->
     """Yield path and mesh of the colliders that have one, and whether they never move."""
     for collider in colliders:
         if collider.mesh is not None:
-            yield f"/{names.name}/{_unique('collider_' + collider.name, taken)}", collider.mesh, collider.still
+            yield f"/{names.name}/{unique_name('collider_' + collider.name, taken)}", collider.mesh, collider.still
 
 
 def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
@@ -197,7 +197,7 @@ def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Volume"
     corners = [np.zeros((0, 3), np.float32)]
     for volume in volumes:
-        field = Sdf.CreatePrimInLayer(layer, f"{path}/{_unique(volume.name, taken)}")
+        field = Sdf.CreatePrimInLayer(layer, f"{path}/{unique_name(volume.name, taken)}")
         field.specifier, field.typeName = Sdf.SpecifierDef, "OpenVDBAsset"
         set_sample(field, "filePath", Sdf.ValueTypeNames.Asset, Sdf.AssetPath(f"./{file}"), number)
         facts = {"fieldName": volume.name, "fieldDataType": "float3" if volume.kind == "vector" else "float"}
@@ -215,16 +215,6 @@ def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number
     extent = extent_of(np.concatenate(corners))
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent, number)
     return extent
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """Return a valid prim name that is not taken yet; leaf names are unique, since Blender names objects by them."""
-    stem = name = Tf.MakeValidIdentifier(name)
-    number = 2
-    while name in taken:
-        name, number = f"{stem}_{number}", number + 1
-    taken.add(name)
-    return name
 
 
 # ---------------------------------------------------------------- the root

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pxr import Sdf, Tf
+from pxr import Sdf
+
+from usd_io.layers import set_units, unique_name
 
 __all__ = ["SET", "Variant", "variants_layer"]
 
@@ -39,27 +41,16 @@ def variants_layer(name: str, variants: Sequence[Variant], fps: float, first: in
     """
     layer = Sdf.Layer.CreateAnonymous("variants.usda")
     layer.defaultPrim = name
-    layer.timeCodesPerSecond = layer.framesPerSecond = fps
-    layer.startTimeCode, layer.endTimeCode = first, last
-    layer.pseudoRoot.SetInfo("upAxis", "Y")
-    layer.pseudoRoot.SetInfo("metersPerUnit", 1.0)
+    set_units(layer, fps, first, last)
     prim = Sdf.CreatePrimInLayer(layer, f"/{name}")
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
     prim.variantSetNameList.prependedItems = [SET]
     choices = Sdf.VariantSetSpec(prim, SET)
     names: list[str] = []
     for variant in variants:
-        names.append(_unique(variant.label, names))
+        names.append(unique_name(variant.label, set(names)))
         spec = Sdf.VariantSpec(choices, names[-1])
         spec.primSpec.referenceList.prependedItems = [Sdf.Reference(f"./{variant.stage}")]
         spec.primSpec.customData = {"label": variant.label, **variant.values}
     prim.variantSelections[SET] = names[0]
     return layer
-
-
-def _unique(label: str, taken: Sequence[str]) -> str:
-    stem = name = Tf.MakeValidIdentifier(label)
-    number = 2
-    while name in taken:
-        name, number = f"{stem}_{number}", number + 1
-    return name

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
-VARIANTS, FLOOR = "show", "mpm:floor"
-"""What our caches call the variant set of what they show, and the attribute that marks their floor."""
 LEAST_GLOW = 1e-3
 """Own light, over white, that no picture of eight bits shows."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
@@ -130,8 +128,10 @@ class Scene:
 
     def choose(self, show: str) -> None:
         """Select what our caches show of their matter: "points" or "surface"; other stages have no such choice."""
+        from usd_io.showing import SHOW
+
         wanted = {"points": "particles"}.get(show, show)
-        variants = self.stage.GetDefaultPrim().GetVariantSet(VARIANTS) if self.has_forms() else None
+        variants = self.stage.GetDefaultPrim().GetVariantSet(SHOW) if self.has_forms() else None
         if variants and wanted in variants.GetVariantNames() and variants.GetVariantSelection() != wanted:
             variants.SetVariantSelection(wanted)
 
@@ -143,8 +143,10 @@ class Scene:
 
     def has_forms(self) -> bool:
         """Whether the stage is a cache of ours, which hides all but one form of its matter."""
+        from usd_io.showing import SHOW
+
         top = self.stage.GetDefaultPrim()
-        return bool(top) and top.GetVariantSets().HasVariantSet(VARIANTS)
+        return bool(top) and top.GetVariantSets().HasVariantSet(SHOW)
 
     def view(self, frame: int) -> View | None:
         """Return the first camera of the stage at a frame, or None."""
@@ -301,6 +303,8 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
 
 
 def _is_floor(prim: Any) -> bool:
+    from usd_io.set_layer import FLOOR
+
     return bool(prim.HasAttribute(FLOOR) and prim.GetAttribute(FLOOR).Get())
 
 
