@@ -11,7 +11,17 @@ import numpy as np
 
 from mpm_nodes.data import Material, SurfaceTension
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.heat import CONDUCTIVITY, DIFFUSIVITY, HEAT_CAPACITY, START, erfc_scaled, heat_of, matter, solver, still
+from mpm_nodes.verification.heat import (
+    CONDUCTIVITY,
+    DIFFUSIVITY,
+    HEAT_CAPACITY,
+    START,
+    heat_of,
+    matter,
+    profile_error,
+    solver,
+    still,
+)
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
 from mpm_nodes.verification.surface_tension import DISCS, SPHERES
@@ -68,14 +78,7 @@ class SampledHalfSpace(VerificationProblem):
         run = solver(start, sampled("z", air_temperature=air, air_convection=convection), h, walls=walls)
         time = 0.1 * length**2 / DIFFUSIVITY
         run.advance(time, time / 200)
-        x = column(run, "position")[:, 0]
-        order = x < 0.8 * length
-        x, found = x[order], (column(run, "temperature")[order] - START) / (air - START)
-        spread, ratio = math.sqrt(DIFFUSIVITY * time), convection / CONDUCTIVITY
-        z = x / (2.0 * spread)
-        erfc = np.array([math.erfc(value) for value in z])
-        exact = erfc - erfc_scaled(z + ratio * spread, ratio * x + (ratio * spread) ** 2)
-        yield Finding(0.0, float(np.abs(found - exact).max()), 0.03, "profile error, of the difference in temperature")
+        yield Finding(0.0, profile_error(run, length, air, convection), 0.03, "profile error, of the difference in temperature")
 
 
 class SampledBall(VerificationProblem):
