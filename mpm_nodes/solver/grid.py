@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
-from mpm_nodes.kernels.compile.jit import most_threads
+from mpm_nodes.kernels.compile.jit import most_threads, thread_count
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
@@ -47,21 +47,33 @@ class Copies(NamedTuple):
     places: np.ndarray
 
 
+def shares_of(runs: np.ndarray) -> np.ndarray:
+    """Return where the shares of threads begin and end among runs (begin, end, block), shape (threads + 1,), int64.
+
+    Kernels that are called with another number of threads give the same bits, in more time.
+    """
+    shares = np.empty(thread_count() + 1, np.int64)
+    binning.share_runs(runs, shares)
+    return shares
+
+
 class _Tables:
     """Where the points of one store lie among the grid's blocks: what its transfers need."""
 
     def __init__(self, points: ParticleStore, tile_slot: np.ndarray) -> None:
         self.points, self.tile_slot, self.generation = points, tile_slot, points.generation
-        self.colours = [self._coloured(ranges) for ranges in (points.ranges, *points.segments)]
+        runs = (points.ranges, *points.segments)
+        self.colours, self.shares = [self._coloured(ranges) for ranges in runs], [shares_of(ranges) for ranges in runs]
 
     def arrays(self) -> list[np.ndarray]:
         """Return the tables' arrays, without those of the points."""
-        return [self.tile_slot, *(array for coloured in self.colours for array in coloured)]
+        return [self.tile_slot, *self.shares, *(array for coloured in self.colours for array in coloured)]
 
-    def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         colour_start, colour_range = np.empty(9, np.int64), np.empty(len(ranges), np.int64)
-        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range)
-        return colour_start, colour_range
+        colour_shares = np.empty((8, thread_count() + 1), np.int64)
+        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range, colour_shares)
+        return colour_start, colour_range, colour_shares
 
 
 class GridStore(GridArrays):
@@ -145,7 +157,9 @@ class GridStore(GridArrays):
         """Return what gather kernels need besides the attributes, for all points (the particles) or those of one material."""
         self.check(points)
         points = self.particles if points is None else points
-        return GatherTables(self._ranges(points, material), self._tables[id(points)].tile_slot, self.scratch, self.base)
+        tables = self._tables[id(points)]
+        place = 0 if material is None else 1 + material
+        return GatherTables(self._ranges(points, material), tables.shares[place], tables.tile_slot, self.scratch, self.base)
 
     @staticmethod
     def _ranges(points: ParticleStore, material: int | None) -> np.ndarray:
