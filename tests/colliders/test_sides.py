@@ -28,6 +28,7 @@ from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver import plates
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.sides import one_sided
@@ -262,3 +263,16 @@ def test_thin_sheets_of_level_sets_are_said(distance, thickness):
     if thickness is not None:
         told = float(re.search(r"([0-9.]+) cells, over", texts[0])[1])
         assert told == pytest.approx(thickness, rel=0.05) and "'tray'" in texts[0] and "explicit_apic" in texts[0]
+
+
+@pytest.mark.parametrize("distance", [slab(0.5, 0.5, 0.5), slab(0.7, 0.4 * H, 0.6)], ids=["block", "card"])
+def test_a_level_set_is_looked_at_once(distance, monkeypatch):
+    """What is known of it serves in the frames that follow, also that it has no sheet: blocks were searched for one every frame."""
+    looked, search = [], plates.thin_sheet
+    monkeypatch.setattr(plates, "thin_sheet", lambda *arguments: looked.append(arguments) or search(*arguments))
+    shape = PosedLevelSets(LEVEL_SET, (), level_sets=(level_set(distance),), level_set_times=np.zeros(1))
+    bodies = [Collider("tray", CollisionRule.SLIP, 0.0, shape, None)]
+    frame = None
+    for _ in range(3):
+        frame = ColliderSet(bodies, previous=frame, two_sided=plates.Splines(3.0 * H, H))
+    assert len(looked) == 1
