@@ -47,33 +47,23 @@ class Copies(NamedTuple):
     places: np.ndarray
 
 
-def shares_of(runs: np.ndarray) -> np.ndarray:
-    """Return where the shares of threads begin and end among runs (begin, end, block), shape (threads + 1,), int64.
-
-    Kernels that are called with another number of threads give the same bits, in more time.
-    """
-    shares = np.empty(thread_count() + 1, np.int64)
-    binning.share_runs(runs, shares)
-    return shares
-
-
 class _Tables:
     """Where the points of one store lie among the grid's blocks: what its transfers need."""
 
     def __init__(self, points: ParticleStore, tile_slot: np.ndarray) -> None:
         self.points, self.tile_slot, self.generation = points, tile_slot, points.generation
-        runs = (points.ranges, *points.segments)
-        self.colours, self.shares = [self._coloured(ranges) for ranges in runs], [shares_of(ranges) for ranges in runs]
+        threads = thread_count()  # kernels that are called with another number give the same bits, in more time
+        self.colours = [self._coloured(ranges, threads) for ranges in (points.ranges, *points.segments)]
 
     def arrays(self) -> list[np.ndarray]:
         """Return the tables' arrays, without those of the points."""
-        return [self.tile_slot, *self.shares, *(array for coloured in self.colours for array in coloured)]
+        return [self.tile_slot, *(array for coloured in self.colours for array in coloured)]
 
-    def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _coloured(self, ranges: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         colour_start, colour_range = np.empty(9, np.int64), np.empty(len(ranges), np.int64)
-        colour_shares = np.empty((8, thread_count() + 1), np.int64)
-        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range, colour_shares)
-        return colour_start, colour_range, colour_shares
+        colour_shares, shares = np.empty((8, threads + 1), np.int64), np.empty(threads + 1, np.int64)
+        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range, colour_shares, shares)
+        return colour_start, colour_range, colour_shares, shares
 
 
 class GridStore(GridArrays):
@@ -151,7 +141,7 @@ class GridStore(GridArrays):
         points = self.particles if points is None else points
         tables = self._tables[id(points)]
         place = 0 if material is None else 1 + material
-        return ScatterTables(self._ranges(points, material), *tables.colours[place], tables.tile_slot, self.scratch, self.base)
+        return ScatterTables(self._ranges(points, material), *tables.colours[place][:3], tables.tile_slot, self.scratch, self.base)
 
     def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> GatherTables:
         """Return what gather kernels need besides the attributes, for all points (the particles) or those of one material."""
@@ -159,7 +149,7 @@ class GridStore(GridArrays):
         points = self.particles if points is None else points
         tables = self._tables[id(points)]
         place = 0 if material is None else 1 + material
-        return GatherTables(self._ranges(points, material), tables.shares[place], tables.tile_slot, self.scratch, self.base)
+        return GatherTables(self._ranges(points, material), tables.colours[place][3], tables.tile_slot, self.scratch, self.base)
 
     @staticmethod
     def _ranges(points: ParticleStore, material: int | None) -> np.ndarray:

@@ -19,7 +19,6 @@ from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nodes, Removal, Run, Scatter
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.source import Fold
-from mpm_nodes.solver.grid import shares_of
 
 __all__ = ["LOOPS", "BoundCall", "Course", "Section", "StageFragment", "bind", "lasting_arguments"]
 
@@ -251,7 +250,7 @@ def _plain(material: Any, segments: np.ndarray, stores: tuple[Any, Any], transfe
     if material is not None:
         given["coefficients"] = material.coefficients
     if transfers:
-        given["shares"] = shares_of(segments)
-        names = ("segments", "colour_start", "colour_range", "colour_shares", "tile_slot", "scratch", "base")
-        given.update(zip(names, grid.scatter_tables(None if material is None else material.index), strict=True))
+        place = None if material is None else material.index
+        tables = grid.scatter_tables(place)._asdict() | grid.gather_tables(place)._asdict()
+        given |= {"segments": tables.pop("runs"), **tables}
     return given

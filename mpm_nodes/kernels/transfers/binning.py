@@ -250,10 +250,11 @@ def share_runs(ranges, shares):
 
 
 @compiled
-def colour_ranges(coord, ranges, colour_start, colour_range, colour_shares):
+def colour_ranges(coord, ranges, colour_start, colour_range, colour_shares, shares):
     """List ranges (begin, end, block) by the parity of their blocks' coordinates: tiles of one colour never overlap.
 
-    `colour_shares`, shape (8, threads + 1), are filled for each colour as by `share_runs`, counted from the colour's first entry.
+    `colour_shares`, shape (8, threads + 1), are filled for each colour as by `share_runs`, counted from the colour's first entry,
+    and `shares` for all.
     """
     n = 0
     for colour in range(8):
@@ -265,3 +266,4 @@ def colour_ranges(coord, ranges, colour_start, colour_range, colour_shares):
                 n += 1
         _share_out(ranges, colour_range[colour_start[colour] : n], colour_shares[colour])
     colour_start[8] = n
+    _share_out(ranges, np.arange(n), shares)
