@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fake_hou_geometry import Geometry
 from fake_hou_parms import (
     Color,
     Error,
-    Geometry,
     GeometryPermissionError,
     InvalidInput,
     Keyframe,
