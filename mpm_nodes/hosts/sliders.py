@@ -16,7 +16,7 @@ DECADES = 1e-4
 
 
 def slider_range(knob: Mapping[str, Any], limits: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a number's limits with both ends of its slider; None for what is no number.
+    """Return a number's limits with both ends of its slider; None for what is not a number.
 
     The ends that its declaration names stay. Others follow from the hard limits, from twice the default, and from the unit.
 

@@ -25,7 +25,7 @@ cook                                    command lines, exit codes and event kind
 An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
 optional, many, doc. An output has name, label, type, and internal (not for wires; do not show it). A knob has name, label, kind,
 default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; null where it
-is no number), doc, choices, menu (value, label), size,
+is not a number), doc, choices, menu (value, label), size,
 element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output

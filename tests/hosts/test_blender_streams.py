@@ -99,7 +99,7 @@ def test_a_mesh_that_moves_and_turns_streams_from_where_it_is(moving):
         np.testing.assert_allclose([own.min(axis=0), own.max(axis=0)], [-sides, sides], atol=0.025, err_msg=f"frame {frame}")
 
 
-@pytest.mark.xfail(strict=True, reason="emitters lay particles on the world's lattice anew at every frame: off by 8.5 mm of 25 mm")
+@pytest.mark.xfail(strict=True, reason="emitters lay particles on the world's lattice again at every frame: off by 8.5 mm of 25 mm")
 def test_a_mesh_that_only_moves_carries_its_particles(moving):
     """Every particle goes where the object's matrix takes it (0.1 mm), so that what comes out takes the motion on."""
     first, matrices = _filled(moving, "Carried", 1), np.array(moving["matrices"]["Carried"])

@@ -39,7 +39,7 @@ def properties(name, made):
 
 
 def given(owner, name, preset, prop, spelled):
-    """Return the settings that the artist has made: those of fields that were set, and those of the text; a text that is no JSON.
+    """Return the settings that the artist has made: those of fields that were set, and those of the text; a text that is not JSON.
 
     Args:
         owner: The node.

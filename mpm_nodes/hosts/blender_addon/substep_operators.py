@@ -43,7 +43,7 @@ def own_substeps(node, name):
     """Return the substep tree of a node's knob; made from its preset when it has none.
 
     Raises:
-        ValueError: The text of settings is no JSON.
+        ValueError: The text of settings is not JSON.
     """
     if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
         return getattr(node, knobs.tree_prop(name))
@@ -51,7 +51,7 @@ def own_substeps(node, name):
     document = stages_of(choice)
     given = knobs.settings_of(node, name, choice)
     if isinstance(given, str):
-        raise ValueError(f"{node.name}: the text below More Settings is no JSON; mend it, or empty it")
+        raise ValueError(f"{node.name}: the text below More Settings is not JSON; fix it, or empty it")
     if given:  # edits of stages the artist makes with stages now
         document["set"] = {**document.get("set", {}), **{key: v for key, v in given.items() if key != preset_settings.EDITS}}
     inner = graph_file.load_substeps(document, f"{node.name} substeps")
