@@ -9,7 +9,7 @@ import math
 import bpy
 from mathutils import Euler, Matrix, Vector
 
-from . import knobs, scene_input, trees
+from . import knobs, surfaces, trees
 
 COLOURS = {"source": (0.36, 0.62, 0.90, 0.9), "collider": (0.75, 0.75, 0.78, 0.9), "wall": (0.95, 0.55, 0.25, 0.9)}
 PARTS = 32
@@ -24,7 +24,7 @@ def outlines(tree, scene):
     Nodes that stand for an object of the scene are left out: the object is there.
     """
     found = []
-    to_scene = scene_input.Y_UP.transposed() * (1.0 / scene_input.metres(scene))
+    to_scene = surfaces.Y_UP.transposed() * (1.0 / surfaces.metres(scene))
     for node in tree.nodes:
         record = getattr(node, "record", None)
         if record is None or node.mute or node.scene_object is not None:
