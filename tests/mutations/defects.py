@@ -313,7 +313,7 @@ DEFECTS = (
     ),
     Defect(
         "quarter turns are rounded",
-        "mpm_nodes/nodes/seeding.py",
+        "mpm_nodes/nodes/rotations.py",
         "if quarters == np.rint(quarters):",
         "if quarters is None:",
         "tests/colliders/test_offsets.py::test_quarter_turns_are_exact",
