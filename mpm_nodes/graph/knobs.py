@@ -206,7 +206,7 @@ class Knob:
             if fault is not None:
                 return f"has a component that {fault[0]}", fault[1], fault[2]
         if self.turns and not any(raw):
-            return "is no rotation", self.allowed(), "give (1, 0, 0, 0) for none"
+            return "is not a rotation", self.allowed(), "give (1, 0, 0, 0) for none"
         return None
 
     def _fault_strings(self, raw: Any) -> Fault | None:

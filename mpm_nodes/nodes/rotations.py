@@ -31,7 +31,7 @@ def orientation(matrix: Any) -> Orientation:
         raise MpmNodesError(f"a rotation matrix has 3 rows of 3 finite numbers; this is {matrix!r}")
     if not np.allclose(rows @ rows.T, np.eye(3), rtol=0.0, atol=1e-6) or np.linalg.det(rows) < 0.0:
         raise MpmNodesError(
-            f"{rows.tolist()} is no rotation: its rows must have length 1, stand upright on each other and be right-handed; "
+            f"{rows.tolist()} is not a rotation: its rows must have length 1, be perpendicular to each other and right-handed; "
             "take scale, shear and mirroring out of it"
         )
     w, x, y, z = map(float, quaternion(rows))
@@ -68,7 +68,7 @@ def quaternion_matrix(quaternion: Sequence[float]) -> np.ndarray:
     # over the square of the norm, and without 1 - 2 (..): so equal parts leave exact 0 and 1, as they stand in quarter turns
     norm = w * w + x * x + y * y + z * z
     if not 0.0 < norm < np.inf:
-        raise MpmNodesError(f"the quaternion {tuple(quaternion)} is no rotation; give (1, 0, 0, 0) for none")
+        raise MpmNodesError(f"the quaternion {tuple(quaternion)} is not a rotation; give (1, 0, 0, 0) for none")
     rows = [
         [w * w + x * x - y * y - z * z, 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
         [2.0 * (x * y + w * z), w * w - x * x + y * y - z * z, 2.0 * (y * z - w * x)],

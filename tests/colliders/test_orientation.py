@@ -38,7 +38,7 @@ def test_what_takes_a_rotation_takes_an_orientation(declaration: NodeDeclaration
     assert declaration.alternatives == TURNS and orientation.turns and orientation.size == 4
     assert orientation.animatable == rotation.animatable
     assert turn_matrix(orientation=orientation.default).tolist() == np.eye(3).tolist()
-    assert orientation.fault([0.0, 0.0, 0.0, 0.0])[0] == "is no rotation"
+    assert orientation.fault([0.0, 0.0, 0.0, 0.0])[0] == "is not a rotation"
 
 
 def test_quarter_turns_from_matrices_are_exact():
