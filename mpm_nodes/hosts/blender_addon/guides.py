@@ -7,7 +7,7 @@ import itertools
 import math
 
 import bpy
-from mathutils import Euler, Matrix, Vector
+from mathutils import Euler, Matrix, Quaternion, Vector
 
 from . import knobs, surfaces, trees
 
@@ -55,8 +55,9 @@ def _shape(node):
         lines += [(Vector(), Vector((0.0, 0.1 * shown, 0.0)))]
     else:
         return []
-    turn = Euler([math.radians(each) for each in _value(node, "rotation") or (0.0, 0.0, 0.0)], "XYZ").to_matrix().to_4x4()
-    place = Matrix.Translation(centre) @ turn
+    turn = Euler([math.radians(each) for each in _value(node, "rotation") or (0.0, 0.0, 0.0)], "XYZ").to_quaternion()
+    turn = turn @ Quaternion(_value(node, "orientation") or (1.0, 0.0, 0.0, 0.0)).normalized()  # one of them is given
+    place = Matrix.Translation(centre) @ turn.to_matrix().to_4x4()
     return [(place @ start, place @ end) for start, end in lines]
 
 

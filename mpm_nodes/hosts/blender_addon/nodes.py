@@ -160,7 +160,7 @@ def draw_knob(node, layout, knob):
         curves.draw(node, layout, knob, knobs.title(knob))
         return
     row = layout.row() if knob["kind"] not in ("vector",) else layout.column(align=True)
-    if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation")):
+    if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation", "orientation")):
         row.enabled = False
     row.prop(node, name)
 

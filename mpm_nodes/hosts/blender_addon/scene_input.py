@@ -140,6 +140,8 @@ def placement(node, thing, scene, tree):
     values = {place: timeline.keyed(frames, where)}
     if "rotation" in wanted:
         values["rotation"] = timeline.keyed(frames, turns)
+    if "orientation" in wanted:  # the object's turn counts, whatever the node had before
+        values["orientation"] = wanted["orientation"]["default"]
     return values | size
 
 
