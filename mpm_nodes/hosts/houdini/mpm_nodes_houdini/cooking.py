@@ -19,7 +19,7 @@ RUNNING = {}
 """Cooks beside the interface by the session id of their MPM Cook node."""
 
 
-class Progress:
+class CookProgress:
     """What a cook has said so far.
 
     Attributes:
@@ -66,7 +66,7 @@ class BackgroundCook:
     """
 
     def __init__(self, cook, running, out):
-        self.node_id, self.running, self.out, self.progress = cook.sessionId(), running, out, Progress(cook)
+        self.node_id, self.running, self.out, self.progress = cook.sessionId(), running, out, CookProgress(cook)
         self.asked, self._said, self._shown = False, "", 0.0
         self._callback = self.look
         RUNNING[self.node_id] = self
@@ -127,7 +127,7 @@ def cook(node, arguments, out):
         BackgroundCook(node, running, out)
         say(f"{node.name()}: starting")
         return
-    progress, stopped = Progress(node), False
+    progress, stopped = CookProgress(node), False
     try:
         with hou.InterruptableOperation("Cooking MPM", "Frames", open_interrupt_dialog=True) as operation:
             for event in running.events():
