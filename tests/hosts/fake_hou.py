@@ -194,7 +194,7 @@ class Node:
 
     # ------------------------------------------------------------ cooking
     def childTypeCategory(self) -> Any:
-        return _CATEGORY if self._type.name() in ("geo", "subnet") else None
+        return _CATEGORY if self._parent is not None and self._type.name() in ("geo", "subnet") else None
 
     def _set_dirty(self) -> None:
         self._dirty = True
