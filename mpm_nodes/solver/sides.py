@@ -175,8 +175,9 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     block_sides = particles.block_sides[grid.body]
     node_sides = np.empty((64 * grid.count, 4), np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
-    kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
-    kernels.join_copies(places, block_sides, node_sides, grid.array("momentum"), grid.array("velocity"), master)
+    momentum, shift = grid.array("momentum"), grid.origin - colliders.origin
+    kernels.mark_sides(grid.coord, grid.h, shift, colliders.plates, momentum, node_sides, colliders.bodies())
+    kernels.join_copies(places, block_sides, node_sides, momentum, grid.array("velocity"), master)
     grid.copies = Copies(block_sides, node_sides, master, places)
 
 

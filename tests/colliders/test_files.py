@@ -25,7 +25,8 @@ class Shot:
 
     def __init__(self, frame: int, **knobs) -> None:
         self.warnings: list[str] = []
-        sample = (lambda knob, f: knobs[knob](f) if knob in knobs else (0.0, 0.0, 0.0)) if knobs else None
+        rest = {"orientation": (1.0, 0.0, 0.0, 0.0)}
+        sample = (lambda knob, f: knobs[knob](f) if knob in knobs else rest.get(knob, (0.0, 0.0, 0.0))) if knobs else None
         self.context = FrameContext(frame, SETTINGS, self._report, sample=sample)
 
     def _report(self, kind: str, **facts) -> None:

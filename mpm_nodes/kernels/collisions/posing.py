@@ -16,12 +16,14 @@ from mpm_nodes.kernels.level_sets.level_set import (
     KEY_MIX,
     KEY_SPAN,
     KIND,
+    LEAF,
     LEVEL_SET,
     PLANE,
     POSE,
     SHEETS,
     SIZES,
     SPHERE,
+    VOXEL,
     sample_lattice,
     sample_sheet,
     sample_velocity,
@@ -254,6 +256,23 @@ def sheet_of_body(b, sheet, end, y0, y1, y2, bodies):
         across, half = across + weight * f, half + weight * t
         g0, g1, g2 = g0 + weight * d0, g1 + weight * d1, g2 + weight * d2
     return across, g0, g1, g2, half
+
+
+@part
+def beyond_sheet(b, sheet, end, y0, y1, y2, reach, bodies):
+    """Return whether no place within `reach` [m] knows a sheet of a level-set body; one that changes its shape is not asked."""
+    first = KEY_LATTICES + 2 * end
+    one = bodies.integer[b, first]
+    if one != bodies.integer[b, first + 1]:
+        return False
+    k, ints, reals = bodies.lattice_integer[one, SHEETS] + 2 * sheet, bodies.lattice_integer, bodies.lattice_real
+    more = reach / reals[k, VOXEL]
+    for axis in range(3):
+        row = 4 * axis
+        u = reals[k, row] * y0 + reals[k, row + 1] * y1 + reals[k, row + 2] * y2 + reals[k, row + 3] - LEAF * ints[k, 4 + axis]
+        if u < -more or u >= LEAF * ints[k, 1 + axis] + more:
+            return True
+    return False
 
 
 @compiled(fastmath=False)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.posing import sheet_of_body
-from mpm_nodes.kernels.collisions.rules import sample, to_body, world_normal
+from mpm_nodes.kernels.collisions.posing import beyond_sheet, sheet_of_body
+from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -74,17 +74,24 @@ def thin_axis(b, real):
     return 0 if s0 <= s1 and s0 <= s2 else (1 if s1 <= s2 else 2)
 
 
-@part
-def plate_place(plate, end, x0, x1, x2, bodies):
+@inline
+def plate_place(plate, end, x0, x1, x2, reach, bodies):
     """Return the distance from the middle of a plate, positive in front, and how far beyond its rim a point is [m].
 
     `plate` is the body and, of a level set, which of its sheets. There what lies in the middle at the foot of the point decides.
+    Beyond `reach` [m] from the middle nobody asks for the rim: the second number is `FAR`.
     """
+    y0, y1, y2 = to_body(plate[0], end, x0, x1, x2, bodies.real)
+    return _place_in_body(plate, end, y0, y1, y2, reach, bodies)
+
+
+@part
+def _place_in_body(plate, end, y0, y1, y2, reach, bodies):
+    """Return what `plate_place` does of a point in the frame of the body."""
     b, sheet = plate
-    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
     if bodies.integer[b, KIND] == LEVEL_SET:
         across, g0, g1, g2, _ = sheet_of_body(b, sheet, end, y0, y1, y2, bodies)
-        if abs(across) >= NOWHERE:
+        if abs(across) >= reach:
             return across, FAR
         return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
     y, axis = (y0, y1, y2), thin_axis(b, bodies.real)
@@ -220,16 +227,16 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
         if bodies.integer[b, KIND] == LEVEL_SET:
             near = near or not far_from_plates(b, 0, b0, b1, b2, (KNOWN + radius) * h, bodies)
         else:
-            across, beyond = plate_place((b, np.int64(0)), 0, b0, b1, b2, bodies)
+            across, beyond = plate_place((b, np.int64(0)), 0, b0, b1, b2, FAR, bodies)
             near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
     had, cell = block_sides[q], h / unit
     for p in range(block_start[q], block_start[q + 1] if near or had != 0 else block_start[q]):
         x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
         found = np.int64(0)
         for k in range(plates.shape[0]):
-            b = plates[k]
-            across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 0, x0, x1, x2, bodies)
-            if max(abs(across), beyond) < (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h:
+            b, reach = plates[k], (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h
+            across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 0, x0, x1, x2, reach, bodies)
+            if max(abs(across), beyond) < reach:
                 found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
         sides[p] = found
         if found != had:
@@ -238,7 +245,7 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
 
 # ---------------------------------------------------------------- nodes
 @compiled(fastmath=False)
-def mark_sides(coord, h, shift, plates, node_sides, bodies):
+def mark_sides(coord, h, shift, plates, momentum, node_sides, bodies):
     """Write the sides of every node: on which side of each plate it lies at the end of the substep, as far as the plate reaches.
 
     Args:
@@ -246,44 +253,64 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         plates: Body of each plate, in the order of their bits, int64.
+        momentum: Grid array of momentum and mass: nodes without mass have no sides.
         node_sides: Sides of each node, shape (64 n, 4), int64, written: see HERE.
         bodies: `Bodies`.
     """
-    parallel_for(_mark_block, coord.shape[0], (coord, h, shift, plates, node_sides, lend(bodies)))
+    parallel_for(_mark_block, striped_places(coord.shape[0]), (coord, h, shift, plates, momentum, node_sides, lend(bodies)))
 
 
 @part
-def _mark_block(g, coord, h, shift, plates, node_sides, bodies):
+def _mark_block(place, coord, h, shift, plates, momentum, node_sides, bodies):
+    g = striped(place, coord.shape[0])
+    if g >= coord.shape[0]:
+        return
     for n in range(64 * g, 64 * g + 64):
         node_sides[n, HERE], node_sides[n, OVER] = 0, -1
     x0, x1, x2 = shift[0] + h * 4.0 * coord[g, 0], shift[1] + h * 4.0 * coord[g, 1], shift[2] + h * 4.0 * coord[g, 2]
-    near = 0
+    near = np.int64(0)
     for k in range(plates.shape[0]):
-        b = plates[k]
-        plate = (b, k - bodies.integer[b, PLATE])
-        if bodies.integer[b, KIND] == LEVEL_SET:
-            far = far_from_plates(b, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, (KNOWN + HALF_DIAGONAL) * h, bodies)
-        else:
-            across, beyond = plate_place(plate, 1, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, bodies)
-            far = max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
-        near += int(not far)
-        for n in range(64 * int(not far)):
-            side = _side_of_place(k, x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3), plates, h, bodies)
-            node_sides[64 * g + n, HERE] |= np.int64(side) << (2 * k)
-    for n in range(64 * int(near > 0 and plates.shape[0] > 1)):
-        if node_sides[64 * g + n, HERE]:
+        if not _far_from_block(k, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, plates, h, bodies):
+            near |= np.int64(1) << k
+    for n in range(64 * int(near != 0)):
+        if momentum[256 * g + 4 * n + 3] > 0.0:
             x = (x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3))
-            _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
+            node_sides[64 * g + n, HERE] = _sides_of_place(near, x[0], x[1], x[2], plates, h, bodies)
+            if node_sides[64 * g + n, HERE] and plates.shape[0] > 1:
+                _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
+
+
+@inline
+def _far_from_block(k, x0, x1, x2, plates, h, bodies):
+    """Return whether no node of the block around a place has a side of plate k."""
+    b = plates[k]
+    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    plate = (b, k - bodies.integer[b, PLATE])
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        far = sample(b, 1.0, y0, y1, y2, bodies)[0] > (KNOWN + HALF_DIAGONAL) * h
+        return far or beyond_sheet(b, plate[1], 1, y0, y1, y2, HALF_DIAGONAL * h, bodies)
+    across, beyond = _place_in_body(plate, 1, y0, y1, y2, FAR, bodies)
+    return max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
 
 
 @part
-def _side_of_place(k, x0, x1, x2, plates, h, bodies):
-    """Return the side of plate k on which a place lies, 0 beyond its rim and far from it."""
-    b = plates[k]
-    across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 1, x0, x1, x2, bodies)
-    if abs(across) < DEEP * h and beyond <= ON_RIM * h:
-        return FRONT if across >= 0.0 else BACK
-    return 0
+def _sides_of_place(asked, x0, x1, x2, plates, h, bodies):
+    """Return on which side of each of the plates `asked` (a bit each) a place lies, 0 beyond their rims and far from them."""
+    found, body, out, y0, y1, y2 = np.int64(0), np.int64(-1), False, 0.0, 0.0, 0.0
+    for k in range(plates.shape[0]):
+        if not (asked >> k) & 1:
+            continue
+        if plates[k] != body:  # the sheets of a body come one after the other
+            body = plates[k]
+            y0, y1, y2 = to_body(body, 1, x0, x1, x2, bodies.real)
+            # what is as far from the body is farther from the middle of its sheets
+            out = bodies.integer[body, KIND] == LEVEL_SET and sample(body, 1.0, y0, y1, y2, bodies)[0] >= DEEP * h
+        if out:
+            continue
+        across, beyond = _place_in_body((body, k - bodies.integer[body, PLATE]), 1, y0, y1, y2, DEEP * h, bodies)
+        if abs(across) < DEEP * h and beyond <= ON_RIM * h:
+            found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
+    return found
 
 
 @part
@@ -302,12 +329,13 @@ def _look_over_plates(node, x, plates, node_sides, h, bodies):
             sign = 1.0 if own == FRONT else -1.0
             if sign * across >= half + ON_RIM * h:
                 continue
-            go, found = sign * (half + OUT * h) - across, here & (np.int64(3) << (2 * k))
-            for other in range(plates.shape[0]):
-                if other != k:
-                    side = _side_of_place(other, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
-                    found |= np.int64(side) << (2 * other)
-                    hidden += int(side == 0 and (here >> (2 * other)) & 3 != 0)
+            go, mine = sign * (half + OUT * h) - across, np.int64(3) << (2 * k)
+            others = ~(np.int64(1) << k)
+            found = _sides_of_place(others, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
+            found |= here & mine
+            gone = (here | (here >> 1)) & ~(found | (found >> 1)) & PAIRS
+            while gone:
+                hidden, gone = hidden + 1, gone & (gone - 1)
             seen = (found, seen[1]) if own == FRONT else (seen[0], found)
         rank = abs(across) / h if abs(across) > half else -1.0 * hidden
         if rank < best:
