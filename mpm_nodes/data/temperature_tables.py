@@ -65,21 +65,27 @@ def value_at(rows: Rows, temperature: float) -> float:
     return (a * (high - temperature) + b * (temperature - low)) / (high - low)
 
 
-def table_problem(rows: Sequence[Sequence[float]]) -> tuple[str, str] | None:
-    """Return what is wrong with rows of two numbers, and what to do; None where nothing is."""
+def table_problem(rows: Sequence[Sequence[float]], unit: str = "K") -> tuple[str, str] | None:
+    """Return what is wrong with rows of two numbers, and what to do; None where nothing is.
+
+    Args:
+        rows: (place, value) each.
+        unit: Symbol of the unit of the places; "K" means temperatures, which are not negative.
+    """
+    place, told = ("temperature", " K") if unit == "K" else ("place", f" {unit}" if unit else "")
     if not rows:
-        return "has no rows", "give [temperature, value] at least once"
+        return "has no rows", f"give [{place}, value] at least once"
     if len(rows) > MOST_ROWS:
         return f"has {len(rows)} rows", f"give {MOST_ROWS} at most"
-    for number, (temperature, value) in enumerate(rows, 1):
-        if not (math.isfinite(temperature) and math.isfinite(value)):
+    for number, (at, value) in enumerate(rows, 1):
+        if not (math.isfinite(at) and math.isfinite(value)):
             return f"row {number} is not finite", "give two finite numbers"
-        if temperature < 0.0:
-            return f"row {number} stands at {temperature:g} K", "give temperatures in kelvin, from 0 on"
-    for number, ((before, _), (temperature, _)) in enumerate(pairwise(rows), 2):
-        if temperature <= before:
+        if unit == "K" and at < 0.0:
+            return f"row {number} stands at {at:g} K", "give temperatures in kelvin, from 0 on"
+    for number, ((before, _), (at, _)) in enumerate(pairwise(rows), 2):
+        if at <= before:
             return (
-                f"row {number} at {temperature:g} K does not follow {before:g} K",
-                "write the rows in order of temperature, each temperature once",
+                f"row {number} at {at:g}{told} does not follow {before:g}{told}",
+                f"write the rows in order of {place}, each {place} once",
             )
     return None

@@ -63,6 +63,8 @@ class SurfaceTension:
                 _check(name, value, unit)
             if not all(low < high for (low, _), (high, _) in pairwise(rows)):
                 raise MpmNodesError(f"surface tension: the rows of {name} do not ascend; sort them, each place once")
+        if not all(0.0 <= at <= 1.0 for at, _ in self.solute_table):
+            raise MpmNodesError("surface tension: a concentration of solute_table lies outside 0 to 1; give shares of the solute")
         if any(share > 1.0 for _, share in self.solute_table):
             raise MpmNodesError("surface tension: a share of solute_table is above 1; give the share of the way to solute_tension")
 

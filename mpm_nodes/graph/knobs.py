@@ -128,7 +128,7 @@ class Knob:
             "path": "a path",
             "output_path": "a relative path below the output folder",
             "strings": "a list of text",
-            "table": "rows [temperature, value] by increasing temperature",
+            "table": f"rows [{self._place}, value] by increasing {self._place}",
             "vector": "a quaternion: 4 numbers (w, x, y, z), not all 0" if self.turns else f"{self.size} numbers",
             "enum": " | ".join(str(choice) for choice in self.choices),
             "substeps": 'a preset name, {"preset": name, "set": {...}, "edits": [...]} or a substeps document',
@@ -215,16 +215,21 @@ class Knob:
             return self._wrong_type(raw)
         return next((fault for item in raw if (fault := self._text_fault(item))), None)
 
+    @property
+    def _place(self) -> str:
+        """What stands in the first column of a table."""
+        return "temperature" if self.unit == "K" else "place"
+
     def _fault_table(self, raw: Any) -> Fault | None:
         if not _is_list(raw):
             return self._wrong_type(raw)
         for number, row in enumerate(raw, 1):
             if not _is_list(row) or len(row) != 2:
-                return f"row {number} is not [temperature, value]", self.allowed(), "give two numbers a row"
+                return f"row {number} is not [{self._place}, value]", self.allowed(), "give two numbers a row"
             fault = next((fault for each in row if (fault := self._number_fault(each, float))), None)
             if fault is not None:
                 return f"row {number} holds a number that {fault[0]}", fault[1], fault[2]
-        problem = table_problem(raw)
+        problem = table_problem(raw, self.unit)
         return None if problem is None else (problem[0], self.allowed(), problem[1])
 
     def _fault_enum(self, raw: Any) -> Fault | None:

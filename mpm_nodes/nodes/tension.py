@@ -84,11 +84,11 @@ def material_surfactant(
             set_concentration gives, or which was painted on points that read_points reads.
         table: Share of the way to that tension over the concentration, both from 0 to 1: ((0, 0), (0.1, 0.8), (1, 1)) for a soap of
             which a little does almost all. Without one the share is the concentration.
-        diffusivity: With which the solute spreads in the liquid: salt in water 1.5e-9; 0 leaves it where the matter carries it. For
-            the substeps `surface_tension_solute` and `surface_tension_heat`.
+        diffusivity: With which the solute spreads in the liquid: salt in water 1.5e-9; 0 leaves it where the matter carries it.
+            Above 0 the substeps must be `surface_tension_solute` or `surface_tension_heat`.
 
     Raises:
-        MpmNodesError: The material has no tension that could change, or a share lies outside 0 to 1.
+        MpmNodesError: The material has no tension that could change, or a concentration or share of the table lies outside 0 to 1.
 
     Source: C21 sections 3.3 and 6.6.
     """

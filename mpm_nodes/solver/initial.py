@@ -28,9 +28,11 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources.
 
     Raises:
-        MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus that no stage reads.
+        MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus or a solute's
+            diffusivity that no stage reads.
     """
     _refuse_unread_moduli(laws, plans)
+    _refuse_unread_diffusivities(laws, plans)
     described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
     described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
     found: dict[str, tuple[str, Field]] = {}
@@ -52,6 +54,19 @@ def _refuse_unread_moduli(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]
             raise MpmNodesError(
                 f"material {law.label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
                 "preset incompressible or melting, or leave material_bulk_modulus out"
+            )
+
+
+def _refuse_unread_diffusivities(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:
+    if all("concentration_gradient" in plan.fields_needed["particles"] for plan in plans):
+        return
+    for law in laws:
+        tension = law.material.surface_tension
+        if tension is not None and tension.solute_diffusivity > 0.0:
+            raise MpmNodesError(
+                f"material {law.label}: its solute has a diffusivity of {tension.solute_diffusivity:g} m^2/s, and these substeps "
+                "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
+                "material_surfactant.diffusivity to 0"
             )
 
 

@@ -94,7 +94,16 @@ WALLS = Walls((-0.05, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.O
 def solver(laws: Iterable[str], substeps: Any, **options: Any) -> SubstepSolver:
     """Return a solver of `matter` among `bodies` and walls."""
     options = {"colliders": bodies(), "walls": WALLS, "dt_max": 2e-3, **options}
-    return SubstepSolver(matter(laws), substeps, cell_size=CELL, **options)
+    given, planned = matter(laws), substeps if isinstance(substeps, SubstepPlan) else plan(substeps, laws)
+    if "concentration_gradient" not in planned.fields_needed["particles"]:  # a diffusivity that no stage reads is refused
+        given = dataclasses.replace(given, materials=tuple(map(_without_diffusivity, given.materials)))
+    return SubstepSolver(given, substeps, cell_size=CELL, **options)
+
+
+def _without_diffusivity(material: Material) -> Material:
+    tension = material.surface_tension
+    still = None if tension is None else dataclasses.replace(tension, solute_diffusivity=0.0)
+    return dataclasses.replace(material, surface_tension=still)
 
 
 def plan(document: Any, laws: Iterable[str], *stages: Any, **settings: Any) -> SubstepPlan:

@@ -152,6 +152,27 @@ def test_a_solute_spreads_among_the_matter_and_stays_there():
     assert run.step_context.report["solute"]["content"] == pytest.approx(before["volume"] @ before["concentration"], rel=1e-9)
 
 
+@pytest.mark.parametrize("preset", ["surface_tension", "implicit_surface_tension", "explicit_apic"])
+def test_a_diffusivity_that_no_stage_reads_is_refused(preset):
+    """With the presets that let a solute spread; without a diffusivity the matter carries it in every preset."""
+    soapy = material_surfactant(WATER, tension=0.2, diffusivity=0.5)
+    words = r"material water: its solute has a diffusivity of 0\.5 m\^2/s.*take the preset surface_tension_solute or"
+    with pytest.raises(MpmNodesError, match=words):
+        solver(drop(soapy), preset)
+    solver(drop(material_surfactant(WATER, tension=0.2)), preset)
+
+
+def test_tables_of_a_solute_do_not_speak_of_temperatures():
+    """Their rows stand at concentrations, which have no unit."""
+    table = next(knob for knob in material_surfactant.declaration.knobs if knob.name == "table")
+    told = " ".join(table.fault([[0.2, 1.0], [0.1, 0.5]]))
+    assert "row 2 at 0.1 does not follow 0.2" in told
+    assert "rows [place, value]" in " ".join(table.fault([0.2]))
+    assert not any(word in told for word in ("kelvin", " K", "temperature"))
+    with pytest.raises(MpmNodesError, match=r"a concentration of solute_table lies outside 0 to 1"):
+        material_surfactant(WATER, table=((0.0, 0.0), (35.0, 1.0)))
+
+
 def test_heat_comes_in_through_the_surface():
     """What owners gain is what is told; walls that the matter touches let none in; a flame heats what faces it."""
     thermal = Thermal(1.0, 0.1, 1.0, 0.1)
