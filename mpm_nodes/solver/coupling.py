@@ -13,13 +13,13 @@
 
 One after the other, (m + dt K) v* = m v~ and the projection of v*, leave a step that is stable but rests elsewhere: where v = 0 and
 forces balance, (1 + dt K / m) acts on the pressure and not on gravity, so that matter of modulus mu gives way as if it were
-1 + (dt c / h)^2 times softer, c the speed of its shear waves (the splitting error of Chorin's scheme). The difference d = v - v0,
-q = p - p0 has the same equations without s; with P applied to them
+1 + (dt c / h)^2 / 2 times softer, c the speed of its shear waves (the splitting error of Chorin's scheme). The difference
+d = v - v0, q = p - p0 has the same equations without s; with P applied to them
 
     d + P(dt E^T K E d / m) = P((E^T m v~ - m v* - dt E^T K E v0) / m)
 
-whose operator is self-adjoint in the energy m d.d + dt h^3 C q.q: P takes d + P(...) to the same place. Conjugate residuals solve
-that, with one product by K and one projection an iteration. It is the projected method of Gould 2001 for equations with constraints.
+whose operator is self-adjoint in the energy m d.d + dt h^3 C q.q. Conjugate residuals solve that, with one product by K and one
+projection an iteration: the projected method of Gould 2001 for equations with constraints.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import beside
 from mpm_nodes.solver.projection import ProjectionSettings, fields_of, filling_of, solid_faces_of
-from mpm_nodes.solver.staggered import StaggeredStore
+from mpm_nodes.solver.staggered import AXES, StaggeredStore
 
 __all__ = ["DEPTH", "Fillings", "cells_of", "fillings"]
 
