@@ -3,13 +3,11 @@
 | symbol | meaning | unit |
 |---|---|---|
 | f | share of a cell that undeformed matter fills, the mean over its faces of sum w V0 / V_f | - |
-| r | share of a cell that lies below the free surface and outside of bodies | - |
-| V_f | integral over r of the spline of a face | m^3 |
+| V_f | control volume of a face: its spline's integral outside of bodies | m^3 |
 
 Velocities without divergence keep f where it is: a gap between two bodies of liquid does not close, and what advection leaves too
-close or too far apart stays so. f is known by the grid alone. Splines of faces end in the air at any free surface; so r is 1 deep
-in the matter, 0 in the air, and within two cells of empty ones what the smeared matter tells of the surface: a plane on a face of
-the grid leaves the cell below it with f = 0.85 and the cell above it with 0.15.
+close or too far apart stays so. f is known by the grid alone, and below 1 at any free surface, whose splines end in the air; so it
+says something where no empty cell is near.
 """
 
 from __future__ import annotations
@@ -23,16 +21,12 @@ from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import beside
 from mpm_nodes.solver.projection import ProjectionSettings, fields_of, filling_of, solid_faces_of
-from mpm_nodes.solver.staggered import AXES, StaggeredStore
+from mpm_nodes.solver.staggered import StaggeredStore
 
 __all__ = ["DEPTH", "Fillings", "cells_of", "fillings"]
 
-DEPTH = 2
-"""Cells between the empty ones and those whose filling is used: the free surface lies among them."""
-SLOPE = 0.7
-"""f below a plane on a face of the grid, less that above it."""
-LEAST = 0.25
-"""Share of a face's spline that must lie in the matter for its filling to count."""
+DEPTH = 3
+"""Cells between the empty ones and those whose filling is used: splines of their faces reach two cells."""
 REACH = 2
 """Cells beside a separating body where too little matter does not draw it in: it may be about to leave."""
 
@@ -63,48 +57,19 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
     # held faces would be given their velocity
     fields = fields._replace(vx=fields.vx.copy(), vy=fields.vy.copy(), vz=fields.vz.copy())
     pressure.classify(staggered.count, fields)
-    smeared = filling_of(staggered, fields)
+    share = filling_of(staggered, fields)
     cells = np.arange(64 * staggered.count)
     around = [beside(fields.around, cells, axis, side) for axis in range(3) for side in (0, 1)]
-    near_air = _grown(fields.kind == pressure.EMPTY, around, DEPTH, True)
-    room = np.where(near_air, np.clip(0.5 + (smeared - 0.5) / SLOPE, 0.0, 1.0), 1.0)
-    share = _share_of(staggered, np.where(fields.kind == pressure.INTERIOR, room, 0.0), around)
+    open_air = _grown(fields.kind == pressure.EMPTY, around, DEPTH, True)
     leaving = np.zeros(len(cells), bool)
     for axis, contact in enumerate(solid.contacts):
         held = contact[:, 0] != 0.0
         high = around[2 * axis + 1]
         leaving |= held | np.where(high >= 0, held[high], False)
     leaving = _grown(leaving, around, REACH, False)
-    deep = ~near_air & (fields.kind == pressure.INTERIOR) & (share > 0.0)
+    deep = ~open_air & (fields.kind == pressure.INTERIOR) & (share > 0.0)
     share = np.where(leaving, np.maximum(share, 1.0), share)
     return Fillings(np.where(deep, share, 1.0), deep)
-
-
-def _share_of(staggered: StaggeredStore, room: np.ndarray, around: list[np.ndarray]) -> np.ndarray:
-    """Return the mean over the faces of cells of sum w V0 / V_f, 0 where no face has enough room, shape (64 count,).
-
-    Args:
-        staggered: Grid with rest volumes of the faces.
-        room: r of the cells.
-        around: Cells before and behind each along x, y and z.
-    """
-
-    def moved(values: np.ndarray, side: int) -> np.ndarray:
-        return np.where(around[side] >= 0, values[around[side]], 0.0)
-
-    total, count = np.zeros(len(room)), np.zeros(len(room))
-    for axis in range(3):
-        volume = room
-        for across in ((axis + 1) % 3, (axis + 2) % 3):
-            volume = 2.0 / 3.0 * volume + (moved(volume, 2 * across) + moved(volume, 2 * across + 1)) / 6.0
-        low, high = moved(volume, 2 * axis), moved(volume, 2 * axis + 1)
-        volume = (23.0 * (volume + low) + high + moved(low, 2 * axis)) / 48.0
-        rest = staggered.array(f"force_{AXES[axis]}")[3 : 4 * len(room) : 4].astype(float)
-        known = volume > LEAST
-        share = np.where(known, rest / np.where(known, volume, 1.0) / staggered.h**3, 0.0)
-        total += share + moved(share, 2 * axis + 1)
-        count += known + moved(known.astype(float), 2 * axis + 1)
-    return total / np.maximum(count, 1.0)
 
 
 def _grown(marked: np.ndarray, around: list[np.ndarray], cells: int, beyond: bool) -> np.ndarray:
