@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
@@ -67,6 +67,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
+    _refuse_unread_moduli(bodies, told.knobs["substeps"])
     warnings = list(weight_warnings(bodies, gravity))
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -81,6 +82,20 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * BYTES * scale) + BYTES_ALWAYS
     return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
+
+
+def _refuse_unread_moduli(bodies: Sequence[Any], substeps: Any) -> None:
+    """Refuse matter that says how incompressible it is where nothing projects: the solve would, a cook later."""
+    given = [body.material for body in bodies if body.material.bulk_modulus is not None]
+    if not given:
+        return
+    from mpm_nodes.graph.substeps import plan_substeps, resolve
+    from mpm_nodes.solver.initial import refuse_unread_modulus
+
+    resolved = resolve(substeps)
+    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+    for material in given:
+        refuse_unread_modulus(material, material.label or material.law, plans)
 
 
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))

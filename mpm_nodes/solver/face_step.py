@@ -14,34 +14,21 @@ Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Kernel
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import face_vectors
-from mpm_nodes.materials.implicit_fragments import INNER
-from mpm_nodes.materials.isochoric import RESPONSE
-from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import let_go
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.loop_sections import lasting_arguments
 from mpm_nodes.solver.projection import solid_faces_of
+from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, scatter
 
 __all__ = ["FaceStep"]
-
-_TAKES = tuple(Take(f"velocity_{axis}", gradient=(("stress_change", 3 * n), None, None)) for n, axis in enumerate(AXES))
-_GIVES = tuple(
-    Deposit(f"change_{axis}", force=Force("stress_change", ((3 * n, 3 * n + 1, 3 * n + 2), None, None), factor=1.0))
-    for n, axis in enumerate(AXES)
-)
-_QUADRATIC = Kernel.QUADRATIC
 
 
 class FaceStep:
@@ -56,7 +43,8 @@ class FaceStep:
     """
 
     def __init__(self, particles: ParticleStore, staggered: StaggeredStore, colliders: ColliderSet, dt: float, beta: float) -> None:
-        self.particles, self.staggered, self.dt, self.term_dt = particles, staggered, dt, beta * dt
+        self.staggered, self.dt = staggered, dt
+        self.response = ShapeResponse(particles, staggered, dt, beta)
         self.size = 64 * staggered.count
         self.vectors = BlockVectors.of_size(3 * self.size)
         self.mass, self.velocity, self.right = (self.vectors.new() for _ in range(3))
@@ -97,27 +85,8 @@ class FaceStep:
         """Write A d."""
         staggered = self.staggered
         self._write(d)
-        gather(self.particles, staggered, _QUADRATIC, *_TAKES)
-        for law, _ in self.particles.runs():
-            self._respond(law)
-        staggered.clear(*(f"change_{axis}" for axis in AXES))
-        scatter(self.particles, staggered, _QUADRATIC, *_GIVES)
-        for n, axis in enumerate(AXES):
-            change = staggered.array(f"change_{axis}")
+        for n, change in enumerate(self.response.change()):
             face_vectors.finish_product(staggered.count, n * self.size, change, self.mass, self.dt, d, q)
-
-    def _respond(self, law: BoundLaw) -> None:
-        """Replace the gradients of a material's particles by the change of their stress."""
-        composed, particles = law.loops.composed(RESPONSE), self.particles
-        key = (FaceStep, law.index, composed)
-        laws, arguments = particles.bound.get(key, (None, {}))
-        if laws is not particles.laws:
-            known: dict[str, Any] = {"coefficients": law.coefficients}
-            segments = particles.segments[law.index]
-            arguments = lasting_arguments(composed, law, segments, (particles, self.staggered.grid), frozenset(INNER), known)
-            particles.bound[key] = (particles.laws, arguments)
-        arguments["dt"] = self.term_dt
-        composed(arguments)
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z)

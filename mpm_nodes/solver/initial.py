@@ -15,7 +15,7 @@ from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
-__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields"]
+__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields", "refuse_unread_modulus"]
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
@@ -46,15 +46,28 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
 
 
 def _refuse_unread_moduli(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:
-    if all("compressibility" in plan.fields_needed["particles"] for plan in plans):
-        return
     for law in laws:
-        if law.material.bulk_modulus is not None:
-            told = f"{law.material.bulk_modulus:g} Pa" if law.material.bulk_modulus > 0.0 else "infinity"
-            raise MpmNodesError(
-                f"material {law.label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
-                "preset incompressible or melting, or leave material_bulk_modulus out"
-            )
+        refuse_unread_modulus(law.material, law.label, plans)
+
+
+def refuse_unread_modulus(material: Material, label: str, plans: Sequence[SubstepPlan]) -> None:
+    """Refuse a bulk modulus that is for projections where none of the substeps' stages asks for it.
+
+    Args:
+        material: The material.
+        label: What messages call it.
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: It has one, and none does.
+    """
+    if material.bulk_modulus is None or all("compressibility" in plan.fields_needed["particles"] for plan in plans):
+        return
+    told = f"{material.bulk_modulus:g} Pa" if material.bulk_modulus > 0.0 else "infinity"
+    raise MpmNodesError(
+        f"material {label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
+        "preset incompressible or melting, or leave material_bulk_modulus out"
+    )
 
 
 def _refuse_unread_diffusivities(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:

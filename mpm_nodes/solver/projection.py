@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
-from mpm_nodes.kernels.algebra.vectors import BlockVectors
-from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
-from mpm_nodes.kernels.cells.multigrid import Multigrid
+from mpm_nodes.kernels.algebra.krylov import Solution
 from mpm_nodes.kernels.projection import face_vectors, followers, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.pressure_solver import PressureSolver
+from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
 __all__ = ["Projected", "ProjectionSettings", "fields_of", "filling_of", "free_velocity", "project_faces", "solid_faces_of"]
@@ -31,6 +31,9 @@ class ProjectionSettings:
         most: Most iterations of one solve.
         gravity: Acceleration in the velocities [m/s^2].
         turns: Most solves in which separating contacts and their friction are found; 1 leaves all of them held and smooth.
+        coupling: What may be left of the difference between the answers of shape and pressure one by one and together, over what
+            both do in the substep.
+        most_coupled: Most iterations of that solve.
     """
 
     correction: float = 1.0
@@ -39,6 +42,8 @@ class ProjectionSettings:
     most: int = 2000
     gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)
     turns: int = 1
+    coupling: float = 1e-3
+    most_coupled: int = 200
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Projected:
         settled: Whether the contacts were found in them.
         divergence: Largest |div v| of interior cells afterwards [1/s].
         pockets: Parts of the interior without a free surface.
+        coupled: How the solve of shape and pressure together went, None where there was none.
     """
 
     solution: Solution
@@ -62,6 +68,7 @@ class Projected:
     pockets: int
     solves: int = 1
     settled: bool = True
+    coupled: Solution | None = None
 
 
 def project_faces(
@@ -70,6 +77,7 @@ def project_faces(
     dt: float,
     settings: ProjectionSettings,
     check: Callable[[], None] = lambda: None,
+    response: ShapeResponse | None = None,
 ) -> Projected:
     """Hold faces at bodies and project the velocities of the others.
 
@@ -79,6 +87,7 @@ def project_faces(
         dt: Substep [s].
         settings: How.
         check: Called now and then; raises to end the solve.
+        response: Shape and viscosity of the matter, to be solved together with the pressure; None leaves them as they are.
     """
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
@@ -86,19 +95,26 @@ def project_faces(
     pressure.classify(count, fields)
     rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
     _give_volumes(staggered, fields, settings, rank)
-    solver = _Solver(staggered, fields, settings, check)
-    solves, settled = 1, True
+    solver = PressureSolver(staggered, fields, settings, check)
+    free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
+    coupling = Coupling(solver, response, free, rank) if response is not None else None
+    solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     if settings.turns > 1 and any(contact[:, 0].any() for contact in solid.contacts):
-        free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
-        solves, settled = _meet(FaceContacts(fields, solid, free), solver, settings)
+        contacts = FaceContacts(fields, solid, free)
+        solves, settled = _meet(contacts, solver, settings)
+        rubbed = contacts.rubbed
     else:
         solver.solve()
     found = np.empty(64 * count)
     pressure.find_done(count, fields, rank)
     followers.extend(count, fields, rank, old, EXTENSIONS)
+    if coupling is not None:
+        coupling.solve(solid, rubbed, old)
+        followers.extend(count, fields, rank, old, EXTENSIONS)
     pressure.divergences(count, fields, found)
     worst = float(np.abs(found).max(initial=0.0))
-    return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled)
+    coupled = coupling.solution if coupling is not None else None
+    return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled, coupled)
 
 
 def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray:
@@ -136,54 +152,7 @@ def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: 
     pressure.trim_volumes(count, fields, rest)
 
 
-class _Solver:
-    """The pressure of one projection, solved once or more often.
-
-    Args:
-        staggered: The grid.
-        fields: What the projection works on, classified.
-        settings: How.
-        check: Called now and then; raises to end the solve.
-    """
-
-    solution: Solution
-
-    def __init__(
-        self, staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, check: Callable[[], None]
-    ) -> None:
-        self.staggered, self.fields, self.settings, self.check = staggered, fields, settings, check
-        self.count = staggered.count
-        self.vectors = BlockVectors.of_size(64 * self.count)
-        self.p = self.vectors.new()
-        self.pockets: list[np.ndarray] = []
-
-    @property
-    def pressure(self) -> np.ndarray:
-        """Pressure of the cells [Pa], shape (64 count,)."""
-        return self.p[: 64 * self.count]
-
-    def solve(self, again: bool = False) -> None:
-        """Find the pressure, and take its push from the faces.
-
-        Args:
-            again: Begin with the pressure of the solve before.
-        """
-        count, fields, vectors, settings = self.count, self.fields, self.vectors, self.settings
-        system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
-        pressure.assemble_pressure(count, fields, system)
-        self.pockets = _pockets(count, fields)
-        _take_means(system.right, self.pockets)
-        matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
-        own = system.own if system.own.any() else None
-        precondition = Multigrid(self.staggered.blocks, self.staggered.grid.body, matrix, own).precondition
-        equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
-        until = Until(settings.tolerance, settings.most)
-        self.solution = krylov(equations, system.right, self.p, until, guess=again, check=self.check)
-        _take_means(self.p, self.pockets)
-        pressure.correct(count, fields, self.p)
-
-
-def _meet(contacts: FaceContacts, solver: _Solver, settings: ProjectionSettings) -> tuple[int, bool]:
+def _meet(contacts: FaceContacts, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:
     """Solve until contacts and friction fit the pressure; return how many solves there were, and whether they do."""
     for turn in range(1, settings.turns + 1):
         contacts.begin()
@@ -242,16 +211,3 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
         for axis, (state, speed, contact) in enumerate(zip(*solid, strict=True)):
             solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed, contact.reshape(-1)))
     return solid
-
-
-def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
-    """Return the cells of every incompressible part of the interior without a free surface."""
-    label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
-    parts = pressure.label_pockets(count, fields, label, stack)
-    return [np.flatnonzero(label == part) for part in range(parts) if not stack[part]]
-
-
-def _take_means(values: np.ndarray, pockets: list[np.ndarray]) -> None:
-    """Take the mean out of each pocket: its pressure is known but for a constant, and its right side must add up to nothing."""
-    for cells in pockets:
-        values[cells] -= values[cells].mean()

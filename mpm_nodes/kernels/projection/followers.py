@@ -16,7 +16,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.pressure import of_axis
 from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
 
-__all__ = ["extend", "fold"]
+__all__ = ["extend", "fold", "hand_over"]
 
 
 @inline
@@ -103,6 +103,38 @@ def fold(count, f, rank, rest, turns):
         parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
     for turn in range(turns, 0, -1):
         parallel_for(_fold_at, count, (lend(f), rank, rest, np.int64(turn)))
+
+
+@part
+def _hand_over_at(g, f, rank, push, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            states = of_axis(axis, f.sx, f.sy, f.sz)
+            if rank[3 * c + axis] != turn:
+                continue
+            for direction in range(6):
+                other = _leader_at(f, g, n, direction)
+                if other < 0 or rank[3 * other + axis] != turn + 1:
+                    continue
+                if _leads(f, axis, states[other], c, direction ^ 1, rank, turn):
+                    share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
+                    push[3 * c + axis] += share * push[3 * other + axis]
+
+
+@compiled(fastmath=False)
+def hand_over(count, f, rank, push, turns):
+    """Add what pushes followers to those that they follow: the adjoint of `extend`.
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields.
+        rank: As `extend` left it.
+        push: Impulses on the faces, shape (192 count,), float64 [N s]; written.
+        turns: As there.
+    """
+    for turn in range(turns, 0, -1):
+        parallel_for(_hand_over_at, count, (lend(f), rank, push, np.int64(turn)))
 
 
 @part

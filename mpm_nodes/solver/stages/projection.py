@@ -19,6 +19,7 @@ from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.projection import ProjectionSettings, project_faces
+from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
@@ -57,9 +58,11 @@ PROJECTED = Facts(
         Fact("pockets", "", Reduction.MAX, "Parts of the matter without a free surface."),
         Fact("solves", "", Reduction.MAX, "Most solves in which the contacts of a substep were found."),
         Fact("unsettled", "", Reduction.SUM, "Substeps whose contacts were not found in contact_solves."),
+        Fact("coupled", "", Reduction.MAX, "Most iterations of a solve of shape and pressure together."),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
     ),
-    warning="{unsolved} pressure solves did not reach their tolerance; raise project_velocity.iterations",
+    warning="{unsolved} solves of the pressure, or of shape and pressure together, did not reach their tolerance; raise "
+    "project_velocity.iterations and coupled_iterations, or shorten the steps",
     warn_if="unsolved",
 )
 
@@ -247,12 +250,18 @@ def _advance(staggered: StaggeredStore, step: StepContext) -> None:
         face_vectors.advance_faces(staggered.count, *arrays, step.dt, gravity, staggered.grid.least_mass)
 
 
-@stage(label="Project Velocity", facts=(PROJECTED,))
+def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Take particles from where the grid came from; version 1 solved for the pressure alone, and goes on to do so."""
+    return {"coupled": False, **knobs}, {"particles": inputs["staggered"], **inputs} if "staggered" in inputs else inputs
+
+
+@stage(label="Project Velocity", version=2, facts=(PROJECTED,), upgrades={1: _wire_particles})
 def project_velocity(
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("stress_change")],
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
-        Writes(*_faces("velocity"), "pressure"),
+        Writes(*_faces("velocity", "force_change"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
@@ -262,13 +271,21 @@ def project_velocity(
     contact_solves: A[int, Unitless, Range(min=1, soft_max=20)] = 8,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
     iterations: A[int, Unitless, Range(min=1, max=100000)] = 2000,
-) -> Stage["staggered"]:
+    coupled: bool = True,
+    coupled_tolerance: A[float, Unitless, Range(min=1e-10, max=0.5, log=True)] = 1e-3,
+    coupled_iterations: A[int, Unitless, Range(min=1, max=10000)] = 200,
+    beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
+) -> Stage["particles", "staggered"]:
     """Make face velocities free of divergence, or give compressible matter its pressure: generalised Chorin projection (S14 5.7).
 
     The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides. It may leave
     those that separate, which push and do not pull (policy iteration as Lai 2020), and rubs on them by Coulomb's law.
 
+    Shape and viscosity were solved for without the pressure. So both are then solved for together, by conjugate residuals among the
+    velocities that the pressure allows; otherwise stiff matter in long steps gives way as if it were soft.
+
     Args:
+        particles: Particles with the law state of the substep's start.
         staggered: Grid with masses, velocities, changes of volume and compressibility.
         colliders: Bodies and walls.
         volume_correction: Share of the volume error that incompressible matter takes back in a substep.
@@ -276,18 +293,34 @@ def project_velocity(
         contact_solves: Pressure solves in which contacts that separate and their friction are found; 1 holds all of them, smooth.
         tolerance: Residual at which the pressure solve stops, over that of the right side.
         iterations: Iterations of the pressure solve at most.
+        coupled: Solve for shape and pressure together. Off: one after the other as in S14, and as advance_faces needs it.
+        coupled_tolerance: What may be left of the difference between one after the other and together, over what both change.
+        coupled_iterations: Iterations of that solve at most, each with a pressure solve.
+        beta: As in semi_implicit_faces, before it.
     """
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
+    firm = any(law.moduli.shear > 0.0 or law.viscosity > 0.0 for law, _ in particles.runs())
     done = project_faces(
         staggered,
         colliders,
         step.dt,
-        ProjectionSettings(volume_correction, control_volumes, tolerance, iterations, step.gravity, contact_solves),
+        ProjectionSettings(
+            volume_correction,
+            control_volumes,
+            tolerance,
+            iterations,
+            step.gravity,
+            contact_solves,
+            coupled_tolerance,
+            coupled_iterations,
+        ),
         step.check_cancel,
+        ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
     )
     staggered.pack("pressure", done.pressure)
+    together = done.coupled
     step.tell(
         PROJECTED,
         iterations=done.solution.iterations,
@@ -296,7 +329,8 @@ def project_velocity(
         pockets=done.pockets,
         solves=done.solves,
         unsettled=int(not done.settled),
-        unsolved=int(not done.solution.converged),
+        coupled=together.iterations if together is not None else 0,
+        unsolved=int(not done.solution.converged) + int(together is not None and not together.converged),
     )
 
 

@@ -1,0 +1,150 @@
+"""Shape, viscosity and pressure of one substep solved together, so that neither undoes what the other did.
+
+| symbol | meaning | unit |
+|---|---|---|
+| m, v~ | mass of a face with what follows it, its velocity after the forces of the substep's start and gravity | kg, m/s |
+| v*, v0, p0 | velocity after the semi-implicit step alone, velocity and pressure after the projection of v* | m/s, Pa |
+| K | change of the force of shape and viscosity over the velocities, with dt (`solver.shape_response`) | kg/s |
+| E | velocities of all faces from those that lead (`kernels.projection.followers`) | |
+| C | k J_P / (J_E dt) of a cell | 1/(Pa s) |
+| P | m w + dt V G q = m u, C q + div w = 0: the projection of u to w, with the pressure q | |
+
+    m v + dt E^T K E v + dt V G p = E^T m v~,    C p + div v = s
+
+One after the other, (m + dt K) v* = m v~ and the projection of v*, leave a step that is stable but rests elsewhere: where v = 0 and
+forces balance, (1 + dt K / m) acts on the pressure and not on gravity, so that matter of modulus mu gives way as if it were
+1 + (dt c / h)^2 / 2 times softer, c the speed of its shear waves (the splitting error of Chorin's scheme). The difference
+d = v - v0, q = p - p0 has the same equations without s; with P applied to them
+
+    d + P(dt E^T K E d / m) = P((E^T m v~ - m v* - dt E^T K E v0) / m)
+
+whose operator is self-adjoint in the energy m d.d + dt h^3 C q.q. Conjugate residuals solve that, with one product by K and one
+projection an iteration: the projected method of Gould 2001 for equations with constraints.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Stop, Until, krylov
+from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.projection import followers
+from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
+from mpm_nodes.solver.face_contacts import EXTENSIONS, SolidFaces
+from mpm_nodes.solver.pressure_solver import PressureSolver
+from mpm_nodes.solver.shape_response import ShapeResponse
+
+__all__ = ["Coupling"]
+
+FINEST = {4: 1e-6, 8: 1e-12}
+"""Share of the speeds that rounding leaves, by the bytes of a float of the grid."""
+
+
+class Coupling:
+    """The solve of shape and pressure together, after both were solved one by one.
+
+    Args:
+        solver: The pressure, before its first solve.
+        response: Shape and viscosity.
+        free: v~ of the faces of each axis, each for itself [m/s], shape (64 count,).
+        rank: Who follows whom, as `followers.fold` left it, shape (192 count,); kept, and read again by `solve`.
+    """
+
+    solution = Solution(Stop.CONVERGED)
+
+    def __init__(self, solver: PressureSolver, response: ShapeResponse, free: list[np.ndarray], rank: np.ndarray) -> None:
+        self.solver, self.fields, self.response, self.rank = solver, solver.fields, response, rank
+        self.count, self.size = solver.count, 64 * solver.count
+        f = self.fields
+        self.dt, self.h, self.least = (float(f.numbers[n]) for n in (0, 1, 2))
+        self.velocity = [v[::4][: self.size] for v in (f.vx, f.vy, f.vz)]
+        alone = [m[3::4][: self.size] for m in (f.mx, f.my, f.mz)]
+        self.alone, self.mass = alone, [f.nx, f.ny, f.nz]
+        pushes = self._handed_over([m * v for m, v in zip(alone, free, strict=True)])
+        self.free = [np.divide(i, m, out=np.zeros(self.size), where=m > 0.0) for i, m in zip(pushes, self.mass, strict=True)]
+
+    def _handed_over(self, pushes: list[np.ndarray]) -> list[np.ndarray]:
+        """Return E^T of impulses on the faces of each axis."""
+        push = np.stack(pushes, axis=1).astype(float).reshape(-1)
+        followers.hand_over(self.count, self.fields, self.rank, push, EXTENSIONS)
+        return list(push.reshape(-1, 3).T)
+
+    def solve(self, solid: SolidFaces, rubbed: list[np.ndarray], old: np.ndarray) -> None:
+        """Add d to the velocities of the faces that lead, and q to the pressure.
+
+        Args:
+            solid: What bodies hold after contacts were found.
+            rubbed: What friction changed the velocities by [m/s].
+            old: Scratch, shape (192 count,).
+        """
+        settings, f, size = self.solver.settings, self.fields, self.size
+        self.old, self.vectors = old, BlockVectors.of_size(4 * size)
+        rank = self.rank.reshape(-1, 3)
+        states = (f.sx, f.sy, f.sz)
+        self.led = [
+            (m > self.least) & (states[n] != HELD) & np.where(rank[:, n] == 1, states[n] == FREE, rank[:, n] == 0)
+            for n, m in enumerate(self.mass)
+        ]
+        self.weight = self.vectors.new()
+        self.weight[: 4 * size].reshape(4, size)[:] = (
+            *(np.where(led, m, 0.0) for led, m in zip(self.led, self.mass, strict=True)),
+            self.dt * self.h**3 * self.solver.own[:size],
+        )
+        start = [v.astype(float) for v in self.velocity]
+        answer = self._answer()
+        for n, led in enumerate(self.led):
+            before = self.solver.before[n] - rubbed[n]
+            gone = (solid.contacts[n][:, 0] != 0.0) & (states[n] == FREE)
+            push = np.where(gone, 0.0, self.free[n] - before) - answer[n]
+            self.velocity[n][:] = np.where(led, push, 0.0)
+        x, b, moved = self.vectors.new(), self.vectors.new(), self.vectors.new()
+        self._project(b)
+        self._pack(moved, [np.where(led, v - free, 0.0) for led, v, free in zip(self.led, start, self.free, strict=True)])
+        speed = self.vectors.new()
+        self._pack(speed, start)
+        bound = settings.coupling * math.sqrt(self._dot(moved, moved))
+        bound = max(bound, FINEST[self.velocity[0].itemsize] * math.sqrt(self._dot(speed, speed)))
+        first = math.sqrt(self._dot(b, b))
+        if first > bound:
+            equations = Equations(self._product, self._same, self._dot, self.vectors)
+            until = Until(bound / first, settings.most_coupled)
+            self.solution = krylov(equations, b, x, until, method=Method.RESIDUALS, check=self.solver.check)
+        for n, (led, v) in enumerate(zip(self.led, start, strict=True)):
+            self.velocity[n][:] = v + np.where(led, x[n * size : (n + 1) * size], 0.0)
+        self.solver.p[:size] += x[3 * size : 4 * size]
+
+    # ---------------------------------------------------------------- the equations
+    def _pack(self, x: np.ndarray, velocity: list[np.ndarray]) -> None:
+        for n, v in enumerate(velocity):
+            x[n * self.size : (n + 1) * self.size] = v
+
+    def _answer(self) -> list[np.ndarray]:
+        """Return dt E^T K E v / m of the velocities that the grid holds."""
+        followers.extend(self.count, self.fields, self.rank, self.old, EXTENSIONS)
+        pushes = self._handed_over([self.dt * each[::4][: self.size].astype(float) for each in self.response.change()])
+        return [np.where(led, i / np.where(led, m, 1.0), 0.0) for led, i, m in zip(self.led, pushes, self.mass, strict=True)]
+
+    def _project(self, x: np.ndarray) -> None:
+        """Write P of the velocities that the grid holds, and its pressure."""
+        p = self.solver.vectors.new()
+        self.solver.push_back(p)
+        self._pack(x, [np.where(led, v, 0.0) for led, v in zip(self.led, self.velocity, strict=True)])
+        x[3 * self.size : 4 * self.size] = p[: self.size]
+
+    def _product(self, d: np.ndarray, q: np.ndarray) -> None:
+        for n, led in enumerate(self.led):
+            self.velocity[n][:] = np.where(led, d[n * self.size : (n + 1) * self.size], 0.0)
+        for v, answer in zip(self.velocity, self._answer(), strict=True):
+            v[:] = answer
+        self._project(q)
+        self.vectors.combine(1.0, d, 1.0, q, q)
+
+    def _dot(self, x: np.ndarray, y: np.ndarray) -> float:
+        return self.vectors.dot(self.weight * x, y)
+
+    def _same(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
+        self.vectors.copy(r, z)
+        size = self._dot(r, r)
+        return size, size

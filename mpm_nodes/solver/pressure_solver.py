@@ -1,0 +1,94 @@
+"""The linear solve of the pressure on the cells of a staggered grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
+from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
+from mpm_nodes.kernels.cells.multigrid import Multigrid
+from mpm_nodes.kernels.projection import pressure
+from mpm_nodes.solver.staggered import StaggeredStore
+
+__all__ = ["PressureSolver"]
+
+
+class PressureSolver:
+    """The pressure of one projection, solved once or more often.
+
+    Args:
+        staggered: The grid.
+        fields: What the projection works on, classified.
+        settings: How.
+        check: Called now and then; raises to end the solve.
+    """
+
+    solution: Solution
+    before: list[np.ndarray]
+    own: np.ndarray
+
+    def __init__(self, staggered: StaggeredStore, fields: pressure.Fields, settings: Any, check: Callable[[], None]) -> None:
+        self.staggered, self.fields, self.settings, self.check = staggered, fields, settings, check
+        self.count = staggered.count
+        self.vectors = BlockVectors.of_size(64 * self.count)
+        self.p = self.vectors.new()
+        self.pockets: list[np.ndarray] = []
+
+    @property
+    def pressure(self) -> np.ndarray:
+        """Pressure of the cells [Pa], shape (64 count,)."""
+        return self.p[: 64 * self.count]
+
+    def solve(self, again: bool = False) -> None:
+        """Find the pressure, and take its push from the faces.
+
+        Args:
+            again: Begin with the pressure of the solve before.
+        """
+        count, fields, vectors = self.count, self.fields, self.vectors
+        self.before = [v[::4][: 64 * count].astype(float) for v in (fields.vx, fields.vy, fields.vz)]
+        system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
+        pressure.assemble_pressure(count, fields, system)
+        self.pockets, self.own = _pockets(count, fields), system.own
+        _take_means(system.right, self.pockets)
+        matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
+        own = system.own if system.own.any() else None
+        precondition = Multigrid(self.staggered.blocks, self.staggered.grid.body, matrix, own).precondition
+        self.equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
+        self.solution = self._find(system.right, self.p, again)
+
+    def push_back(self, p: np.ndarray) -> None:
+        """Take from the faces what a pressure that answers to their divergence alone does, in the system of the last `solve`.
+
+        Args:
+            p: Written: this pressure [Pa], a vector.
+        """
+        right = self.vectors.new()
+        pressure.divergences(self.count, self.fields, right)
+        right *= -1.0
+        _take_means(right, self.pockets)
+        self._find(right, p, False)
+
+    def _find(self, right: np.ndarray, p: np.ndarray, again: bool) -> Solution:
+        until = Until(self.settings.tolerance, self.settings.most)
+        found = krylov(self.equations, right, p, until, guess=again, check=self.check)
+        _take_means(p, self.pockets)
+        pressure.correct(self.count, self.fields, p)
+        return found
+
+
+def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
+    """Return the cells of every incompressible part of the interior without a free surface."""
+    label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
+    parts = pressure.label_pockets(count, fields, label, stack)
+    return [np.flatnonzero(label == part) for part in range(parts) if not stack[part]]
+
+
+def _take_means(values: np.ndarray, pockets: list[np.ndarray]) -> None:
+    """Take the mean out of each pocket: its pressure is known but for a constant, and its right side must add up to nothing."""
+    for cells in pockets:
+        values[cells] -= values[cells].mean()
