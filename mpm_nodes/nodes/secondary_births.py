@@ -18,7 +18,7 @@ __all__ = ["Births", "Emission", "SecondarySource", "births", "numbers"]
 REACH = 2.5
 """Radius around a particle in which its neighbours tell how exposed it is, in spacings."""
 EXPOSED = 0.25
-"""Distance from a particle to the mean of its neighbours, in spacings, from which it lies at a surface: there it is 0.6."""
+"""Distance from a particle to the mean of its neighbours, in spacings, from which it lies at a surface: of flat ones it is 0.35."""
 ALONE = 8
 """Particles in the cells around, from which one is not alone: drops and crumbs have no mean to one side."""
 MOST_OF_ONE = 1000
