@@ -126,7 +126,7 @@ def emit_secondary(
         material: Of what is emitted; without it, the first of the cache.
         path: USD file of the finished cache.
         prim: Path or name of its Points prim; may stay empty when the file holds only one.
-        kind: spray, crumbs and dust fly through air and fall ever slower; bubbles go with the matter and rise.
+        kind: Spray, crumbs and dust fly through air and fall ever slower; bubbles go with the matter and rise.
         source: What makes particles emit. speed: their speed [m/s]. tear: that they tear (`weak`). curvature: how far the mean of
             their neighbours lies from them, in spacings (0.35 at flat surfaces, 0.5 at edges, 0.65 at corners). volume_rate: |d ln
             Jp/dt|, or of J [1/s].

@@ -136,13 +136,14 @@ def test_ambiguous_and_lost_folders_are_not_guessed(cache, tmp_path):
 
 
 def test_colours_that_no_picture_shows_are_told(cache, tmp_path):
-    """Painted points that are bound to a look of one colour."""
+    """Painted points whose look reads another primvar."""
     folder = tmp_path / "copy"
     shutil.copytree(cache, folder)
     stage = folder / "shot.usda"
     text = stage.read_text()
-    assert "</shot/looks/painted_look>" in text
-    stage.write_text(text.replace("material:binding = </shot/looks/painted_look>", "material:binding = </shot/looks/matter_look>"))
+    reads = 'string inputs:varname = "displayColor"'
+    assert reads in text
+    stage.write_text(text.replace(reads, 'string inputs:varname = "another"'))
     assert [problem for problem in check_cache(stage) if "displayColor is not read by the material" in problem]
 
 
