@@ -141,7 +141,7 @@ def emit_secondary(
         spread: Greatest speed that is added in a random direction, outwards.
         fall_speed: Speed at which they fall in the end, or bubbles rise; 0 takes that of the kind.
         wind: Velocity of the air.
-        rest_on_floor: Let them lie where they meet the height `floor`.
+        rest_on_floor: Let them lie where they meet the height `floor`, and leave out what would come from below it.
         floor: Height of the floor.
         most: Most that are born in a frame; beyond it some are left out at random.
         seed: Another set of random choices.
@@ -212,6 +212,7 @@ def _flown(new: Births, frame: int, since: float, first_id: int, motion: _Motion
     flown = np.where(alive, age, 0.0)
     rested = np.zeros(len(age), bool)
     if motion.rest_on_floor:
+        alive &= new.place[:, 1] >= motion.floor
         flown, rested = _until_floor(new.place, thrown, still, flown, motion)
     position, velocity = _path(new.place, thrown, still, flown, motion)
     velocity[rested] = 0.0
@@ -239,7 +240,7 @@ def _until_floor(
     place: np.ndarray, thrown: np.ndarray, still: np.ndarray, age: np.ndarray, motion: _Motion
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ages at which particles met the floor, where they have by now, else their ages; and which have."""
-    below = (_path(place, thrown, still, age, motion)[0][:, 1] < motion.floor) & (place[:, 1] > motion.floor)
+    below = (_path(place, thrown, still, age, motion)[0][:, 1] < motion.floor) & (place[:, 1] >= motion.floor)
     low, high = np.zeros(len(age)), age.copy()
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)

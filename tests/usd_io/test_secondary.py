@@ -161,6 +161,7 @@ def test_the_floor_stops_what_falls(cache):
     knobs = {"source": SecondarySource.TEAR, "amount": 2.0, "life": 1000.0}
     found = emitted(cache, 200, rest_on_floor=True, floor=0.5, **knobs)
     assert len(found) and np.allclose(found["position"][:, 1], 0.5, atol=1e-6) and not found["velocity"].any()
+    assert len(emitted(cache, 200, rest_on_floor=True, floor=2.0, **knobs)) == 0, "all would come from below"
     soon = emitted(cache, 6, rest_on_floor=True, floor=0.5, **knobs)
     assert (soon["position"][:, 1] > 0.5).all() and np.linalg.norm(soon["velocity"], axis=1).min() > 0.0
 
