@@ -38,7 +38,8 @@ def colour_particles(
     Args:
         particles: What to colour.
         colours: Colours written "#rrggbb" as web pages do: one a material, in the order of the sources, repeated from the first
-            when there are more materials; with an attribute, those from its low to its high value.
+            when there are more materials; with an attribute, those from its low to its high value, a single one
+            from black.
         attribute: A number or vector of the particles, for instance temperature, phase, speed, age, J or Jp; empty: by material.
         low: Value that has the first colour.
         high: Value that has the last colour.
@@ -59,6 +60,7 @@ def _ramped(particles: Particles, table: np.ndarray, attribute: str, low: float,
         raise MpmNodesError(f"colour_particles.high: is {high:g}, as low is; give two values between which colours change")
     values = np.asarray(column("colour_particles.attribute", particles, attribute), np.float64)
     values = np.linalg.norm(values.reshape(len(values), -1), axis=1) if values.ndim > 1 else values
+    table = np.concatenate([np.zeros((1, 3), np.float32), table]) if len(table) == 1 else table
     place = (values - low) / (high - low) * (len(table) - 1)
     return np.stack([np.interp(place, np.arange(len(table)), band) for band in table.T], axis=1).astype(np.float32)
 

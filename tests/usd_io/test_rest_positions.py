@@ -89,7 +89,8 @@ def test_rest_and_age_come_through_a_solve(tmp_path):
     free = 2.0 * age + 0.5 * 9.81 * age**2
     out = 1.95 - last["position"][:, 1]
     assert np.abs(out - free)[late].max() < 0.06
-    mesh = Usd.Stage.Open(str(folder / "cache.usda")).GetPrimAtPath("/cache/mesh")
+    stage = Usd.Stage.Open(str(folder / "cache.usda"))
+    mesh = stage.GetPrimAtPath("/cache/mesh")
     for name in ("rest", "age", "speed", "J"):
         assert len(mesh.GetAttribute(f"primvars:{name}").Get(7)) == len(mesh.GetAttribute("points").Get(7))
 
