@@ -32,7 +32,7 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
     """
     wrong = [name for name in looks if name not in LOOKS]
     if wrong or not looks:
-        given = f'"{wrong[0]}" is no look' if wrong else "is empty"
+        given = f'"{wrong[0]}" is not a look' if wrong else "is empty"
         raise MpmNodesError(f"set_looks.looks: {given}; choose of {', '.join(LOOKS)}")
     materials = tuple(dataclasses.replace(each, look=looks[k % len(looks)]) for k, each in enumerate(particles.materials))
     return dataclasses.replace(particles, materials=materials)
@@ -51,7 +51,7 @@ def rest_positions(
     """Remember where matter was, so that textures stick to it.
 
     Before a solve `rest` holds the places of the sources and `birth` begins their `age`. With the stage of a finished cache `rest`
-    and `restB` are places at two frames of it, half a period apart, and `rest_blend` the share of the second; each is taken anew
+    and `restB` are places at two frames of it, half a period apart, and `rest_blend` the share of the second; each is renewed
     where its share is 0.
 
     Args:

@@ -147,6 +147,6 @@ def test_lava_glows_by_its_temperature(tmp_path: Path):
 def test_unknown_looks_are_refused_with_the_list():
     """The message names the look and all that there are."""
     particles = Particles({"position": np.zeros((1, 3))}, (Material("snow", {}, 1.0),), 0.1)
-    with pytest.raises(Exception, match=r'"velvet" is no look; choose of matter, matte, .*metal'):
+    with pytest.raises(Exception, match=r'"velvet" is not a look; choose of matter, matte, .*metal'):
         set_looks(particles, looks=("velvet",))
     assert look_of(set_looks(particles, looks=("metal",)).materials[0]) == "metal"

@@ -39,7 +39,7 @@ def cache(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_place_is_taken_anew_where_it_does_not_show(cache):
+def test_each_place_is_renewed_where_it_does_not_show(cache):
     """No place is older than a period, none changes but while its share is 0, and the share goes evenly up and down."""
     before: tuple[float, float, float] | None = None
     for frame in range(1, LAST + 1):

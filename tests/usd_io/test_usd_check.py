@@ -32,7 +32,9 @@ def test_validators_find_nothing(cache):
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
     assert len(validators) > 10
     errors = UsdValidation.ValidationContext(validators).Validate(open_stage(path))
-    assert [error.GetErrorAsString() for error in errors] == []
+    # without the plugin usdMtlx USD knows no node of MaterialX; test_looks.py holds them to MaterialX's own definitions
+    texts = [error.GetErrorAsString() for error in errors]
+    assert [text for text in texts if "MissingShaderIdInRegistry) shaderId 'ND_" not in text] == []
     if hasattr(UsdUtils, "ComplianceChecker"):
         checker = UsdUtils.ComplianceChecker()
         checker.CheckCompliance(path)
