@@ -23,6 +23,7 @@ _HOMES = {
     "stage": "mpm_nodes.graph.declare",
     "wedge": "mpm_nodes.farm.wedges",
     "SubstepSolver": "mpm_nodes.solver.run",
+    "orientation": "mpm_nodes.nodes.rotations",
     "Particles": "mpm_nodes.data",
     "Material": "mpm_nodes.data",
     "MpmNodesError": "mpm_nodes.data",

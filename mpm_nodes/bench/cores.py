@@ -9,7 +9,8 @@
 
     t(p) = s + (c I_c(p) + o I_o(p)) / p + r l,        share of the ideal = t(1) / (p t(p))
 
-Memory is not in it: what bandwidth that speed would need is told beside.
+Shares are counted in particles, a block's tile as `binning.BLOCK_COST` of them. Memory is not in it: what
+bandwidth that speed would need is told beside.
 """
 
 from __future__ import annotations
@@ -133,13 +134,15 @@ def predicted(split: Split, threads: int) -> float:
 
 
 def imbalance(lists: list[np.ndarray], threads: int) -> float:
-    """Return the time of loops that wait for each other over that of even shares; threads take even runs of each list's blocks."""
-    slowest = 0.0
+    """Return the time of loops that wait for each other over that of even shares; threads take runs of each list's blocks."""
+    slowest = total = 0.0
+    shares = np.empty(threads + 1, np.int64)
     for particles in lists:
-        ends = np.arange(threads + 1) * len(particles) // threads
-        done = np.concatenate([[0], np.cumsum(particles)])[ends]
-        slowest += float(np.diff(done).max())
-    total = float(sum(particles.sum() for particles in lists))
+        done = np.concatenate([[0], np.cumsum(particles)])
+        binning.share_runs(np.stack([done[:-1], done[1:], done[:-1]], 1), shares)
+        work = done + binning.BLOCK_COST * np.arange(len(done))
+        slowest += float(np.diff(work[shares]).max())
+        total += float(work[-1])
     return threads * slowest / total if total else 1.0
 
 

@@ -66,6 +66,15 @@ Vec3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
+class Quaternion:
+    """Marks four numbers (w, x, y, z), of any length but 0, as a rotation: between keys it turns along the shorter arc (slerp)."""
+
+
+Orientation = A[tuple[float, float, float, float], Quaternion()]
+"""Type of a knob that is a rotation given as a quaternion (w, x, y, z)."""
+
+
+@dataclass(frozen=True)
 class WrittenPath:
     """Marks a `Path` knob that names something the node writes: relative to the output root, never above it."""
 

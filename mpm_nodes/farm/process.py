@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,8 @@ __all__ = ["CANCELLED", "TaskProcess", "killed"]
 CANCELLED = 3
 PATIENCE = 1.0
 """Seconds from the request to stop until tasks are ended hard; whole frames are kept either way."""
+LONGEST = 1000
+"""Characters of what is repeated of a log: a message says first what is wrong, and last how to cure it."""
 _LINE = re.compile(r"openjd_(progress|status): (.*)")
 
 Heard = Callable[[str, str], None]
@@ -108,7 +111,7 @@ class TaskProcess:
         with contextlib.suppress(OSError):
             lines = [line.strip() for line in self.log.read_text("utf-8", "replace").splitlines() if line.strip()]
             lines = [line for line in lines if not _LINE.match(line)]
-            return lines[-1][-300:] if lines else ""
+            return textwrap.shorten(lines[-1], LONGEST, placeholder=" ...") if lines else ""
         return ""
 
 

@@ -210,6 +210,7 @@ class NodeDeclaration(Declaration):
         special: Parameter name of each special argument: {"ctx": ..., "settings": ..., "previous": ..., "kept": ...}.
         preflight: Says what the node will need, None when it says nothing.
         needs_any: Input ports of which one at least must be wired.
+        alternatives: Knobs of which one at most may differ from its default.
     """
 
     category: str = ""
@@ -221,6 +222,7 @@ class NodeDeclaration(Declaration):
     special: Mapping[str, str] = field(default_factory=dict)
     preflight: Preflight | None = field(default=None, compare=False, repr=False)
     needs_any: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
 
     def port(self, name: str) -> Port | None:
         """Return an input port by name, or None."""

@@ -52,6 +52,7 @@ def node(
     upgrades: Mapping[int, UpgradeFunction] | None = None,
     preflight: Preflight | None = None,
     needs_any: Iterable[str] = (),
+    alternatives: Iterable[str] = (),
 ) -> Callable[[F], F]:
     """Declare a function as a node: parameters before `*` are input ports, those after it are knobs.
 
@@ -62,9 +63,11 @@ def node(
         upgrades: For each old version whose names or meanings changed, `function(knobs, inputs) -> (knobs, inputs)`.
         preflight: Called before a cook with a `PreflightContext`; says what the node will need, and raises where that is too much.
         needs_any: Optional input ports of which one at least must be wired.
+        alternatives: Knobs that say the same in other words: one at most may differ from its default.
 
     Raises:
-        DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a port of `needs_any`.
+        DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a port of `needs_any` or
+            a knob of `alternatives`.
     """
 
     def decorate(function: F) -> F:
@@ -75,11 +78,15 @@ def node(
         unknown = [name for name in needs_any if name not in (port.name for port in ports)]
         if unknown:
             reader.fail(f"needs_any names {unknown[0]!r}, which is not an input port; name ports only")
+        common = reader.common(label, version, upgrades or {})
+        strange = [name for name in alternatives if name not in (knob.name for knob in common["knobs"])]
+        if strange:
+            reader.fail(f"alternatives names {strange[0]!r}, which is not a knob; name knobs only")
         previous = special.pop("previous_type", None)
         if previous is not None and not any(output.type == previous for output in outputs):
             reader.fail(f"asks for its previous {type_name(previous)} but returns none; return one")
         function.declaration = NodeDeclaration(  # type: ignore[attr-defined]
-            **reader.common(label, version, upgrades or {}),
+            **common,
             category=category,
             ports=ports,
             outputs=outputs,
@@ -89,6 +96,7 @@ def node(
             previous_type=previous,
             preflight=preflight,
             needs_any=tuple(needs_any),
+            alternatives=tuple(alternatives),
         )
         return function
 

@@ -1,7 +1,8 @@
 """Keyframed knob values: `{"keys": [[frame, value, interpolation], ...]}` in a graph file, sampled at any frame.
 
 A key's interpolation shapes the curve from that key to the next: "step" holds, "linear" is straight, "smooth" eases in
-and out (3 s^2 - 2 s^3). Before the first key and after the last one the value is constant.
+and out (3 s^2 - 2 s^3). Before the first key and after the last one the value is constant. Quaternions turn at an even rate
+where vectors go straight.
 
 Every number may be keyed unless its declaration says `NotKeyable`. A node is called again with the values of each frame;
 a knob that `KeysTravel` hands its keys on inside the value, for whoever uses it to sample at every substep.
@@ -152,19 +153,45 @@ def key_list_problem(raw: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def sample(keys: Sequence[tuple[float, Value, str]], frame: float) -> Value:
     """Return the value at a (fractional) frame; vectors are interpolated per component."""
-    index = bisect_right([key[0] for key in keys], frame) - 1
-    if index < 0:
-        return _plain(keys[0][1])
-    start, value, interpolation = keys[index]
-    if index + 1 == len(keys) or interpolation == "step" or frame == start:
+    value, target, s = _between(keys, frame)
+    if s == 0.0:
         return _plain(value)
-    end, target, _ = keys[index + 1]
-    s = (frame - start) / (end - start)
-    if interpolation == "smooth":
-        s = s * s * (3.0 - 2.0 * s)
     if isinstance(value, (list, tuple)):
         return tuple(a + (b - a) * s for a, b in zip(value, target, strict=True))
     return value + (target - value) * s
+
+
+def slerp(keys: VectorKeys, frame: float) -> tuple[float, ...]:
+    """Return a quaternion at a (fractional) frame; between keys it turns about one axis, along the shorter arc (Shoemake 1985)."""
+    value, target, s = _between(keys, frame)
+    if s == 0.0:
+        return tuple(value)
+    a, b = _unit(value), _unit(target)
+    cosine = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    if cosine < 0.0:  # q and -q are one rotation
+        b, cosine = tuple(-y for y in b), -cosine
+    sine = math.sqrt(math.fsum((y - cosine * x) ** 2 for x, y in zip(a, b, strict=True)))
+    angle = math.atan2(sine, cosine)
+    if sine < 1e-9:  # equal to rounding
+        return a
+    first, second = math.sin((1.0 - s) * angle) / sine, math.sin(s * angle) / sine
+    return tuple(first * x + second * y for x, y in zip(a, b, strict=True))
+
+
+def _unit(quaternion: Sequence[float]) -> tuple[float, ...]:
+    length = math.hypot(*quaternion)
+    return tuple(part / length for part in quaternion)
+
+
+def _between(keys: Sequence[tuple[float, Value, str]], frame: float) -> tuple[Value, Value, float]:
+    """Return the values of the keys around a frame, and how far it is from the first to the second, 0 to 1."""
+    index = bisect_right([key[0] for key in keys], frame) - 1
+    start, value, interpolation = keys[max(index, 0)]
+    if index < 0 or index + 1 == len(keys) or interpolation == "step" or frame == start:
+        return value, value, 0.0
+    end, target, _ = keys[index + 1]
+    s = (frame - start) / (end - start)
+    return value, target, s * s * (3.0 - 2.0 * s) if interpolation == "smooth" else s
 
 
 def integral(keys: NumberKeys, first: float, last: float) -> float:
@@ -185,13 +212,20 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def interval(keys: Sequence[tuple[float, Value, str]], first: float, last: float) -> list[Any]:
-    """Return what decides the values on [first, last]: equal lists mean equal curves there."""
+def interval(keys: Sequence[tuple[float, Value, str]], first: float, last: float, straight: bool = True) -> list[Any]:
+    """Return what decides the values on [first, last]: equal lists mean equal curves there.
+
+    Args:
+        keys: The keys.
+        first: First frame.
+        last: Last frame.
+        straight: Whether "linear" joins keys by straight lines, as it does not for quaternions.
+    """
     inside = [list(key) for key in keys if first < key[0] < last]
     facts: list[Any] = [sample(keys, first), sample(keys, last), inside]
     for here, after in pairwise(keys):
         overlaps = here[0] < last and after[0] > first
-        if overlaps and here[2] == "smooth":
+        if overlaps and (here[2] == "smooth" or (not straight and here[2] != "step")):
             facts.append([list(here), list(after)])
         elif overlaps and here[2] == "step" and first < after[0] <= last:
             facts.append([after[0], "steps"])

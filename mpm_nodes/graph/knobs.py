@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import Range, SubstepGraph, Unit, WrittenPath
+from mpm_nodes.data import Quaternion, Range, SubstepGraph, Unit, WrittenPath
 from mpm_nodes.data.temperature_tables import Rows, table_problem
 from mpm_nodes.graph import keys
 
@@ -48,6 +48,7 @@ class Knob:
         optional: Whether None (JSON null) is allowed.
         constant: Why a number cannot be keyed, "" where it can.
         keys_travel: Whether a keyed value is handed on with its keys.
+        turns: Whether a vector is a quaternion.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Knob:
     optional: bool = False
     constant: str = ""
     keys_travel: bool = False
+    turns: bool = False
 
     @property
     def required(self) -> bool:
@@ -103,7 +105,7 @@ class Knob:
         """Return the Python value of a raw value at a frame; key lists are interpolated, integers rounded."""
         if self.kind == "substeps" or not keys.is_keyed(raw):
             return self.convert(raw)
-        value = keys.sample(raw["keys"], frame)
+        value = keys.slerp(raw["keys"], frame) if self.turns else keys.sample(raw["keys"], frame)
         if isinstance(value, tuple):
             return tuple(self.element(component) for component in value)
         return round(value) if self.kind == "int" else self.element(value)
@@ -127,7 +129,7 @@ class Knob:
             "output_path": "a relative path below the output folder",
             "strings": "a list of text",
             "table": "rows [temperature, value] by increasing temperature",
-            "vector": f"{self.size} numbers",
+            "vector": "a quaternion: 4 numbers (w, x, y, z), not all 0" if self.turns else f"{self.size} numbers",
             "enum": " | ".join(str(choice) for choice in self.choices),
             "substeps": 'a preset name, {"preset": name, "set": {...}, "edits": [...]} or a substeps document',
         }[self.kind]
@@ -203,6 +205,8 @@ class Knob:
             fault = self._number_fault(component, self.element)
             if fault is not None:
                 return f"has a component that {fault[0]}", fault[1], fault[2]
+        if self.turns and not any(raw):
+            return "is not a rotation", self.allowed(), "give (1, 0, 0, 0) for none"
         return None
 
     def _fault_strings(self, raw: Any) -> Fault | None:
@@ -295,7 +299,8 @@ def knob_from_hint(name: str, hint: Any, default: Any, doc: str) -> Knob | None:
     limits = next((item for item in metadata if isinstance(item, Range)), None)
     constant = next((item.reason for item in metadata if isinstance(item, keys.NotKeyable)), "")
     travel = any(isinstance(item, keys.KeysTravel) for item in metadata)
-    shape |= {"constant": constant, "keys_travel": travel}
+    turns = any(isinstance(item, Quaternion) for item in metadata)
+    shape |= {"constant": constant, "keys_travel": travel, "turns": turns}
     return Knob(name=name, default=default, unit=unit, range=limits, doc=doc, optional=optional, **shape)
 
 

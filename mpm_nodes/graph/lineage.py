@@ -41,7 +41,7 @@ def knob_fact(knob: Knob, raw: Any, frame: int, whole_interval: bool) -> Any:
     if not whole_interval:
         return to_json(knob.sample(raw, frame))
     curve = [(f, to_json(knob.convert(value)), mode) for f, value, mode in raw["keys"]] if knob.kind != "int" else raw["keys"]
-    return keys.interval(curve, frame - 1, frame)
+    return keys.interval(curve, frame - 1, frame, straight=not knob.turns)
 
 
 def substeps_fact(substeps: Substeps, frame: int) -> str:

@@ -13,6 +13,7 @@ from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import NodeDeclaration, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
+from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
 from mpm_nodes.graph.substep_document import Substeps, check_knobs, load_substeps, version_problems
@@ -67,6 +68,7 @@ def _examined(graph: Graph, registry: Registry) -> Examination:
                 problems.extend_inside(f"{name}.{knob.name}", found)
     problems.extend(wiring.problems)
     problems.extend(_idle_key_problems(wiring))
+    problems.extend(_alternative_problems(wiring))
     return Examination(problems, wiring, substeps)
 
 
@@ -146,6 +148,23 @@ def _idle_key_problems(wiring: Wiring) -> Iterator[Problem]:
                     "one value",
                     "give one value; to bring matter in over time, wire it through emit_stream or emit_drops into the emitters",
                 )
+
+
+def _alternative_problems(wiring: Wiring) -> Iterator[Problem]:
+    """Yield knobs that are given beside one that says the same in other words."""
+    for name in wiring.inputs:
+        declaration = wiring.declarations[name]
+        values = wiring.graph.nodes[name].complete(declaration) if declaration.alternatives else {}
+        knobs = [knob for knob in declaration.knobs if knob.name in declaration.alternatives]
+        given = [knob for knob in knobs if to_json(values.get(knob.name)) != knob.json_default()]
+        for knob in given[1:]:
+            yield Problem(
+                f"{name}.{knob.name}",
+                f"is given beside {given[0].name}, which says the same in other words",
+                values[knob.name],
+                f"{knob.json_default()}, or {given[0].name} at {given[0].json_default()}",
+                f"give {given[0].name} or {knob.name}",
+            )
 
 
 class Wiring:

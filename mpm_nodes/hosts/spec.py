@@ -13,8 +13,10 @@ types                                   what wires carry: id, label, doc, colour
 nodes                                   id, label, version, category, doc, builtin, inputs, outputs, knobs, time_dependent,
                                         sequential
 stages                                  the same for substep graphs; inputs say what is read and written; `sets` is ["dt"] or []
-presets                                 name, label, doc and the whole document of every substep graph that ships; `candidates`
-                                        names those that a preset without stages chooses from while it runs
+categories                              rooms that nodes and stages are in: name, colour; in the order of menus
+presets                                 name, label, doc and the whole document of every substep graph that ships; `parameters`
+                                        are its settings as knobs, `candidates` names those that a preset without stages
+                                        chooses from while it runs
 materials                               the entries of the node material_library with their numbers
 attributes                              particle attributes: name, doc, unit, shape, usd, houdini
 cook                                    command lines, exit codes and event kinds of the program, words of its messages
@@ -22,7 +24,8 @@ cook                                    command lines, exit codes and event kind
 
 An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
 optional, many, doc. An output has name, label, type, and internal (not for wires; do not show it). A knob has name, label, kind,
-default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; or null), doc, choices, menu (value, label), size,
+default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; null where it
+is not a number), doc, choices, menu (value, label), size,
 element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
@@ -47,12 +50,16 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
 from mpm_nodes.graph.knobs import Knob
 from mpm_nodes.graph.registry import Registry
+from mpm_nodes.hosts.sliders import slider_range
 from mpm_nodes.materials.library import LIBRARY
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "host_spec"]
 
 FORMAT = "mpm_nodes.host_spec"
 FORMAT_VERSION = 1
+
+STAGES = "Substep Stages"
+"""Category of all stages."""
 
 COLOURS: dict[str, tuple[float, float, float]] = {
     "Particles": (0.36, 0.62, 0.90),
@@ -65,6 +72,17 @@ COLOURS: dict[str, tuple[float, float, float]] = {
     "str": (0.86, 0.70, 0.58),
 }
 """Colours of wires by type; types of users' nodes get one made from their name."""
+
+ROOMS: dict[str, tuple[float, float, float]] = {
+    "Material": (0.47, 0.33, 0.18),
+    "Emit": (0.20, 0.33, 0.47),
+    "Collide": (0.34, 0.34, 0.36),
+    "Solve": (0.45, 0.20, 0.22),
+    "Surface": (0.22, 0.40, 0.25),
+    "Cache": (0.43, 0.39, 0.17),
+    "Substep Stages": (0.35, 0.26, 0.45),
+}
+"""Colours of nodes by category; categories of users' nodes get one made from their name."""
 
 FILE_PATTERNS: dict[str, tuple[str, ...]] = {
     "usd": ("*.usd", "*.usda", "*.usdc", "*.usdz"),
@@ -158,6 +176,7 @@ def host_spec(registry: Registry | None = None) -> dict[str, Any]:
         ],
         "nodes": [_node(declaration, offered) for declaration in nodes.values()],
         "stages": [_stage(declaration) for declaration in stages.values()],
+        "categories": _categories([*nodes.values()]),
         "presets": _presets(registry),
         "materials": [{"name": name, **dataclasses.asdict(entry)} for name, entry in LIBRARY.items()],
         "attributes": [
@@ -191,11 +210,19 @@ def _domain_type(domain: Domain) -> dict[str, Any]:
 
 
 def _colour(name: str) -> tuple[float, float, float]:
-    if name in COLOURS:
-        return COLOURS[name]
+    return COLOURS[name] if name in COLOURS else _own_colour(name, 0.8)
+
+
+def _own_colour(name: str, value: float) -> tuple[float, float, float]:
+    """Return a colour made from a name, with a brightness from 0 to 1."""
     hue = hashlib.sha256(name.encode()).digest()[0] / 256.0
-    red, green, blue = (round(value, 3) for value in colorsys.hsv_to_rgb(hue, 0.5, 0.8))
+    red, green, blue = (round(part, 3) for part in colorsys.hsv_to_rgb(hue, 0.5, value))
     return red, green, blue
+
+
+def _categories(nodes: Iterable[NodeDeclaration]) -> list[dict[str, Any]]:
+    names = dict.fromkeys((*(declaration.category for declaration in nodes), STAGES))
+    return [{"name": name, "colour": list(ROOMS.get(name) or _own_colour(name, 0.42))} for name in names]
 
 
 # ---------------------------------------------------------------- nodes and stages
@@ -230,7 +257,7 @@ def _stage(declaration: StageDeclaration) -> dict[str, Any]:
         )
     outputs = [{"name": name, "label": _title(name), "type": f"domain_{name}", "internal": False} for name in declaration.outputs]
     return _common(declaration) | {
-        "category": "Substep Stages",
+        "category": STAGES,
         "inputs": inputs,
         "outputs": outputs,
         "knobs": [_knob(knob, declaration.doc) for knob in declaration.knobs],
@@ -275,7 +302,7 @@ def _knob(knob: Knob, about: str = "") -> dict[str, Any]:
     """Return a knob; `about` is the help of its owner, where a path's format may be named."""
     record = knob.to_json()
     record["label"] = _title(knob.name)
-    record["range"] = None if knob.range is None else dict(vars(knob.range))
+    record["range"] = slider_range(record, None if knob.range is None else vars(knob.range))
     record["keyable"] = record.pop("animatable")
     record["menu"] = [{"value": choice, "label": _title(str(choice))} for choice in knob.choices]
     record["file"] = None
@@ -309,10 +336,25 @@ def _presets(registry: Registry) -> list[dict[str, Any]]:
             "label": file.get("label", ""),
             "doc": file.get("doc", ""),
             "document": file,
+            "parameters": _parameters(file, registry),
             "candidates": list(file.get("candidates", [])),
         }
         for name, file in files.items()
     ]
+
+
+def _parameters(file: Mapping[str, Any], registry: Registry) -> list[dict[str, Any]]:
+    """Return the parameters of a substeps document as knobs: what they are of the first stage that they set."""
+    found = []
+    for name, places in file.get("parameters", {}).items():
+        stage, _, knob_name = places[0].partition(".")
+        entry = file["nodes"][stage]
+        declaration = registry.stages()[entry["type"]]
+        knob = next(knob for knob in declaration.knobs if knob.name == knob_name)
+        record = _knob(knob, declaration.doc)
+        default = file.get("set", {}).get(name, entry.get("knobs", {}).get(knob_name, record["default"]))
+        found.append({**record, "name": name, "label": _title(name), "default": default, "keyable": False})
+    return found
 
 
 def events_of(stages: Iterable[StageDeclaration]) -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -11,7 +11,7 @@ from mpm_nodes.data import Material
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.keys import carries_keys
-from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -57,7 +57,7 @@ def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
     """Return the body that a region filled with the wired material is; none where no node tells its material."""
     knobs = told.knobs
     place = np.asarray(knobs.get("centre", knobs.get("translation", (0.0, 0.0, 0.0))), float)
-    turned = rotation_matrix(knobs.get("rotation", (0.0, 0.0, 0.0)))
+    turned = turn_matrix(**{knob: knobs[knob] for knob in TURNS if knob in knobs})
     edges = np.diag(region.high - region.low) @ turned.T
     middle = place + turned @ (0.5 * (region.high + region.low))
     return tuple(Body(material, edges, middle) for material in told.every("material", "materials"))

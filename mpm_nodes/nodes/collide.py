@@ -16,6 +16,7 @@ from mpm_nodes.data import (
     GraphSettings,
     Metres,
     MpmNodesError,
+    Orientation,
     Range,
     Unitless,
     Vec3,
@@ -24,6 +25,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
+from mpm_nodes.nodes.rotations import TURNS, UNTURNED
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Friction = Range(min=0.0, soft_max=1.0)
@@ -45,12 +47,13 @@ def _body(collider: Collider) -> Collider:
     return collider
 
 
-@node(category="Collide", label="Sphere Collider", version=1)
+@node(category="Collide", label="Sphere Collider", version=1, alternatives=TURNS)
 def collide_sphere(
     ctx: FrameContext,
     *,
     centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     radius: A[float, Metres, _Length] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
@@ -62,6 +65,7 @@ def collide_sphere(
     Args:
         centre: Centre of the ball.
         rotation: Turns about x, then y, then z; a spinning ball drags what sticks to it.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         radius: Radius; it stays the same within a frame.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
@@ -70,17 +74,18 @@ def collide_sphere(
     """
     from mpm_nodes.kernels.level_sets.level_set import SPHERE
 
-    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(SPHERE, (0.5 * _solid(ctx, 2.0 * radius),))
     return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
 
 
-@node(category="Collide", label="Box Collider", version=1)
+@node(category="Collide", label="Box Collider", version=1, alternatives=TURNS)
 def collide_box(
     ctx: FrameContext,
     *,
     centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     size: A[Vec3, Metres, _Length] = (1.0, 1.0, 1.0),
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
@@ -92,6 +97,7 @@ def collide_box(
     Args:
         centre: Centre of the box.
         rotation: Turns about x, then y, then z.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         size: Edge lengths; what is thinner collides as if it were a 25th of a cell thick. Explicit substeps keep the two sides
             of a plate apart.
         rule: What contact does to the velocity.
@@ -101,19 +107,20 @@ def collide_box(
     """
     from mpm_nodes.kernels.level_sets.level_set import BOX
 
-    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     half = tuple(0.5 * _solid(ctx, edge) for edge in size)
     return _body(
         Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)), clamp=clamp, still=not ctx.keyed)
     )
 
 
-@node(category="Collide", label="Capsule Collider", version=1)
+@node(category="Collide", label="Capsule Collider", version=1, alternatives=TURNS)
 def collide_capsule(
     ctx: FrameContext,
     *,
     centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     radius: A[float, Metres, _Length] = 0.1,
     length: A[float, Metres, Range(min=0.0, soft_max=10.0)] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
@@ -126,6 +133,7 @@ def collide_capsule(
     Args:
         centre: Middle of the axis.
         rotation: Turns about x, then y, then z; before turning, the axis is y.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         radius: Radius of the cylinder and of its ends.
         length: Length of the axis between the centres of the ends.
         rule: What contact does to the velocity.
@@ -135,19 +143,20 @@ def collide_capsule(
     """
     from mpm_nodes.kernels.level_sets.level_set import CAPSULE
 
-    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(CAPSULE, (0.5 * _solid(ctx, 2.0 * radius), 0.5 * length))
     return _body(
         Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)), clamp=clamp, still=not ctx.keyed)
     )
 
 
-@node(category="Collide", label="Plane Collider", version=1)
+@node(category="Collide", label="Plane Collider", version=1, alternatives=TURNS)
 def collide_plane(
     ctx: FrameContext,
     *,
     centre: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     shown_size: A[float, Metres, _Length] = 4.0,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
@@ -159,6 +168,7 @@ def collide_plane(
     Args:
         centre: A point of the plane.
         rotation: Turns about x, then y, then z; before turning, the plane is horizontal, its solid side below.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         shown_size: Edge of the square that shows it; it collides everywhere.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
@@ -167,7 +177,7 @@ def collide_plane(
     """
     from mpm_nodes.kernels.level_sets.level_set import PLANE
 
-    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation})
+    motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     return _body(
         Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)), clamp=clamp, still=not ctx.keyed)
     )
@@ -178,7 +188,7 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
 
 
-@node(category="Collide", label="VDB Collider", version=1, preflight=_carries)
+@node(category="Collide", label="VDB Collider", version=1, preflight=_carries, alternatives=TURNS)
 def collide_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,
@@ -190,6 +200,7 @@ def collide_vdb(
     frame_offset: int = 0,
     translate: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     scale: A[float, Unitless, _Length] = 1.0,
     resample: bool = False,
     rule: CollisionRule = CollisionRule.SEPARATE,
@@ -207,6 +218,7 @@ def collide_vdb(
         frame_offset: Added to the frame number to find the file of a sequence.
         translate: Moves the collider, after turning.
         rotation: Turns about x, then y, then z, about the file's origin.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         scale: Factor on all lengths of the file, for files that are not in metres.
         resample: Rebuild the distances of a level set whose voxels are not cubes.
         rule: What contact does to the velocity.
@@ -221,7 +233,7 @@ def collide_vdb(
         return vdb_body(kept, one, grid, velocity_grid, scale, resample)
 
     bodies, times = vdb_sequence(ctx, path, body, frame_offset) if sequence else ((body(path),), np.zeros(1))
-    motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation})
+    motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
     return _body(
         Collider(

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import FrameContext, Mesh, MpmNodesError, Vec3
 from mpm_nodes.graph.clock import Clock
-from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.nodes.rotations import turn_matrix
 
 POSE_KEYS = 8
 """Intervals between pose keys within a frame: a turn of 360 degrees a frame is 45 degrees between keys."""
@@ -60,13 +60,13 @@ def sampled(ctx: FrameContext, knob: str, value: Any, frame: float) -> Any:
     return value if ctx.sample is None else ctx.sample(knob, frame)
 
 
-def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, Vec3] | None = None) -> Motion:
+def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, tuple[float, ...]] | None = None) -> Motion:
     """Return the motion that keyed knobs describe.
 
     Args:
         ctx: The frame.
         places: The knob that places the body, with its value at this frame [m].
-        turns: The knob that turns it (about x, then y, then z) [deg], if it has one.
+        turns: The knobs that turn it (`rotations.turn_matrix`), if it has any.
     """
     ((place, centre),) = places.items()
     frames = key_frames(ctx)
@@ -75,9 +75,9 @@ def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, Vec
         moving |= any(sampled(ctx, turn, angles, f) != sampled(ctx, turn, angles, frames[0]) for f in frames)
     frames = frames if moving else frames[-1:]
     translations = np.array([sampled(ctx, place, centre, frame) for frame in frames], np.float64)
-    rotations = np.tile(np.eye(3), (len(frames), 1, 1))
-    for turn, angles in (turns or {}).items():
-        rotations = np.array([rotation_matrix(sampled(ctx, turn, angles, frame)) for frame in frames])
+    rotations = np.array(
+        [turn_matrix(**{knob: sampled(ctx, knob, turn, f) for knob, turn in (turns or {}).items()}) for f in frames]
+    )
     if not np.isfinite(translations).all():
         raise MpmNodesError(f"knob {place} is {centre}; give finite numbers [m]")
     return Motion(key_times(ctx, frames), rotations, translations)

@@ -21,6 +21,7 @@ from mpm_nodes.data import (
     Metres,
     MetresPerSecond,
     MpmNodesError,
+    Orientation,
     Particles,
     RadiansPerSecond,
     Range,
@@ -34,6 +35,7 @@ from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import body_of
 from mpm_nodes.nodes.crowding import crowding
+from mpm_nodes.nodes.rotations import TURNS, UNTURNED
 from mpm_nodes.nodes.seeding import Seeding, SeedLayout, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def _merged(told: PreflightContext) -> dict[str, Any]:
 # ---------------------------------------------------------------- nodes
 
 
-@node(category="Emit", label="Box Emitter", version=1, preflight=_estimate_of(_box_of))
+@node(category="Emit", label="Box Emitter", version=1, preflight=_estimate_of(_box_of), alternatives=TURNS)
 def emit_box(
     settings: GraphSettings,
     material: Material,
@@ -89,6 +91,7 @@ def emit_box(
     size: A[Vec3, Metres, _Size] = (1.0, 1.0, 1.0),
     centre: A[Vec3, Metres] = (0.0, 1.0, 0.0),
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
     seeding: Seeding = Seeding.LATTICE,
@@ -103,6 +106,7 @@ def emit_box(
         size: Edge lengths.
         centre: Centre of the box.
         rotation: Turns about x, then y, then z.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         velocity: Initial velocity of the centre.
         angular_velocity: Initial spin about the centre.
         seeding: Lattice (8 per cell, stretched to fill the box evenly) or Poisson disc (least distance 0.42 cells).
@@ -112,7 +116,7 @@ def emit_box(
     """
     from mpm_nodes.kernels.level_sets.regions import box_region
 
-    placement = SeedLayout(centre, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(centre, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation)
     return fill_region("emit_box", box_region(size), placement, settings, material)
 
 
@@ -149,7 +153,7 @@ def emit_sphere(
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
 
 
-@node(category="Emit", label="Level Set Emitter", version=1, preflight=_estimate_of(_level_set_of))
+@node(category="Emit", label="Level Set Emitter", version=1, preflight=_estimate_of(_level_set_of), alternatives=TURNS)
 def emit_level_set(
     settings: GraphSettings,
     material: Material,
@@ -159,6 +163,7 @@ def emit_level_set(
     grid: str = "",
     scale: A[float, Unitless, _Size] = 1.0,
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     translation: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
@@ -175,6 +180,7 @@ def emit_level_set(
         grid: Name of the level set; may stay empty when the file holds only one.
         scale: Factor on all lengths, about the origin.
         rotation: Turns about x, then y, then z, about the origin, after scaling.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         translation: Shift after scaling and turning.
         velocity: Initial velocity.
         angular_velocity: Initial spin about the middle of the particles.
@@ -183,12 +189,14 @@ def emit_level_set(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    placement = SeedLayout(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(
+        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation
+    )
     region = _level_set_region(kept, path, grid, scale)
     return fill_region("emit_level_set", region, placement, settings, material)
 
 
-@node(category="Emit", label="Mesh Emitter", version=1, preflight=_estimate_of(_mesh_of))
+@node(category="Emit", label="Mesh Emitter", version=1, preflight=_estimate_of(_mesh_of), alternatives=TURNS)
 def emit_mesh(
     settings: GraphSettings,
     material: Material,
@@ -199,6 +207,7 @@ def emit_mesh(
     frame: A[float, Frames] = 1.0,
     thickness: A[float, Metres, Range(min=0.0, soft_max=1.0)] = 0.0,
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
+    orientation: Orientation = UNTURNED,
     translation: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
@@ -218,6 +227,7 @@ def emit_mesh(
         frame: Time code at which the mesh is read.
         thickness: 0 fills the inside; above 0 fills all within half of it around the surface, for sheets.
         rotation: Turns about x, then y, then z, about the origin.
+        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         translation: Shift after turning.
         velocity: Initial velocity.
         angular_velocity: Initial spin about the middle of the particles.
@@ -226,7 +236,9 @@ def emit_mesh(
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
-    placement = SeedLayout(translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(
+        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation
+    )
     region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
     if findings:
         warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles, Vec3
+from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Orientation, Particles, Vec3
 from mpm_nodes.graph.preflight import free_memory
+from mpm_nodes.nodes.rotations import UNTURNED, turn_matrix
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -43,6 +44,7 @@ class SeedLayout:
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of the random factor on the stiffness; 0 writes no `stiffness_scale` column.
         seed: Seed of every random choice.
+        orientation: Quaternion (w, x, y, z), in place of the angles.
     """
 
     centre: Vec3 = (0.0, 0.0, 0.0)
@@ -53,6 +55,7 @@ class SeedLayout:
     jitter: float = 0.0
     stiffness_variation: float = 0.0
     seed: int = 0
+    orientation: Orientation = UNTURNED
 
 
 def fill_region(where: str, region: Region, placement: SeedLayout, settings: GraphSettings, material: Material) -> Particles:
@@ -81,7 +84,7 @@ def fill_region(where: str, region: Region, placement: SeedLayout, settings: Gra
             f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
             "make the region larger or settings.cell_size smaller"
         )
-    turned = local @ rotation_matrix(placement.rotation).T
+    turned = local @ turn_matrix(placement.rotation, placement.orientation).T
     count = len(local)
     # Boxes and balls turn about their centre, other shapes about the middle of their particles.
     arm = turned if region.kind != LEVEL_SET else turned - turned.mean(axis=0)
@@ -103,27 +106,6 @@ def seeding_estimate(region: Region, knobs: Mapping[str, Any], settings: GraphSe
     """Return what a node that fills `region` tells the preflight: particles and the memory of seeding them."""
     count, need = estimate(region, knobs["seeding"], settings.cell_size)
     return {"particles": int(min(count, 2.0**62)), "memory": int(min(need, 2.0**62))}
-
-
-def rotation_matrix(degrees: Vec3) -> np.ndarray:
-    """Return the matrix that turns about x, then y, then z by the given angles [deg]; quarter turns are exact."""
-    matrix = np.eye(3)
-    for axis, angle in enumerate(np.asarray(degrees, np.float64)):
-        b, c = (axis + 1) % 3, (axis + 2) % 3
-        sine, cosine = _sine_and_cosine(float(angle))
-        turn = np.eye(3)
-        turn[b, b] = turn[c, c] = cosine
-        turn[c, b], turn[b, c] = sine, -sine
-        matrix = turn @ matrix
-    return matrix + 0.0  # no -0
-
-
-def _sine_and_cosine(degrees: float) -> tuple[float, float]:
-    """Return both, without what rounding pi leaves at multiples of 90 degrees: cos of 90 would be 6e-17."""
-    quarters = degrees / 90.0
-    if quarters == np.rint(quarters):
-        return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[int(np.rint(quarters)) % 4]
-    return float(np.sin(np.radians(degrees))), float(np.cos(np.radians(degrees)))
 
 
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:

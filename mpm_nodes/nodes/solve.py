@@ -138,6 +138,7 @@ def solve(
 
     Raises:
         SimulationDiverged: The solve left the stable range.
+        MpmNodesError: Matter lies on both sides of a thin plate, and the substeps do not keep them apart.
     """
     import numpy as np
 
@@ -202,7 +203,8 @@ def _advance_frame(
     """Run substeps until the frame ends, sampling keyed knobs at every one."""
     from mpm_nodes.solver import cold_start
     from mpm_nodes.solver.pace import Pace
-    from mpm_nodes.solver.sides import one_sided
+    from mpm_nodes.solver.plates import Splines
+    from mpm_nodes.solver.sides import one_sided, refuse_coupled
 
     def at(name: str, time: float) -> Any:
         return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
@@ -211,8 +213,11 @@ def _advance_frame(
     _move_walls(solver, ctx, clock, at)
     solver.kept_choices = ctx.choices
     solver.begin_frame(clock, colliders, emitters)
-    for text in () if solver.substeps_done else one_sided(solver.colliders, solver.spline_width, solver.cell_size):
-        ctx.report("warning", where="colliders", message=text)
+    if not solver.substeps_done:
+        for text in one_sided(solver.colliders, solver.spline_width, solver.cell_size):
+            ctx.report("warning", where="colliders", message=text)
+        splines = Splines(solver.spline_width, solver.cell_size)
+        refuse_coupled(solver.particles, solver.colliders, splines, clock.begin)
     if cold_start.is_cold(solver):
         ctx.report("note", message=cold_start.NOTICE)
     # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits

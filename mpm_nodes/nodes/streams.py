@@ -28,7 +28,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.nodes.bodies import flow_of
-from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.nodes.rotations import rotation_matrix
 
 _Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
 _PLANNED = NotKeyable("all copies are planned at once")

@@ -171,6 +171,10 @@ class ColliderSet(Store):
                 plates += count * [b]
         self.plates = np.array(plates, np.int64)
 
+    def two_sided(self, splines: Splines) -> ColliderSet:
+        """Return the same bodies without the walls, whose plates keep apart what splines of that width reach across."""
+        return ColliderSet(self.colliders, None, self.dtype, self.origin, None, self._clock, splines)
+
     # ---------------------------------------------------------------- per substep
     @property
     def idle(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
-from mpm_nodes.kernels.compile.jit import most_threads
+from mpm_nodes.kernels.compile.jit import most_threads, thread_count
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
@@ -52,16 +52,18 @@ class _Tables:
 
     def __init__(self, points: ParticleStore, tile_slot: np.ndarray) -> None:
         self.points, self.tile_slot, self.generation = points, tile_slot, points.generation
-        self.colours = [self._coloured(ranges) for ranges in (points.ranges, *points.segments)]
+        threads = thread_count()  # kernels that are called with another number give the same bits, in more time
+        self.colours = [self._coloured(ranges, threads) for ranges in (points.ranges, *points.segments)]
 
     def arrays(self) -> list[np.ndarray]:
         """Return the tables' arrays, without those of the points."""
         return [self.tile_slot, *(array for coloured in self.colours for array in coloured)]
 
-    def _coloured(self, ranges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _coloured(self, ranges: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         colour_start, colour_range = np.empty(9, np.int64), np.empty(len(ranges), np.int64)
-        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range)
-        return colour_start, colour_range
+        colour_shares, shares = np.empty((8, threads + 1), np.int64), np.empty(threads + 1, np.int64)
+        binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range, colour_shares, shares)
+        return colour_start, colour_range, colour_shares, shares
 
 
 class GridStore(GridArrays):
@@ -139,13 +141,15 @@ class GridStore(GridArrays):
         points = self.particles if points is None else points
         tables = self._tables[id(points)]
         place = 0 if material is None else 1 + material
-        return ScatterTables(self._ranges(points, material), *tables.colours[place], tables.tile_slot, self.scratch, self.base)
+        return ScatterTables(self._ranges(points, material), *tables.colours[place][:3], tables.tile_slot, self.scratch, self.base)
 
     def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> GatherTables:
         """Return what gather kernels need besides the attributes, for all points (the particles) or those of one material."""
         self.check(points)
         points = self.particles if points is None else points
-        return GatherTables(self._ranges(points, material), self._tables[id(points)].tile_slot, self.scratch, self.base)
+        tables = self._tables[id(points)]
+        place = 0 if material is None else 1 + material
+        return GatherTables(self._ranges(points, material), tables.colours[place][3], tables.tile_slot, self.scratch, self.base)
 
     @staticmethod
     def _ranges(points: ParticleStore, material: int | None) -> np.ndarray:

@@ -250,6 +250,7 @@ def _plain(material: Any, segments: np.ndarray, stores: tuple[Any, Any], transfe
     if material is not None:
         given["coefficients"] = material.coefficients
     if transfers:
-        names = ("segments", "colour_start", "colour_range", "tile_slot", "scratch", "base")
-        given.update(zip(names, grid.scatter_tables(None if material is None else material.index), strict=True))
+        place = None if material is None else material.index
+        tables = grid.scatter_tables(place)._asdict() | grid.gather_tables(place)._asdict()
+        given |= {"segments": tables.pop("runs"), **tables}
     return given

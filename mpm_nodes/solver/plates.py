@@ -58,7 +58,7 @@ def find_sheets(
         before: LeafLevelSet | None = None
         for level_set in collider.shape.level_sets:
             if id(level_set) not in sheets:
-                mine = found.get(id(level_set)) or _sheets_of(level_set, splines)
+                mine = found[id(level_set)] if id(level_set) in found else _sheets_of(level_set, splines)
                 if before is not None:
                     mine = follow_sheets(mine, sheets[id(before)], level_set.centre - before.centre)
                 sheets[id(level_set)] = mine

@@ -15,10 +15,10 @@ from mpm_nodes.kernels.level_sets.sheets import thin_sheet
 from mpm_nodes.kernels.transfers.binning import MOST_BODIES
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import Copies, GridStore
-from mpm_nodes.solver.plates import SHEET, is_plate, parts_sides
+from mpm_nodes.solver.plates import SHEET, Splines, is_plate, parts_sides
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["SharedOut", "bears_sides", "divide", "join", "one_sided", "spline_width"]
+__all__ = ["SharedOut", "bears_sides", "divide", "join", "one_sided", "refuse_coupled", "spline_width"]
 
 
 def spline_width(plan: SubstepPlan) -> float:
@@ -72,6 +72,56 @@ def _sheets(colliders: ColliderSet, width: float, cell_size: float) -> Iterator[
             f"{100.0 * sheet.share:.0f} % of its surface: matter that comes to lie on both its sides shares grid nodes and drags "
             f"across, below {width / cell_size:g} cells; {ONLY}"
         )
+
+
+def refuse_coupled(particles: ParticleStore, colliders: ColliderSet, splines: Splines, time: float) -> None:
+    """Refuse plates and sheets whose sides are not kept apart, where matter on both shares nodes.
+
+    Args:
+        particles: The matter.
+        colliders: Bodies that keep no sides apart.
+        splines: Of the transfers.
+        time: Simulated seconds.
+
+    Raises:
+        MpmNodesError: With the name, the place and the cure.
+    """
+    apart = colliders.two_sided(splines)
+    if not len(apart.plates) or not particles.count or len(colliders.plates):
+        return
+    apart.pose(time, time)
+    values, mixed = np.zeros(particles.count, np.int64), np.empty(particles.block_count, np.uint8)
+    had = np.zeros(particles.block_count, np.int64)  # so that every block near a plate is mixed, and told
+    kernels.sides_of_particles(
+        apart.particle_blocks(particles), had, max(particles.drift, 2.0), apart.plates, values, mixed, apart.bodies()
+    )
+    cell = np.floor((particles.unpack("position") - particles.origin) / splines.cell_size).astype(np.int64)
+    for place, body in enumerate(apart.plates):
+        side = (values >> (2 * place)) & 3
+        front, back = (np.unique(cell[side == which], axis=0) for which in (kernels.FRONT, kernels.BACK))
+        shared = _within(front, back, round(splines.width / splines.cell_size) - 1)
+        if len(shared):
+            at = particles.origin + splines.cell_size * (shared[0] + 0.5)
+            where = ", ".join(f"{x:.3g}" for x in at)
+            raise MpmNodesError(
+                f"collider '{colliders.colliders[body].name}': matter lies on both its sides, at ({where}) m for one, and would "
+                f"share grid nodes across it: it is thinner than {splines.width:g} m, and {ONLY}, or solve what lies on each side "
+                "in a node of its own"
+            )
+
+
+def _within(some: np.ndarray, others: np.ndarray, reach: int) -> np.ndarray:
+    """Return those of some cells, shape (n, 3), that lie no more than `reach` cells along each axis from one of the others."""
+    if not len(some) or not len(others):
+        return some[:0]
+    low = np.minimum(some.min(axis=0), others.min(axis=0)) - reach
+    span = np.maximum(some.max(axis=0), others.max(axis=0)) + reach + 1 - low
+    keys = np.unique((others - low) @ (span[1] * span[2], span[2], 1))
+    around = np.stack(np.meshgrid(*(np.arange(-reach, reach + 1),) * 3, indexing="ij"), -1).reshape(-1, 3)
+    near = np.zeros(len(some), bool)
+    for step in around:
+        near |= np.isin((some + step - low) @ (span[1] * span[2], span[2], 1), keys)
+    return some[near]
 
 
 def divide(particles: ParticleStore, colliders: ColliderSet) -> None:

@@ -13,14 +13,16 @@ from mpm_nodes.bench.rows import Row
 from mpm_nodes.kernels.transfers import binning
 
 
-def test_threads_take_even_runs_of_blocks():
-    """Four blocks on two threads: the second pair is three times as heavy as the first; colours wait for each other."""
-    blocks = np.array([1, 1, 3, 3])
+def test_threads_take_runs_of_blocks_of_even_weight():
+    """Each share ends at the block boundary next to its part of the work: particles, and each block's tile."""
+    blocks = np.array([100, 100, 300, 300])  # 108 and 308 with their tiles
     assert cores.imbalance([blocks], 1) == 1.0
-    assert cores.imbalance([blocks], 2) == pytest.approx(2 * 6 / 8)
-    assert cores.imbalance([blocks[:2], blocks[2:]], 2) == pytest.approx(1.0)
-    assert cores.imbalance([blocks], 8) == pytest.approx(8 * 3 / 8)  # more threads than blocks: the heaviest one
+    assert cores.imbalance([blocks], 2) == pytest.approx(2 * 524 / 832)
+    assert cores.imbalance([blocks[:2], blocks[2:]], 2) == pytest.approx(1.0)  # colours wait for each other
+    assert cores.imbalance([blocks], 8) == pytest.approx(8 * 308 / 832)  # more threads than blocks: the heaviest one
     assert cores.imbalance([np.array([], int)], 8) == 1.0
+    rising = np.arange(1, 1001)  # even numbers of blocks would give one of two threads three quarters
+    assert cores.imbalance([rising], 2) < 1.002 and cores.imbalance([rising], 16) < 1.02
 
 
 def test_only_what_is_shared_gets_shorter():

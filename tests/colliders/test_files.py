@@ -12,7 +12,7 @@ from mpm_nodes.kernels.collisions.posing import body_velocity, sample_body
 from mpm_nodes.kernels.level_sets.level_set import Bodies
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere, collide_usd, collide_vdb
 from mpm_nodes.nodes.collider_motion import box_mesh, sphere_mesh
-from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.solver.colliders import ColliderSet
 from usd_io.openvdb_module import find_openvdb
 

@@ -10,7 +10,7 @@ import pytest
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import POSE
 from mpm_nodes.nodes.collide import collide_plane
-from mpm_nodes.nodes.seeding import rotation_matrix
+from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, material

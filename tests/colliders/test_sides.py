@@ -15,6 +15,7 @@ from mpm_nodes.data import (
     FrameContext,
     GraphSettings,
     Grid,
+    MpmNodesError,
     Particles,
     Reads,
     Stage,
@@ -23,14 +24,18 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declare import joins_copies, stage
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver import plates
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.sides import one_sided
+from mpm_nodes.solver.sides import one_sided, refuse_coupled
 from mpm_nodes.verification.scenes import block, changed, material
 
 H = 0.05
@@ -208,6 +213,65 @@ def test_plates_whose_sides_are_not_kept_apart_are_said():
         assert len(texts) == bool(said) and all(said in text for text in texts)
 
 
+FOAM = material("herschel_bulkley")
+ABOVE, BELOW = ((0, 0.5, 0), (4, 4.5, 4)), ((0, -4.5, 0), (4, -0.5, 4))
+"""Corners of blocks that lie half a cell from a plate in y = 0, in cells."""
+
+
+def coupled(*corners, body=None, substeps="explicit_heat") -> None:
+    """Make a solve of blocks, and let it refuse what its substeps would couple."""
+    lying = [block(FOAM, *(H * np.array(corner, float) for corner in pair), H) for pair in corners]
+    turned = merge_particles(lying)
+    turned = changed(turned, position=turned["position"] @ rotation(30.0).T)
+    solver = solve(turned, body or plate((20, 0.2, 20), rotation=TURNED, name="card"), substeps=substeps)
+    refuse_coupled(solver.particles, solver.colliders, Splines(solver.spline_width, H), 0.0)
+
+
+@pytest.mark.parametrize("substeps", ["separate_bodies", "explicit_heat", "incompressible", "surface_tension"])
+def test_matter_on_both_sides_of_a_plate_that_are_not_kept_apart_is_refused(substeps):
+    """With the name, the place and what to do; explicit and implicit steps keep the sides apart."""
+    with pytest.raises(
+        MpmNodesError, match=r"'card': matter lies on both its sides, at .*explicit_apic or implicit_apic.* of its own"
+    ):
+        coupled(ABOVE, BELOW, substeps=substeps)
+    for fine in ("explicit_apic", "implicit_apic", "continuum_foam"):
+        coupled(ABOVE, BELOW, substeps=fine)
+
+
+@pytest.mark.parametrize(
+    "corners",
+    [(ABOVE,), (BELOW,), (ABOVE, ((9, -4.5, 0), (12, -0.5, 4))), (ABOVE, ((0, -6, 0), (4, -3.2, 4)))],
+    ids=["above", "below", "far to the side", "far below"],
+)
+def test_matter_that_shares_no_node_across_a_plate_is_not_refused(corners):
+    """On one side, or on both out of the splines' reach: there is nothing to keep apart."""
+    coupled(*corners)
+
+
+def test_matter_on_both_sides_of_a_sheet_is_refused():
+    """So it is with a card of voxels."""
+    flat = level_set(slab(0.7, 0.4 * H, 0.6, degrees=60.0))  # in voxels that are turned by 30
+    shape = PosedLevelSets(LEVEL_SET, (), level_sets=(flat,), level_set_times=np.zeros(1))
+    card = Collider("card", CollisionRule.SLIP, 0.0, shape, None)
+    with pytest.raises(MpmNodesError, match="'card': matter lies on both its sides"):
+        coupled(((0, 0.6, 0), (4, 4, 4)), ((0, -4, 0), (4, -0.6, 4)), body=card)
+    coupled(((0, 0.6, 0), (4, 4, 4)), body=card)
+
+
+def test_a_cook_is_refused_before_its_first_substep():
+    """The solve node says it at the first frame that moves."""
+    graph = Graph(cell_size=H, start=1, end=3)
+    matter = graph.add("material_neo_hookean", "matter")
+    parts = [
+        graph.add("emit_box", name, material=matter, size=(0.2, 0.2, 0.2), centre=(0.0, side * 0.13, 0.0))
+        for name, side in (("above", 1.0), ("below", -1.0))
+    ]
+    card = graph.add("collide_box", "wall", size=(1.0, 0.01, 1.0), name="card")
+    graph.add("solve", "fall", sources=parts, colliders=card, substeps="separate_bodies")
+    with pytest.raises(MpmNodesError, match=r"fall.*'card': matter lies on both its sides"):
+        execute(graph)
+
+
 # ---------------------------------------------------------------- level sets
 VOXEL = 0.5 * H
 
@@ -262,3 +326,16 @@ def test_thin_sheets_of_level_sets_are_said(distance, thickness):
     if thickness is not None:
         told = float(re.search(r"([0-9.]+) cells, over", texts[0])[1])
         assert told == pytest.approx(thickness, rel=0.05) and "'tray'" in texts[0] and "explicit_apic" in texts[0]
+
+
+@pytest.mark.parametrize("distance", [slab(0.5, 0.5, 0.5), slab(0.7, 0.4 * H, 0.6)], ids=["block", "card"])
+def test_a_level_set_is_looked_at_once(distance, monkeypatch):
+    """What is known of it serves in the frames that follow, also that it has no sheet: blocks were searched for one every frame."""
+    looked, search = [], plates.thin_sheet
+    monkeypatch.setattr(plates, "thin_sheet", lambda *arguments: looked.append(arguments) or search(*arguments))
+    shape = PosedLevelSets(LEVEL_SET, (), level_sets=(level_set(distance),), level_set_times=np.zeros(1))
+    bodies = [Collider("tray", CollisionRule.SLIP, 0.0, shape, None)]
+    frame = None
+    for _ in range(3):
+        frame = ColliderSet(bodies, previous=frame, two_sided=plates.Splines(3.0 * H, H))
+    assert len(looked) == 1

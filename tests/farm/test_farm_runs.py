@@ -19,6 +19,7 @@ from mpm_nodes.data import Cancelled
 from mpm_nodes.farm import local
 from mpm_nodes.farm.job import make_job
 from mpm_nodes.farm.local import run_here
+from mpm_nodes.farm.process import TaskProcess
 from mpm_nodes.farm.submit import write_submission
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.executor import execute
@@ -114,6 +115,16 @@ def test_a_wedge_that_fails_leaves_the_others_alone(graph, tmp_path, pretend):
     assert {"join_001", "gather"} <= outcome.ran.keys()
     failed = next(event for event in events if event["event"] == "task_failed")
     assert failed["message"] == "it fell" and failed["exit_code"] == 4
+
+
+def test_a_long_message_keeps_its_beginning(graph, tmp_path):
+    """What is wrong stands first in a message: a cook without OpenVDB was told of from the middle of a word on."""
+    job = make_job(graph, tmp_path / "job", chunk=6)
+    each = TaskProcess(job, job.tasks()[0], 1, lambda *_: None)
+    each.end(0.0)
+    for words, end in (("cure " * 100, "cure"), ("cure " * 300, " ...")):
+        each.log.write_text(f"openjd_status: cooking\nno OpenVDB: {words}\nopenjd_progress: 50\n")
+        assert each.last_words().startswith("no OpenVDB: cure") and each.last_words().endswith(end)
 
 
 def test_what_is_killed_is_begun_again_but_not_for_ever(graph, tmp_path, pretend):

@@ -48,7 +48,7 @@ try:
     addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
     from bl_ext.user_default.mpm_nodes import (
         animation, cache_import, cook, environment, graph_file, history, interface, knobs, memory, nodes, operators, places,
-        problems, quick, quick_presets, revisions, guides, scene_input, specification, substep_operators,
+        preset_settings, problems, quick, quick_presets, revisions, guides, scene_input, specification, substep_operators,
         timeline, trees)
     preferences = environment.preferences()
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fake_hou_geometry import Geometry
 from fake_hou_parms import (
     Color,
     Error,
-    Geometry,
     GeometryPermissionError,
     InvalidInput,
     Keyframe,
@@ -59,6 +59,9 @@ class NodeTypeCategory:
 
     def nodeTypes(self) -> dict[str, NodeType]:
         return dict(Houdini.running.types)
+
+
+_CATEGORY = NodeTypeCategory()
 
 
 class Node:
@@ -190,8 +193,13 @@ class Node:
                 self._tuples.setdefault(one.name, ParmTuple(self, one))
 
     # ------------------------------------------------------------ cooking
+    def childTypeCategory(self) -> Any:
+        return _CATEGORY if self._type.name() in ("geo", "subnet") else None
+
     def _set_dirty(self) -> None:
         self._dirty = True
+        if self._parent is not None and self._parent._type.name() == "subnet" and not self._parent._dirty:
+            self._parent._set_dirty()
         for other in self._parent._children.values() if self._parent else ():
             if self in other._inputs.values() and not other._dirty:
                 other._set_dirty()
@@ -234,6 +242,10 @@ class Node:
             if source._errors:
                 self._errors = [f"{source._name} has an error"]
                 return
+        for inner in (each for each in self._children.values() if each._type.name() == "output"):
+            inner._cook()
+            geometry._copy(inner._geometry)
+            self._errors = [f"{inner._name} has an error"] if inner._errors else []
         for index in sorted(self._inputs)[: 1 if self._type._sections else None]:
             geometry._copy(self._inputs[index]._geometry)
         if self._type._sections is None:
@@ -288,6 +300,8 @@ class Houdini:
         self.progress: list[tuple[float, str | None]] = []
         self.interrupt: Callable[[float, str], bool] | None = None
         self.shown: list[str] = []
+        self.selected: list[Node] = []
+        self.callbacks: list[Callable[[], None]] = []
         self.roots = {name: Node(self, self.types["geo"], name, None) for name in ("obj", "stage")}
         self.module = self._module()
         self.work = self.roots["obj"].createNode("geo", "geo1")
@@ -297,7 +311,7 @@ class Houdini:
         return self._last_id
 
     def expand(self, text: str, node: Node | None, frame: float) -> str:
-        return expand(text, {**self.variables, "OS": node._name if node else "", "F": str(int(frame))})
+        return expand(text, {**self.variables, "OS": node._name if node else "", "F": str(int(frame)), "FF": str(frame)})
 
     def expression(self, text: str, frame: float) -> float:
         """Evaluate the few expressions that tests use: $FPS, $F * 2."""
@@ -329,7 +343,8 @@ class Houdini:
         hou.pwd = lambda: self.cooking[-1]
         hou.node = lambda path: self._find(path)
         hou.nodeBySessionId = lambda session_id: self.by_id.get(session_id)
-        hou.sopNodeTypeCategory = NodeTypeCategory
+        hou.sopNodeTypeCategory = lambda: _CATEGORY
+        hou.selectedNodes = lambda: tuple(self.selected)
         hou.nodeType = lambda category, internal_name: self.types.get(internal_name)
         hou.isUIAvailable = lambda: self.has_ui
         hou.text = types.SimpleNamespace(expandString=lambda str, expand_tilde=True: self.expand(str, None, self.current_frame))
@@ -357,7 +372,17 @@ class Houdini:
         def setStatusMessage(message: str, severity: Any = severityType.Message) -> None:
             self.shown.append(message)
 
-        hou.ui = types.SimpleNamespace(displayMessage=displayMessage, setStatusMessage=setStatusMessage)
+        hou.ui = types.SimpleNamespace(
+            displayMessage=displayMessage,
+            setStatusMessage=setStatusMessage,
+            addEventLoopCallback=self.callbacks.append,
+            removeEventLoopCallback=self.callbacks.remove,
+        )
+
+    def turn(self) -> None:
+        """Let the event loop of the window go round once."""
+        for callback in list(self.callbacks):
+            callback()
 
     def _find(self, path: str) -> Node | None:
         first, *rest = path.strip("/").split("/")
@@ -392,7 +417,9 @@ def _built_in() -> dict[str, NodeType]:
         "geo": NodeType("geo", dialog(), 0),
         "null": NodeType("null", dialog(), 1),
         "merge": NodeType("merge", dialog(), 9999),
-        "box": NodeType("box", dialog(), 1),
+        "box": NodeType("box", dialog(scale="float", ty="float"), 1),
+        "subnet": NodeType("subnet", dialog(), 4),
+        "output": NodeType("output", dialog(), 1),
         "usdimport": NodeType("usdimport", dialog(filepath1="file"), 0),
         "sublayer": NodeType("sublayer", dialog(filepath1="file"), 9999),
         "usdexport": NodeType(

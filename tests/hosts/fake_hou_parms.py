@@ -1,4 +1,4 @@
-"""Parameters, keys, node types and geometry of the stand-in for Houdini; `fake_hou` has the nodes.
+"""Parameters, keys and node types of the stand-in for Houdini; `fake_hou` has the nodes.
 
 Names and signatures are those of the public HOM reference for Houdini 20.5; what is not here raises, as a wrong name would there.
 """
@@ -306,61 +306,6 @@ class NodeType:
 
     def definition(self) -> HDADefinition | None:
         return None if self._sections is None else HDADefinition(self._sections)
-
-
-class Geometry:
-    """Points with string attributes; only the cook of the node that owns it may write."""
-
-    def __init__(self) -> None:
-        self._points: list[tuple[float, ...]] = []
-        self._strings: dict[str, list[str]] = {}
-        self._writable = False
-
-    def _check(self) -> None:
-        if not self._writable:
-            raise GeometryPermissionError("this geometry is not modifiable")
-
-    def clear(self) -> None:
-        self._check()
-        self._points, self._strings = [], {}
-
-    def createPoints(self, point_positions: Any) -> tuple[Any, ...]:
-        self._check()
-        assert all(len(place) == 3 for place in point_positions)
-        self._points += list(point_positions)
-        return tuple(point_positions)
-
-    def addAttrib(
-        self, type: Any, name: str, default_value: Any, transform_as_normal: bool = False, create_local_variable: bool = True
-    ) -> None:
-        self._check()
-        if name in self._strings or type != attribType.Point or not isinstance(default_value, str):
-            raise OperationFailed(f"{name}: only new string attributes of points here")
-        self._strings[name] = [""] * len(self._points)
-
-    def findPointAttrib(self, name: str) -> Any:
-        return name if name in self._strings else None
-
-    def pointStringAttribValues(self, name: str) -> tuple[str, ...]:
-        if name not in self._strings:
-            raise OperationFailed(f"{name}: no such attribute")
-        return tuple(self._strings[name])
-
-    def setPointStringAttribValues(self, name: str, values: tuple[str, ...]) -> None:
-        self._check()
-        if name not in self._strings or len(values) != len(self._points):
-            raise OperationFailed(f"{name}: no such attribute, or not one value a point")
-        self._strings[name] = list(values)
-
-    def saveToFile(self, file_name: str) -> None:
-        with open(file_name, "wb") as file:
-            file.write(b"geometry of the stand-in")
-
-    def _copy(self, other: Geometry) -> None:
-        for name in {*self._strings, *other._strings}:
-            mine = self._strings.get(name, [""] * len(self._points))
-            self._strings[name] = mine + other._strings.get(name, [""] * len(other._points))
-        self._points += other._points
 
 
 def expand(text: str, variables: dict[str, str]) -> str:

@@ -70,7 +70,7 @@ def test_every_node_and_stage_has_one_asset(spec, package):
     """Each is in a folder of its own, beside the cook and the start of a substep."""
     names = {path.name.split(".")[1] for path in (package / "mpm_nodes" / "otls").iterdir()}
     wanted = {record["id"] for record in (*spec["nodes"], *spec["stages"])}
-    assert names == wanted | {assets.COOK, assets.BEGIN}
+    assert names == wanted | {assets.COOK, assets.BEGIN, assets.POINTS}
 
 
 def test_ours_pass_every_check(package):
@@ -119,12 +119,12 @@ def test_the_package_brings_no_other_python(package):
     paths = [part["PYTHONPATH"]["value"] for part in described["env"]]
     assert described["hpath"] == "$HOUDINI_PACKAGE_PATH/mpm_nodes" and paths == ["$HOUDINI_PACKAGE_PATH/mpm_nodes/python"]
     folder = package / "mpm_nodes" / "python"
-    assert [path.name for path in folder.iterdir()] == ["mpm_nodes_houdini"]
+    assert [path.name for path in folder.iterdir()] == ["mpm_nodes_houdini"]  # its pxr is Houdini's own
     for path in (folder / "mpm_nodes_houdini").glob("*.py"):
         for item in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in item.names] if isinstance(item, ast.Import) else []
             names += [item.module] if isinstance(item, ast.ImportFrom) and not item.level else []
-            assert all(name.split(".")[0] in {"hou", *sys.stdlib_module_names} for name in names), (path.name, names)
+            assert all(name.split(".")[0] in {"hou", "pxr", *sys.stdlib_module_names} for name in names), (path.name, names)
 
 
 def test_a_knob_that_takes_our_name_is_refused(spec):
@@ -399,3 +399,23 @@ def test_the_command_writes_and_checks(tmp_path):
     (asset / "houdini.hdalibrary").unlink()
     failed = run("--check", str(asset))
     assert failed.returncode == 1 and "houdini.hdalibrary" in failed.stdout
+
+
+def test_stages_are_not_in_the_tab_menu_and_recipes_are(package, spec):
+    """A stage's tool names no menu and no context; each recipe has a tool that stands in the TAB menu and on a shelf."""
+    from xml.etree import ElementTree
+
+    scopes = {record["id"]: "substeps" for record in spec["stages"]} | {assets.BEGIN: "substeps"}
+    for folder in (package / "mpm_nodes" / "otls").iterdir():
+        shelf = ElementTree.parse(next(folder.glob("mpm__nodes*/Tools.shelf"))).getroot()
+        hidden = scopes.get(folder.name.split(".")[1]) == "substeps"
+        assert (shelf.find(".//toolSubmenu") is None) == hidden and (shelf.find(".//toolMenuContext") is None) == hidden, (
+            folder.name
+        )
+        assert shelf.find(".//script") is not None
+    shelf = ElementTree.parse(package / "mpm_nodes" / "toolbar" / "mpm_nodes.shelf").getroot()
+    tools = {tool.get("name"): tool for tool in shelf.findall("tool")}
+    assert [member.get("name") for member in shelf.findall("toolshelf/memberTool")] == list(tools) and len(tools) >= 9
+    for tool in tools.values():
+        compile(tool.find("script").text, "tool", "exec")
+        assert tool.find("toolSubmenu").text == "MPM Nodes/Configure" and tool.get("label").startswith("MPM Configure ")

@@ -182,18 +182,18 @@ def test_a_program_that_does_not_stop_is_stopped_hard(houdini, tmp_path, monkeyp
 
 def test_the_cache_can_go_to_solaris_or_nowhere(houdini):
     """The menu decides which of Houdini's own importers is pointed at the cache; a second cook moves it along."""
-    from mpm_nodes_houdini.actions import _bring_in
+    from mpm_nodes_houdini.cooking import bring_in
 
     cook = make(houdini, "cook_graph", "cook")
     for way, place in (("none", None), ("lop", "/stage/cook_cache")):
         cook.parm("mpm_import").set(way)
-        _bring_in(cook, "/caches/r001/cache.usda")
+        bring_in(cook, "/caches/r001/cache.usda")
         node = houdini.module.node("/stage/cook_cache")
         assert (node.path() if node else None) == place
-    _bring_in(cook, "/caches/r002/cache.usda")
+    bring_in(cook, "/caches/r002/cache.usda")
     del houdini.types["sublayer"]._dialog.parms[:]
     with pytest.raises(houdini.module.OperationFailed, match="has no parameter filepath1 in this Houdini"):
-        _bring_in(cook, "/caches/r002/other.usda")
+        bring_in(cook, "/caches/r002/other.usda")
     node.parent().node("cook_other").destroy()
     assert node.parm("filepath1").eval() == "/caches/r002/cache.usda" and len(node.parent().children()) == 1
 

@@ -125,7 +125,13 @@ def test_a_preset_unfolds_into_its_stages(houdini):
     fall.parm("mpm_unfold").pressButton()
     made, problems = load_substeps(graph_of(cook)["nodes"]["fall"]["knobs"]["substeps"])
     assert problems == [] and (made.knobs, made.wires) == (wanted.knobs, wanted.wires)
-    assert made.knobs["choose_time_step"]["cfl"] == 0.2 and houdini.work.node("rasterize") is not None
+    assert made.knobs["choose_time_step"]["cfl"] == 0.2 and houdini.work.node("rasterize") is None
+    inside = houdini.work.node("fall_stages")
+    assert inside.type().name() == "subnet" and fall.inputs()[3] is inside and inside.node("rasterize") is not None
+    begin, count = inside.node("substep_begin"), len(inside.children())
+    begin.parm("mpm_stage").set("move_particles")
+    begin.parm("mpm_add").pressButton()
+    assert len(inside.children()) == count + 1, "stages are added here, for the TAB menu does not show them"
     with pytest.raises(hou.NodeError, match="wired in already"):
         fall.parm("mpm_unfold").pressButton()
     fall.setInput(3, None)

@@ -158,3 +158,37 @@ def test_the_extension_carries_its_licence_from_wherever_it_is(tmp_path, monkeyp
     kept.parent.mkdir(parents=True)
     kept.write_bytes(here)
     assert blender.extension_files({})["LICENSE"] == here
+
+
+def test_every_number_has_a_slider_with_two_ends(spec):
+    """Each slider holds its default, keeps the limits and ends that were declared, and a logarithmic one does not reach zero."""
+    groups = [record["knobs"] for record in (*spec["nodes"], *spec["stages"])]
+    groups += [spec["settings"], *(preset["parameters"] for preset in spec["presets"])]
+    for knob in (knob for group in groups for knob in group):
+        limits, default = knob["range"], knob["default"]
+        if knob["kind"] not in ("int", "float", "vector"):
+            assert limits is None, knob["name"]
+            continue
+        low, high = limits["soft_min"], limits["soft_max"]
+        assert low < high and (low > 0 or not limits["log"]), knob
+        assert limits["min"] is None or low >= limits["min"] or limits["exclusive_min"], knob
+        assert limits["max"] is None or high <= limits["max"], knob
+        for value in [] if default is None else default if knob["kind"] == "vector" else [default]:
+            assert low <= value <= high, knob
+
+
+def test_the_parameters_of_a_preset_are_knobs_of_its_stages(spec):
+    """Kind and menu are the stage's, and the default is what the preset gives it."""
+    stages = {record["id"]: {knob["name"]: knob for knob in record["knobs"]} for record in spec["stages"]}
+    count = 0
+    for preset in spec["presets"]:
+        document = preset["document"]
+        assert [each["name"] for each in preset["parameters"]] == list(document.get("parameters", {}))
+        for each in preset["parameters"]:
+            stage, _, name = document["parameters"][each["name"]][0].partition(".")
+            entry = document["nodes"][stage]
+            knob = stages[entry["type"]][name]
+            assert (each["kind"], each["menu"], each["unit"]) == (knob["kind"], knob["menu"], knob["unit"])
+            assert each["default"] == entry.get("knobs", {}).get(name, knob["default"]) or "set" in document
+            count += 1
+    assert count > 50

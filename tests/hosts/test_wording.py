@@ -16,7 +16,7 @@ PACKAGE = Path(mpm_nodes.__file__).parent
 HOSTS = {
     "blender": PACKAGE / "hosts/blender_addon/environment.py",
     "terminal": PACKAGE / "hosts/terminal/mpm_terminal.py",
-    "houdini": PACKAGE / "hosts/houdini/mpm_nodes_houdini/actions.py",
+    "houdini": PACKAGE / "hosts/houdini/mpm_nodes_houdini/messages.py",
 }
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 

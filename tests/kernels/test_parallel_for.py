@@ -48,6 +48,23 @@ def test_every_index_is_called_once(count, threads):
     assert (counts == expected).all()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shares", [[0, 0], [0, 7], [0, 2, 7], [0, 0, 7, 7], [0, 1, 3, 3, 6, 7], [3, 5, 7]])
+def test_shares_are_called_from_their_first_index_to_their_last(shares, threads):
+    """As many shares as threads, fewer or more, empty ones too: every index between the ends once, and no other."""
+    if threads > numba.config.NUMBA_NUM_THREADS:
+        pytest.skip("needs two threads")
+    before = numba.get_num_threads()
+    numba.set_num_threads(threads)
+    try:
+        counts = np.zeros(9)
+        count_all(np.array(shares), counts)
+    finally:
+        numba.set_num_threads(before)
+    index = np.arange(9)
+    assert (counts == np.where((index >= shares[0]) & (index < shares[-1]), 1.0 + index, 0.0)).all()
+
+
 def test_a_body_that_returns_something_is_refused():
     """There is nowhere for a result to go."""
     with pytest.raises(TypingError, match="returns something"):

@@ -313,7 +313,7 @@ DEFECTS = (
     ),
     Defect(
         "quarter turns are rounded",
-        "mpm_nodes/nodes/seeding.py",
+        "mpm_nodes/nodes/rotations.py",
         "if quarters == np.rint(quarters):",
         "if quarters is None:",
         "tests/colliders/test_offsets.py::test_quarter_turns_are_exact",
@@ -352,5 +352,26 @@ DEFECTS = (
         "np.repeat(1.0 / copies, 4)",
         "np.repeat(0.0 * copies + 1.0, 4)",
         "tests/colliders/test_implicit_sides.py::test_a_block_around_the_rim_moves_as_without_the_plate",
+    ),
+    Defect(
+        "orientations turn the long way round",
+        "mpm_nodes/graph/keys.py",
+        "if cosine < 0.0:  # q and -q are one rotation",
+        "if cosine < -2.0:",
+        "tests/colliders/test_orientation.py::test_keys_turn_at_an_even_rate_along_the_shorter_arc",
+    ),
+    Defect(
+        "a turn that is given twice is cooked",
+        "mpm_nodes/graph/validate.py",
+        "for knob in given[1:]:",
+        "for knob in given[2:]:",
+        "tests/colliders/test_orientation.py::test_both_are_refused_before_the_cook",
+    ),
+    Defect(
+        "substeps that cannot keep sides apart couple them without a word",
+        "mpm_nodes/solver/sides.py",
+        "if not len(apart.plates) or not particles.count or len(colliders.plates):",
+        "if not len(apart.plates) or not particles.count or True:",
+        "tests/colliders/test_sides.py::test_matter_on_both_sides_of_a_sheet_is_refused",
     ),
 )

@@ -7,9 +7,9 @@ import itertools
 import math
 
 import bpy
-from mathutils import Euler, Matrix, Vector
+from mathutils import Euler, Matrix, Quaternion, Vector
 
-from . import knobs, scene_input, trees
+from . import knobs, surfaces, trees
 
 COLOURS = {"source": (0.36, 0.62, 0.90, 0.9), "collider": (0.75, 0.75, 0.78, 0.9), "wall": (0.95, 0.55, 0.25, 0.9)}
 PARTS = 32
@@ -24,7 +24,7 @@ def outlines(tree, scene):
     Nodes that stand for an object of the scene are left out: the object is there.
     """
     found = []
-    to_scene = scene_input.Y_UP.transposed() * (1.0 / scene_input.metres(scene))
+    to_scene = surfaces.Y_UP.transposed() * (1.0 / surfaces.metres(scene))
     for node in tree.nodes:
         record = getattr(node, "record", None)
         if record is None or node.mute or node.scene_object is not None:
@@ -55,8 +55,9 @@ def _shape(node):
         lines += [(Vector(), Vector((0.0, 0.1 * shown, 0.0)))]
     else:
         return []
-    turn = Euler([math.radians(each) for each in _value(node, "rotation") or (0.0, 0.0, 0.0)], "XYZ").to_matrix().to_4x4()
-    place = Matrix.Translation(centre) @ turn
+    turn = Euler([math.radians(each) for each in _value(node, "rotation") or (0.0, 0.0, 0.0)], "XYZ").to_quaternion()
+    turn = turn @ Quaternion(_value(node, "orientation") or (1.0, 0.0, 0.0, 0.0)).normalized()  # one of them is given
+    place = Matrix.Translation(centre) @ turn.to_matrix().to_4x4()
     return [(place @ start, place @ end) for start, end in lines]
 
 

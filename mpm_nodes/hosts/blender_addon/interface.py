@@ -175,6 +175,59 @@ class MPM_PT_substeps(bpy.types.Panel):
 
 
 # ---------------------------------------------------------------- the Add menu
+def _search_items(_self, context):
+    """Return what may stand in the tree that is open, with its room: (identifier, whole label, help)."""
+    tree = getattr(context.space_data, "edit_tree", None) if context and context.space_data else None
+    kind = tree.bl_idname if is_ours(tree) else GRAPH_TREE
+    return SEARCHED[kind]
+
+
+SEARCHED = {
+    GRAPH_TREE: [
+        (f"MpmNode_{record['id']}", f"{record['label']} ({room})", record["doc"].rstrip("."))
+        for room, records in categories().items()
+        for record in records
+    ],
+    SUBSTEP_TREE: [
+        (MpmSubstepState.bl_idname, MpmSubstepState.bl_label, "The state that every substep begins with"),
+        *((f"MpmStage_{name}", record["label"], record["doc"].rstrip(".")) for name, record in STAGES.items()),
+    ],
+}
+
+
+class MPM_OT_search_node(bpy.types.Operator):
+    """Find a node by any part of its name or of its room, and add it"""
+
+    bl_idname = "mpm_nodes.search_node"
+    bl_label = "Search MPM Nodes"
+    bl_options = {"REGISTER", "UNDO"}
+    bl_property = "kind"
+
+    kind: bpy.props.EnumProperty(name="Node", items=_search_items)
+
+    @classmethod
+    def poll(cls, context):
+        """One of our trees must be open."""
+        return is_ours(getattr(context.space_data, "edit_tree", None))
+
+    def invoke(self, context, _event):
+        """Ask for the node."""
+        context.window_manager.invoke_search_popup(self)
+        return {"RUNNING_MODAL"}
+
+    def execute(self, context):
+        """Add it, alone selected, where the pointer is; it follows the pointer in a window."""
+        tree = context.space_data.edit_tree
+        for each in tree.nodes:
+            each.select = False
+        node = tree.nodes.new(self.kind)
+        node.location = context.space_data.cursor_location
+        tree.nodes.active = node
+        if not bpy.app.background:
+            bpy.ops.node.translate_attach_remove_on_cancel("INVOKE_DEFAULT")
+        return {"FINISHED"}
+
+
 def _menu_class(name, items):
     def draw(self, _context):
         for idname, label in items:
@@ -203,6 +256,8 @@ def draw_add_menu(self, context):
     tree = getattr(context.space_data, "edit_tree", None)
     if not is_ours(tree):
         return
+    self.layout.operator_context = "INVOKE_DEFAULT"
+    self.layout.operator(MPM_OT_search_node.bl_idname, text="Search...", icon="VIEWZOOM")
     for menu in MENUS if tree.bl_idname == GRAPH_TREE else [STAGE_MENU]:
         self.layout.menu(menu.bl_idname)
 
@@ -221,7 +276,17 @@ def draw_header(self, context):
         self.layout.operator("mpm_nodes.cook", icon="PLAY")
 
 
-CLASSES = [MpmPreferences, MPM_PT_cook, MPM_PT_graph, MPM_PT_objects, MPM_PT_quick, MPM_PT_substeps, *MENUS, STAGE_MENU]
+CLASSES = [
+    MpmPreferences,
+    MPM_OT_search_node,
+    MPM_PT_cook,
+    MPM_PT_graph,
+    MPM_PT_objects,
+    MPM_PT_quick,
+    MPM_PT_substeps,
+    *MENUS,
+    STAGE_MENU,
+]
 
 
 def register():

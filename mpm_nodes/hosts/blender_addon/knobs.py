@@ -1,19 +1,16 @@
 """Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
 
-import json
 import struct
 
 import bpy
 
-from . import animation, curves, memory
+from . import animation, curves, memory, preset_settings
 from .specification import PRESETS
 
 LARGEST_FLOAT = 3.0e38
 LARGEST_INT = 2**31 - 1
 OWN = "OWN_GRAPH"
 """Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
-EDITS = "edits"
-"""Stands among a preset's settings for the edits of its stages."""
 
 
 def prop(name):
@@ -24,11 +21,6 @@ def prop(name):
 def tree_prop(name):
     """Return the name of the property that holds a substep tree."""
     return f"tree_{name}"
-
-
-def set_prop(name):
-    """Return the name of the property that holds settings of a preset, as JSON text."""
-    return f"set_{name}"
 
 
 # ---------------------------------------------------------------- from the specification
@@ -52,11 +44,14 @@ def knob_properties(knob):
     return {
         prop(name): bpy.props.EnumProperty(items=items, default=knob["default"], **common),
         tree_prop(name): bpy.props.PointerProperty(type=bpy.types.NodeTree, name="Substep Graph", poll=_is_substep_tree),
-        set_prop(name): bpy.props.StringProperty(
-            name="Settings",
-            description='Parameters of the preset as JSON: {"transfer": "flip"}; "edits" changes its stages',
-        ),
+        **preset_settings.properties(name, _field),
     }
+
+
+def _field(knob):
+    """Return the property of a preset's parameter: the same as a knob's, without keys."""
+    common = {"name": title(knob), "description": help_of(knob), "options": set()}
+    return {prop(knob["name"]): _PROPERTIES[knob["kind"]](knob, common)}
 
 
 def _is_substep_tree(_node, tree):
@@ -117,7 +112,7 @@ _PROPERTIES = {
     "path": _text("FILE_PATH"),
     "output_path": _text(),
     "strings": lambda knob, common: bpy.props.StringProperty(
-        name=common["name"], description=f"{common['description']} (separated by commas)", default=", ".join(knob["default"] or [])
+        **{**common, "description": f"{common['description']} (separated by commas)"}, default=", ".join(knob["default"] or [])
     ),
 }
 
@@ -141,7 +136,7 @@ def constant_of(owner, knob):
         return list(value)
     if knob["kind"] == "substeps":
         tree = getattr(owner, tree_prop(knob["name"]))
-        return [value, getattr(owner, set_prop(knob["name"])), tree.name if tree else ""]
+        return [value, settings_of(owner, knob["name"], value), tree.name if tree else ""]
     return value
 
 
@@ -176,7 +171,7 @@ def _spelled(knob, seen):
     if kind == "strings":
         return [part.strip() for part in seen.split(",") if part.strip()]
     if kind == "substeps":
-        return _preset(*seen[:2])
+        return preset_settings.as_preset(*seen[:2])
     if kind in ("path", "output_path"):
         if not seen and knob["required"]:
             return memory.NOTHING
@@ -184,17 +179,9 @@ def _spelled(knob, seen):
     return seen
 
 
-def _preset(name, settings):
-    if not settings.strip():
-        return name
-    try:
-        value = json.loads(settings)
-    except ValueError:  # validation says what is wrong with it
-        return {"preset": name, "set": settings}
-    if not isinstance(value, dict) or EDITS not in value:
-        return {"preset": name, "set": value}
-    edits = value.pop(EDITS)
-    return {"preset": name, "edits": edits, **({"set": value} if value else {})}
+def settings_of(owner, name, preset):
+    """Return the settings of a preset that the artist has made, by parameter; what is not JSON as text."""
+    return preset_settings.given(owner, name, preset, prop, lambda knob: _spelled(knob, constant_of(owner, knob)))
 
 
 def plain(knob):
@@ -272,15 +259,19 @@ def _clamped(number):
 
 
 def _show_substeps(owner, knob, raw, tree_of):
-    name = knob["name"]
-    settings = ""
+    name, settings = knob["name"], {}
     if isinstance(raw, dict) and "preset" not in raw and tree_of is not None:
         setattr(owner, tree_prop(name), tree_of(raw))
         choice = OWN
     else:
         choice = raw.get("preset") if isinstance(raw, dict) else raw
-        beside = {**raw.get("set", {}), **({EDITS: raw[EDITS]} if EDITS in raw else {})} if isinstance(raw, dict) else {}
-        settings = json.dumps(beside) if beside else ""
-    setattr(owner, set_prop(name), settings)
+        if isinstance(raw, dict):
+            settings = {**raw.get("set", {}), **{key: raw[key] for key in (preset_settings.EDITS,) if key in raw}}
+    show_settings(owner, name, choice, settings)
     if choice == OWN or choice in PRESETS:
         setattr(owner, prop(name), choice)
+
+
+def show_settings(owner, name, preset, settings):
+    """Show a preset's settings, in fields where there is one."""
+    preset_settings.show(owner, name, preset, settings, prop, lambda knob, value: _show(owner, knob, value))

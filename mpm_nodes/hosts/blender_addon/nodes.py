@@ -4,12 +4,17 @@ import json
 
 import bpy
 
-from . import curves, knobs, memory, sockets
-from .specification import DOMAINS, NODES, STAGES, TYPES, outputs
+from . import curves, knobs, memory, preset_settings, sockets
+from .specification import DOMAINS, NODES, ROOMS, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
 FEW_ROWS = 11
 """Rows of knobs that a node shows before its button More Knobs is pressed."""
+
+LETTER = 6.6
+"""Width of a letter on a node, in its units."""
+NARROWEST, WIDEST = 190.0, 340.0
+"""Widths that a new node may have."""
 
 PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
@@ -28,6 +33,7 @@ class MpmNode:
     problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
     notice: bpy.props.StringProperty(name="Notice", options={"HIDDEN", "SKIP_SAVE"})
     all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
+    all_settings: bpy.props.BoolProperty(name="Settings", description="Show what the preset of the substeps lets you set")
     scene_object: bpy.props.PointerProperty(
         type=bpy.types.Object,
         name="Scene Object",
@@ -41,8 +47,9 @@ class MpmNode:
         return tree.bl_idname == cls.tree_kind
 
     def init(self, _context):
-        """Add the sockets."""
+        """Add the sockets, and take the colour of the room that the node is in."""
         self.file_version = self.record["version"]
+        self.use_custom_color, self.color = True, ROOMS[self.record["category"]]
         for port in self.record["inputs"]:
             _add_input(self, port)
         for port in outputs(self.record):
@@ -146,16 +153,28 @@ def draw_knob(node, layout, knob):
         if getattr(node, name) == knobs.OWN:
             layout.prop(node, knobs.tree_prop(knob["name"]), text="")
         else:
-            layout.prop(node, knobs.set_prop(knob["name"]))
+            _draw_settings(node, layout, knob["name"])
         layout.operator("mpm_nodes.edit_substeps", icon="NODETREE").knob = knob["name"]
         return
     if knob["kind"] == "table":
         curves.draw(node, layout, knob, knobs.title(knob))
         return
     row = layout.row() if knob["kind"] not in ("vector",) else layout.column(align=True)
-    if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation")):
+    if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation", "orientation")):
         row.enabled = False
     row.prop(node, name)
+
+
+def _draw_settings(node, layout, name):
+    """Draw a field for each parameter of the chosen preset, folded until it is asked for."""
+    icon = "DISCLOSURE_TRI_DOWN" if node.all_settings else "DISCLOSURE_TRI_RIGHT"
+    layout.prop(node, "all_settings", icon=icon, emboss=False)
+    if not node.all_settings:
+        return
+    column = layout.column(align=True)
+    for knob in preset_settings.fields(name, getattr(node, knobs.prop(name))).values():
+        column.prop(node, knobs.prop(knob["name"]))
+    layout.prop(node, preset_settings.text_prop(name))
 
 
 class MpmUnknownNode(MpmNode, bpy.types.Node):
@@ -219,12 +238,22 @@ class MpmSubstepState(MpmNode, bpy.types.Node):
         """It has no knobs."""
 
 
+def width_for(record):
+    """Return how wide a node must be for its labels to be whole: each stands left of a field, or above one."""
+    words = [len(record["label"]) + 4, *(len(port["label"]) + 4 for port in (*record["inputs"], *record["outputs"]))]
+    for knob in record["knobs"]:
+        beside = 8 if knob["kind"] in ("int", "float") else 2 if knob["kind"] == "vector" else 14
+        words.append(len(knobs.title(knob)) + beside)
+    return max(NARROWEST, min(WIDEST, LETTER * max(words)))
+
+
 def _node_class(record, prefix, kind):
     fields = {
         "bl_idname": prefix + record["id"],
         "bl_label": record["label"],
         "bl_description": record["doc"].rstrip("."),
         "record": record,
+        "bl_width_default": width_for(record),
         "tree_kind": kind,
         "__annotations__": {**MpmNode.__annotations__, **knobs.annotations(record)},
     }
@@ -249,6 +278,12 @@ def socket_of(holder, name):
 
 def complete(node):
     """Give a node of an older .blend the sockets that its type has now; those that it has no longer go when nothing is wired."""
+    for knob in node.record["knobs"]:
+        if knob["kind"] == "substeps":  # settings had no fields once, and stood in the text
+            preset = getattr(node, knobs.prop(knob["name"]))
+            settings = knobs.settings_of(node, knob["name"], preset)
+            if isinstance(settings, dict) and settings.keys() & preset_settings.fields(knob["name"], preset).keys():
+                knobs.show_settings(node, knob["name"], preset, settings)
     for holder, ports, add in ((node.inputs, node.record["inputs"], _add_input), (node.outputs, outputs(node.record), _add_output)):
         for index, port in enumerate(ports):
             socket = socket_of(holder, port["name"])

@@ -4,7 +4,7 @@ import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, problems, quick_presets, scene_input, timeline
+from . import cook, environment, graph_file, history, problems, quick_presets, scene_export, surfaces, timeline
 
 
 class QuickFault(Exception):
@@ -21,8 +21,8 @@ def measured(thing, scene):
     """Return (volume [m^3], area [m^2], lowest point [m], whether it is a sheet) of an object's surface as it is now."""
     whole = bmesh.new()
     try:
-        with scene_input.shown(thing, scene):
-            for mesh, matrix in scene_input.surfaces(thing):
+        with scene_export.shown(thing, scene):
+            for mesh, matrix in surfaces.surfaces(thing):
                 part = bmesh.new()
                 part.from_mesh(mesh)
                 part.transform(matrix)
@@ -33,7 +33,7 @@ def measured(thing, scene):
                 bpy.data.meshes.remove(held)
         if not whole.faces:
             raise QuickFault(f"{thing.name} has no faces; select a mesh")
-        unit = scene_input.metres(scene)
+        unit = surfaces.metres(scene)
         lowest = unit * min(vertex.co.z for vertex in whole.verts)
         middle = sum((vertex.co for vertex in whole.verts), start=Vector()) / len(whole.verts)
         bmesh.ops.translate(whole, verts=whole.verts, vec=-middle)  # an open surface has a volume only about its middle
@@ -60,13 +60,13 @@ def make(preset, source, others, scene, particles, ground=True):
     Raises:
         QuickFault: The object has no surface.
     """
-    if not scene_input.has_surface(source):
+    if not surfaces.has_surface(source):
         raise QuickFault(f"{source.name} has no surface; make a mesh the active object")
     facts = preset["editor"]["quick"]
     volume, area, lowest, sheet = measured(source, scene)
     sheets, met = {source.name} if sheet else set(), []
     for thing in others:
-        if not scene_input.has_surface(thing):
+        if not surfaces.has_surface(thing):
             continue
         met.append(thing)
         _, _, low, thin = measured(thing, scene)

@@ -1,46 +1,14 @@
-"""Objects of the scene as input of a graph: meshes written as USD with all that moves them, placements read from any object.
+"""Objects of the scene as input of a graph: meshes written as USD with all that moves them, placements read from any object."""
 
-Blender's Z is up, a graph's Y: a point (x, y, z) of the scene is (x, z, -y) in the graph. A Blender unit is as many metres as the
-scene's Unit Scale says.
-"""
-
-import contextlib
-import hashlib
-import os
 import struct
 from pathlib import Path
 
 import bpy
-from mathutils import Matrix, Vector
+from mathutils import Vector
 
-from . import knobs, nodes, places, timeline
-
-Y_UP = Matrix(((1, 0, 0), (0, 0, 1), (0, -1, 0)))
-EXPORT = {
-    "selected_objects_only": True,
-    "export_animation": True,
-    "export_hair": False,
-    "export_uvmaps": False,
-    "export_normals": False,
-    "export_materials": False,
-    "export_textures": False,
-    "export_lights": False,
-    "export_cameras": False,
-    "export_volumes": False,
-    "export_curves": False,
-    "export_points": False,
-    "export_armatures": False,
-    "export_shapekeys": False,
-    "use_instancing": False,
-    "convert_orientation": False,
-    "convert_world_material": False,
-    "triangulate_meshes": False,
-    "export_subdivision": "TESSELLATE",
-    "evaluation_mode": "RENDER",
-}
-"""Options of Blender's USD exporter; those that a version does not have are left out."""
-
-MESHES = ("MESH", "CURVE", "SURFACE", "META", "FONT")
+from . import knobs, nodes, places, surfaces, timeline
+from .scene_export import export, realised, shown
+from .surfaces import Y_UP, has_surface, metres
 
 SIZES = ("size", "radius", "length", "half_height")
 """Knobs of nodes with a place that say how large it is."""
@@ -86,17 +54,6 @@ def gather(tree, path, scene):
     return values
 
 
-def has_surface(thing):
-    """Return whether an object is of a kind that has a surface: a mesh or what becomes one, or an instance of a collection."""
-    return thing.type in MESHES or (thing.instance_type == "COLLECTION" and thing.instance_collection is not None)
-
-
-def metres(scene):
-    """Return how many metres a Blender unit of the scene is."""
-    units = scene.unit_settings
-    return 1.0 if units.system == "NONE" else units.scale_length
-
-
 # ---------------------------------------------------------------- meshes
 def _mesh(node, graph, scene, tree):
     """Write a node's object as USD with its animation and deformation; return the knobs that name it."""
@@ -108,167 +65,54 @@ def _mesh(node, graph, scene, tree):
     span = min(scene.frame_start, tree.k_start), max(scene.frame_end, tree.k_end)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with shown(thing, scene), _realised(thing):
-            if not any(_pieces(thing)):
+        with shown(thing, scene), realised(thing):
+            if not any(surfaces.pieces(thing)):
                 raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
-            if tree.k_start < 0 and _moves(thing, scene, range(tree.k_start, 1)):
+            if tree.k_start < 0 and surfaces.changes(thing, scene, range(tree.k_start, 1)):
                 raise SceneFault(
                     node, f"{thing.name} moves before frame 0, and Blender exports frames from 0 on; start the graph at 0"
                 )
-            written = _export(thing, path, scene, span)
+            written = export(thing, path, scene, span)
+            values = _moved(node, thing, scene, tree) if _is_template(node) else {}
     except (OSError, RuntimeError) as error:
         raise SceneFault(node, f"{thing.name} cannot be written to {path} ({error})") from error
-    values = {"path": written.relative_to(graph.parent).as_posix(), "prim": ""}
     if any(knob["name"] == "frame" for knob in node.record["knobs"]):
-        values["frame"] = float(tree.k_start)
-    return values
+        values = {"frame": float(tree.k_start)} | values
+    return {"path": written.relative_to(graph.parent).as_posix(), "prim": ""} | values
+
+
+def _moved(node, thing, scene, tree):
+    """Return the knobs that move what streams out of a mesh: its turn and shift, or for one that changes its shape its frame."""
+    wanted = {knob["name"]: knob for knob in node.record["knobs"]}
+    if not {"frame", "rotation", "translation"} <= wanted.keys():
+        return {}
+    frames = range(tree.k_start, tree.k_end + 1)
+    ways = surfaces.motion(thing, scene, frames)
+    own = any(knobs.value(node, wanted[name]) != wanted[name]["default"] for name in ("rotation", "translation"))
+    if ways is None or (own and any(way != ways[0] for way in ways)):
+        return {"frame": timeline.keyed(frames, [float(frame) for frame in frames])}
+    if own:
+        return {}
+    turns, shifts, angles = [], [], None
+    for way in ways:
+        angles = _angles(way, angles)
+        turns.append(_degrees(angles))
+        shifts.append([knobs.short(_single(each)) for each in Y_UP @ way.translation * metres(scene)])
+    return {"rotation": timeline.keyed(frames, turns), "translation": timeline.keyed(frames, shifts)}
+
+
+def _angles(matrix, before):
+    """Return a matrix's turns about a graph's axes, next to those of the frame before."""
+    turn = Y_UP @ matrix.to_quaternion().to_matrix() @ Y_UP.transposed()
+    return turn.to_euler("XYZ", *([before] if before else []))
+
+
+def _degrees(angles):
+    return [knobs.short(round(each * 57.29577951308232, 4) + 0.0) for each in angles]
 
 
 def _evaluated(thing):
     return thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
-
-
-def surfaces(thing):
-    """Yield (mesh, matrix to the world) of an object's surface and of its instances; the mesh is gone with the next."""
-    for each in bpy.context.evaluated_depsgraph_get().object_instances:
-        owner = each.parent if each.is_instance else each.object
-        if owner is None or owner.original is not thing or each.object.type not in MESHES:
-            continue
-        mesh = each.object.to_mesh()
-        if mesh is not None and len(mesh.vertices):
-            yield mesh, each.matrix_world.copy()
-        each.object.to_mesh_clear()
-
-
-def _pieces(thing):
-    """Yield (matrix to the world, vertices) of an object's surface and of the instances that it makes."""
-    for mesh, matrix in surfaces(thing):
-        yield matrix, [vertex.co.copy() for vertex in mesh.vertices]
-
-
-def _moves(thing, scene, frames):
-    """Return whether an object's surface is not the same at all frames."""
-    seen = []
-    for _ in timeline.at_frames(scene, frames):
-        seen.append([(matrix, vertices) for matrix, vertices in _pieces(thing)])
-        if seen[0] != seen[-1]:
-            return True
-    return False
-
-
-@contextlib.contextmanager
-def shown(thing, scene):
-    """Let an object be seen, rendered and selected for a while, whatever hides it."""
-    kept = {name: getattr(thing, name) for name in ("hide_select", "hide_render", "hide_viewport")}
-    layer, linked, hidden = bpy.context.view_layer, False, None
-    try:
-        for name in kept:
-            setattr(thing, name, False)
-        if layer.objects.get(thing.name) is thing:
-            hidden = thing.hide_get()
-            thing.hide_set(False)
-        if not (thing.visible_get() and _renders(thing)) and scene.collection.objects.get(thing.name) is not thing:
-            scene.collection.objects.link(thing)
-            linked = True
-        layer.update()
-        yield
-    finally:
-        if linked:
-            scene.collection.objects.unlink(thing)
-        if hidden is not None:
-            thing.hide_set(hidden)
-        for name, value in kept.items():
-            setattr(thing, name, value)
-        layer.update()
-
-
-@contextlib.contextmanager
-def _realised(thing):
-    """Turn the instances that geometry nodes of an object make into a mesh for a while: Blender's exporter leaves them empty."""
-    made = (each for each in bpy.context.evaluated_depsgraph_get().object_instances if each.is_instance)
-    if thing.type not in MESHES or not any(each.parent is not None and each.parent.original is thing for each in made):
-        yield
-        return
-    group = bpy.data.node_groups.new("MPM realize", "GeometryNodeTree")
-    for way in ("INPUT", "OUTPUT"):
-        group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
-    inside, whole, outside = map(group.nodes.new, ("NodeGroupInput", "GeometryNodeRealizeInstances", "NodeGroupOutput"))
-    group.links.new(inside.outputs[0], whole.inputs[0])
-    group.links.new(whole.outputs[0], outside.inputs[0])
-    modifier = thing.modifiers.new("MPM realize", "NODES")
-    modifier.node_group = group
-    try:
-        yield
-    finally:
-        thing.modifiers.remove(modifier)
-        bpy.data.node_groups.remove(group)
-
-
-def _renders(thing):
-    return not any(collection.hide_render or collection.hide_select for collection in thing.users_collection)
-
-
-def _export(thing, path, scene, span):
-    """Export one object; return the file that holds it, which stays as it is where nothing in it has changed.
-
-    Selection and frame range are put back afterwards; no frame is set, which would undo what the artist has moved without a key.
-    """
-    layer = bpy.context.view_layer
-    known = set(bpy.ops.wm.usd_export.get_rna_type().properties.keys())
-    selected, active = [each for each in layer.objects if each.select_get()], layer.objects.active
-    before = scene.frame_start, scene.frame_end
-    part = path.with_name(f"part_{os.getpid()}.usdc")
-    try:
-        scene.frame_start, scene.frame_end = span
-        for each in selected:
-            each.select_set(False)
-        thing.select_set(True)
-        if not thing.select_get():
-            raise RuntimeError("it cannot be selected; show it and its collection")
-        layer.objects.active = thing
-        options = {name: value for name, value in EXPORT.items() if name in known}
-        bpy.ops.wm.usd_export(filepath=str(part), check_existing=False, **options)
-        if not part.is_file():
-            raise RuntimeError("Blender's USD exporter wrote no file")
-        _replace(path, part.read_bytes())
-    finally:
-        part.unlink(missing_ok=True)
-        thing.select_set(False)
-        for each in selected:
-            each.select_set(True)
-        layer.objects.active = active
-        scene.frame_start, scene.frame_end = before
-    return _in_metres(path, scene) if scene.unit_settings.scale_length != 1.0 else path
-
-
-def _in_metres(path, scene):
-    """Return a file that says how large the units of an exported one are, which Blender's exporter does not in every version."""
-    outer = path.with_suffix(".usda")
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    rate = scene.render.fps / scene.render.fps_base
-    _replace(
-        outer,
-        f"""#usda 1.0
-(
-    "the units of {path.name}, whose content is {digest}"
-    metersPerUnit = {metres(scene):.9g}
-    upAxis = "Z"
-    timeCodesPerSecond = {rate:.9g}
-    defaultPrim = "root"
-    subLayers = [@./{path.name}@]
-)
-""".encode(),
-    )
-    return outer
-
-
-def _replace(path, content):
-    """Write a file at once; one that holds the same already keeps its time."""
-    if path.is_file() and path.read_bytes() == content:
-        return
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
 
 
 # ---------------------------------------------------------------- placements
@@ -290,12 +134,14 @@ def placement(node, thing, scene, tree):
                 centre, extent = _box(node, thing, world)
                 size = _size(wanted, [unit * each for each in extent])
             middle = Y_UP @ (world @ centre) * unit
-            angles = (Y_UP @ world.to_quaternion().to_matrix() @ Y_UP.transposed()).to_euler("XYZ", *([angles] if angles else []))
+            angles = _angles(world, angles)
             where.append([knobs.short(_single(each)) for each in middle])
-            turns.append([knobs.short(round(each * 57.29577951308232, 4)) for each in angles])
+            turns.append(_degrees(angles))
     values = {place: timeline.keyed(frames, where)}
     if "rotation" in wanted:
         values["rotation"] = timeline.keyed(frames, turns)
+    if "orientation" in wanted:  # the object's turn counts, whatever the node had before
+        values["orientation"] = wanted["orientation"]["default"]
     return values | size
 
 
@@ -314,7 +160,7 @@ def _box(node, thing, world):
     scale = [abs(each) for each in world.to_scale()]
     if has_surface(thing):
         inverse = world.inverted_safe()
-        corners = [inverse @ matrix @ vertex for matrix, vertices in _pieces(thing) for vertex in vertices]
+        corners = [inverse @ matrix @ vertex for matrix, vertices in surfaces.pieces(thing) for vertex in vertices]
         if not corners:
             raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
         low, high = (Vector(pick(corner[axis] for corner in corners) for axis in range(3)) for pick in (min, max))

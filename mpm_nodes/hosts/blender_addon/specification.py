@@ -11,6 +11,7 @@ STAGES = {record["id"]: record for record in SPEC["stages"]}
 TYPES = {record["id"]: record for record in SPEC["types"]}
 PRESETS = {record["name"]: record for record in SPEC["presets"]}
 SETTINGS = {record["name"]: record for record in SPEC["settings"]}
+ROOMS = {record["name"]: record["colour"] for record in SPEC["categories"]}
 DOMAINS = tuple(SPEC["reserved_names"])
 GRAPH_FORMAT = SPEC["graph_format"]
 SUBSTEPS_FORMAT = SPEC["substeps_format"]

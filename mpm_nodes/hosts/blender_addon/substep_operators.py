@@ -1,10 +1,8 @@
 """Open the stages of a solve as a graph of their own, and go back."""
 
-import json
-
 import bpy
 
-from . import graph_file, knobs
+from . import graph_file, knobs, preset_settings
 from .nodes import MpmNode
 from .specification import PRESETS
 
@@ -28,9 +26,13 @@ class MPM_OT_edit_substeps(bpy.types.Operator):
         if not name:
             self.report({"ERROR"}, f"{node.name} has no substeps; choose a solve node")
             return {"CANCELLED"}
-        if f'"{knobs.EDITS}"' in getattr(node, knobs.set_prop(name)):
+        if preset_settings.EDITS in knobs.settings_of(node, name, getattr(node, knobs.prop(name))):
             self.report({"WARNING"}, f"{node.name}: the edits of the preset are left out; make them with stages")
-        inner = own_substeps(node, name)
+        try:
+            inner = own_substeps(node, name)
+        except ValueError as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
         space = context.space_data
         if space is not None and space.type == "NODE_EDITOR":
             space.path.append(inner, node=node)
@@ -38,16 +40,20 @@ class MPM_OT_edit_substeps(bpy.types.Operator):
 
 
 def own_substeps(node, name):
-    """Return the substep tree of a node's knob; made from its preset when it has none."""
+    """Return the substep tree of a node's knob; made from its preset when it has none.
+
+    Raises:
+        ValueError: The text of settings is not JSON.
+    """
     if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
         return getattr(node, knobs.tree_prop(name))
     choice = getattr(node, knobs.prop(name))
     document = stages_of(choice)
-    settings = getattr(node, knobs.set_prop(name)).strip()
-    if settings:
-        given = json.loads(settings)
-        given.pop(knobs.EDITS, None)  # the artist makes them with stages now
-        document["set"] = {**document.get("set", {}), **given}
+    given = knobs.settings_of(node, name, choice)
+    if isinstance(given, str):
+        raise ValueError(f"{node.name}: the text below More Settings is not JSON; fix it, or empty it")
+    if given:  # edits of stages the artist makes with stages now
+        document["set"] = {**document.get("set", {}), **{key: v for key, v in given.items() if key != preset_settings.EDITS}}
     inner = graph_file.load_substeps(document, f"{node.name} substeps")
     setattr(node, knobs.tree_prop(name), inner)
     setattr(node, knobs.prop(name), knobs.OWN)

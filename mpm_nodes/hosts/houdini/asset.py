@@ -13,7 +13,7 @@ from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, dialog_script
 
 NAMESPACE = "mpm_nodes"
 MENU = "MPM Nodes"
-COOK, BEGIN = "cook_graph", "substep_begin"
+COOK, BEGIN, POINTS = "cook_graph", "substep_begin", "cached_points"
 """Assets that no node of the registry stands behind."""
 
 
@@ -76,7 +76,7 @@ class Asset:
             "CreateScript": sections.create_script(self.operator, self.type_path, self.version),
             "TypePropertiesOptions": sections.type_properties(),
             "Help": self._help(),
-            "Tools.shelf": sections.tools_shelf(f"{MENU}/{self.category}"),
+            "Tools.shelf": sections.tools_shelf("" if self.facts["scope"] == "substeps" else f"{MENU}/{self.category}"),
             "PythonCook": "import hou, mpm_nodes_houdini\nmpm_nodes_houdini.cook_node(hou.pwd())\n",
             "OnCreated": "import mpm_nodes_houdini\nmpm_nodes_houdini.node_created(kwargs['node'])\n",
             "FunctionName": self.operator,

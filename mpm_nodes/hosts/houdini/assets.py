@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
+from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, POINTS, Asset, flat
 from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
 PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes", "wording")
@@ -24,7 +24,7 @@ def assets_of(spec: Spec) -> list[Asset]:
         MpmNodesError: A node has a name that the assets need themselves.
     """
     colours = {each["id"]: tuple(each["colour"]) for each in spec["types"]}
-    found = [_begin_asset(spec, colours), _cook_asset(spec)]
+    found = [_begin_asset(spec, colours), _cook_asset(spec), _points_asset()]
     found += [_asset(record, "graph", spec, colours) for record in spec["nodes"]]
     found += [_asset(record, "substeps", spec, colours) for record in spec["stages"]]
     for asset in found:
@@ -113,7 +113,7 @@ def button(name: str, label: str, function: str, help: str) -> Parm:
         "button",
         ("0",),
         help=help,
-        join_next=name == "mpm_cook",
+        join_next=name in ("mpm_cook", "mpm_continue"),
         tags={"script_callback": call, "script_callback_language": "python"},
     )
 
@@ -164,11 +164,13 @@ def _animated(port: Spec, default: bool, not_wired: str) -> Parm:
     what = port["label"].lower().split(" (")[0]
     return Parm(
         "mpm_animated",
-        "Write Every Frame",
-        "toggle",
+        "Motion of the Geometry",
+        "ordinal",
         (str(int(default)),),
+        menu=(("0", "Stands still (first frame)"), ("1", "Moves or deforms (every frame)")),
         disable=not_wired,
-        help=f"Write the {what} of every frame; off writes that of the first frame.",
+        help=f"Which frames of the {what} are written. A rigid motion is recognised and takes one level set, "
+        "a deforming body several a frame.",
     )
 
 
@@ -196,6 +198,17 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
         "colour": _colour(outputs, colours),
     }
     note = Parm("mpm_note", "Use", "label", ("Wire this into the first stages.",), help="All domains leave by one output.")
+    stages = tuple((record["id"], record["label"]) for record in spec["stages"])
+    choice = Parm(
+        "mpm_stage",
+        "Stage",
+        "ordinal",
+        (stages[0][0],),
+        menu=stages,
+        help="Stages are not in the TAB menu; add them here.",
+        join_next=True,
+    )
+    add = button("mpm_add", "Add", "add_stage", "Make this stage beside the node, to be wired in.")
     return Asset(
         BEGIN,
         "Substep Begin",
@@ -203,7 +216,7 @@ def _begin_asset(spec: Spec, colours: Mapping[str, tuple[float, ...]]) -> Asset:
         "Substep Stages",
         "The solve's particles, grid and colliders as a substep begins; every network of stages starts here.",
         tuple(facts["colour"]),
-        (ParmFolder("Substep Begin", (note,)),),
+        (ParmFolder("Substep Begin", (note, choice, add)),),
         facts,
     )
 
@@ -220,8 +233,16 @@ def _cook_asset(spec: Spec) -> Asset:
         settings.append(Parm(parm.name, parm.label, parm.type, default, help=parm.help, range=parm.range, tags=parm.tags))
     bring = (("sop", "Geometry (USD Import beside this node)"), ("lop", "Solaris (Sublayer in /stage)"), ("none", "Nothing"))
     cook = (
-        button("mpm_cook", "Cook", "cook_graph", "Write the graph file and cook it in another process; Esc or Cancel stops it."),
+        button(
+            "mpm_cook",
+            "Cook",
+            "cook_graph",
+            "Write the graph file and cook it in another process; Houdini stays usable, and frames appear as they come.",
+        ),
         button("mpm_continue", "Continue", "continue_graph", "Go on after the last whole frame of the newest cook."),
+        button(
+            "mpm_cancel", "Cancel", "cancel_cook", "Stop the cook after its substep; pressed again, at once. Whole frames stay."
+        ),
         *settings,
         Parm("mpm_import", "Bring In", "ordinal", ("sop",), menu=bring, help="Where the cooked cache appears."),
     )
@@ -279,5 +300,32 @@ def _cook_asset(spec: Spec) -> Asset:
         "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
         tuple(facts["colour"]),
         (ParmFolder("Cook", cook), ParmFolder("Files", files), ParmFolder("Program", program)),
+        facts,
+    )
+
+
+def _points_asset() -> Asset:
+    """Return the asset that reads the particles of a cache."""
+    parms = (
+        Parm(
+            "mpm_stage",
+            "Stage",
+            "file",
+            ("",),
+            help="The cache.usda of a cook; MPM Cook fills it in.",
+            tags={"filechooser_pattern": "*.usd *.usda *.usdc", "filechooser_mode": "read"},
+        ),
+        Parm("mpm_prim", "Prim", "string", ("",), help="Path of the points in the stage; empty takes the first ones."),
+        Parm("mpm_frame", "Frame", "float", ("$FF",), help="Time code that is read."),
+    )
+    facts = {"id": POINTS, "version": 1, "scope": "points", "inputs": [], "outputs": [], "knobs": [], "colour": [0.36, 0.62, 0.9]}
+    return Asset(
+        POINTS,
+        "MPM Points",
+        "1.0",
+        "Cache",
+        "The particles of a cooked cache as points with P, v, id, pscale and the cache's own attributes.",
+        tuple(facts["colour"]),
+        (ParmFolder("MPM Points", parms),),
         facts,
     )

@@ -337,7 +337,11 @@ def _options(path: Path, there: set[str]) -> Iterator[AssetFault]:
 def _shelf(path: Path) -> Iterator[AssetFault]:
     problems = list(_xml(path))
     yield from problems
-    if path.is_file() and not problems and xml.etree.ElementTree.fromstring(_text(path)).find("tool/toolSubmenu") is None:
+    if not path.is_file() or problems:
+        return
+    shelf = xml.etree.ElementTree.fromstring(_text(path))
+    hidden = shelf.find("tool") is not None and shelf.find("tool/toolMenuContext") is None  # meant for no menu
+    if not hidden and shelf.find("tool/toolSubmenu") is None:
         yield AssetFault(str(path), "has no tool with a toolSubmenu: the TAB menu would not show it", is_error=False)
 
 

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from mpm_nodes.data import OutputError
-from mpm_nodes.hosts.houdini.asset import NAMESPACE
+from mpm_nodes.graph import strict_json
+from mpm_nodes.hosts.houdini import sections
+from mpm_nodes.hosts.houdini.asset import MENU, NAMESPACE
 from mpm_nodes.hosts.houdini.assets import assets_of
 from mpm_nodes.hosts.houdini.parameters import Spec
 
 RUNTIME = Path(__file__).parent / "mpm_nodes_houdini"
+RECIPES = (Path(__file__).parent.parent / "blender_addon" / "quick", Path(__file__).parent / "recipes")
+"""Folders of graphs with open slots: those of Blender's quick panel, and Houdini's own."""
 PACKAGE = {
     "enable": "houdini_version >= '20.5'",
     "load_package_once": True,
@@ -36,6 +40,13 @@ def all_files(spec: Spec, form: Form = "expanded") -> dict[str, bytes]:
             files.update({f"{library}/{path}": text.encode() for path, text in asset.expanded().items()})
     for path in sorted(RUNTIME.glob("*.py")):
         files[f"{NAMESPACE}/python/{RUNTIME.name}/{path.name}"] = path.read_bytes()
+    recipes = {}
+    for path in sorted(path for folder in RECIPES for path in folder.glob("*.json")):
+        files[f"{NAMESPACE}/python/{RUNTIME.name}/recipes/{path.name}"] = path.read_bytes()
+        recipes[path.stem] = strict_json.read(path)["editor"]["quick"]
+    ordered = sorted(recipes, key=lambda name: recipes[name]["order"])
+    labels = {name: (recipes[name]["label"], recipes[name]["doc"]) for name in ordered}
+    files[f"{NAMESPACE}/toolbar/{NAMESPACE}.shelf"] = sections.recipes_shelf(f"{MENU}/Configure", labels).encode()
     return files
 
 

@@ -102,7 +102,7 @@ def _value_parm(knob: Spec) -> Parm:
             type=_number_type(knob),
             size=size,
             defaults=tuple(_number(value) for value in values),
-            range=_slider(knob, values),
+            range=_slider(knob),
             tags={"units": tag} if tag else {},
             **text,
         )
@@ -183,20 +183,15 @@ def _number_type(knob: Spec) -> str:
     return "log" if logarithmic else "float"
 
 
-def _slider(knob: Spec, values: Sequence[float]) -> tuple[str, str] | None:
-    """Return a slider's ends: hard limits where values outside are refused, else soft ones that hold the default."""
-    limits = knob["range"] or {}
-    low, high = limits.get("min"), limits.get("max")
-    if limits.get("log"):  # a logarithmic slider cannot begin at 0, and no hard limit may cut values off
+def _slider(knob: Spec) -> tuple[str, str]:
+    """Return a slider's ends: hard limits where values outside are refused, else those of the specification."""
+    limits, whole = knob["range"], knob["kind"] == "int"
+    low, high = limits["min"], limits["max"]
+    if limits["log"]:  # a logarithmic slider cannot begin at 0, and no hard limit may cut values off
         low = None if low is None or low <= 0 else low
-    reach = 2 * max(abs(value) for value in values) or 1.0
-    signed = knob["kind"] == "vector" or min(values) < 0
-    soft_low = limits.get("soft_min") if limits.get("soft_min") is not None else (-reach if signed else 0.0)
-    soft_high = limits.get("soft_max") if limits.get("soft_max") is not None else reach
-    whole = knob["kind"] == "int"
     return (
-        _number(soft_low, whole) if low is None else _number(low, whole) + "!",
-        _number(soft_high, whole) if high is None else _number(high, whole) + "!",
+        _number(limits["soft_min"], whole) if low is None else _number(low, whole) + "!",
+        _number(limits["soft_max"], whole) if high is None else _number(high, whole) + "!",
     )
 
 

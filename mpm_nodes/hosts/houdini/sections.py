@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 MODIFIED = "Thu Jan  1 00:00:00 2026"
 """Written into every index: a real date would make equal assets differ."""
@@ -120,22 +120,48 @@ opuserdata -n '___Version___' -v '{version}' $arg1
 
 
 def tools_shelf(menu: str) -> str:
-    """Return Tools.shelf: the asset's entry in the TAB menu, in the given submenu."""
-    return f"""<?xml version="1.0" encoding="UTF-8"?>
-<shelfDocument>
-  <tool name="$HDA_DEFAULT_TOOL" label="$HDA_LABEL" icon="$HDA_ICON">
-    <toolMenuContext name="viewer">
+    """Return Tools.shelf: the asset's entry in the TAB menu, in the given submenu; one without a submenu is in no menu."""
+    places = f"""    <toolMenuContext name="viewer">
       <contextNetType>SOP</contextNetType>
     </toolMenuContext>
     <toolMenuContext name="network">
       <contextOpType>$HDA_TABLE_AND_NAME</contextOpType>
     </toolMenuContext>
     <toolSubmenu>{escape(menu)}</toolSubmenu>
-    <script scriptType="python"><![CDATA[import soptoolutils
+"""
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<shelfDocument>
+  <tool name="$HDA_DEFAULT_TOOL" label="$HDA_LABEL" icon="$HDA_ICON">
+{places if menu else ""}    <script scriptType="python"><![CDATA[import soptoolutils
 
 soptoolutils.genericTool(kwargs, '$HDA_NAME')]]></script>
   </tool>
 </shelfDocument>
+"""
+
+
+def recipes_shelf(menu: str, recipes: Mapping[str, tuple[str, str]]) -> str:
+    """Return the shelf of the recipes, each a tool in the TAB menu as well: label and help by name."""
+    tools = "".join(
+        f"""  <tool name="mpm_nodes_{name}" label={quoteattr("MPM Configure " + label)} icon="SOP_particlefluidsurface">
+    <helpText><![CDATA[{doc}]]></helpText>
+    <toolMenuContext name="network">
+      <contextNetType>SOP</contextNetType>
+    </toolMenuContext>
+    <toolSubmenu>{escape(menu)}</toolSubmenu>
+    <script scriptType="python"><![CDATA[import mpm_nodes_houdini
+
+mpm_nodes_houdini.configure(kwargs, {name!r})]]></script>
+  </tool>
+"""
+        for name, (label, doc) in recipes.items()
+    )
+    members = "".join(f'    <memberTool name="mpm_nodes_{name}"/>\n' for name in recipes)
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<shelfDocument>
+  <toolshelf name="mpm_nodes" label="MPM Nodes">
+{members}  </toolshelf>
+{tools}</shelfDocument>
 """
 
 

@@ -23,15 +23,18 @@ _RUN = ir.FunctionType(ir.VoidType(), [_BYTES, *_TASK.args, _INDEX, _INDEX, ir.I
 
 @intrinsic
 def parallel_for(context, body, count, arguments):
-    """Call body(k, *arguments) for k = 0 .. count - 1, each thread for an even run of k.
+    """Call body(k, *arguments) for k = 0 .. count - 1, each thread for a run of k.
 
     Args:
         body: A compiled function that returns nothing; what different k write must not overlap.
-        count: Number of calls.
+        count: Number of calls, which are then shared evenly; or where shares begin and end, int64, ascending: share i is
+            k = count[i] .. count[i + 1] - 1. Threads take even runs of the shares, so that there should be one for each.
         arguments: A tuple; arrays in it are lent, their references are not counted.
     """
-    if not (isinstance(body, types.Callable) and isinstance(count, types.Integer) and isinstance(arguments, types.BaseTuple)):
-        raise TypingError(f"parallel_for(function, integer, tuple) needed, got {body}, {count}, {arguments}")
+    shares = isinstance(count, types.Array) and count.dtype == types.int64 and count.ndim == 1 and count.layout == "C"
+    counted = shares or isinstance(count, types.Integer)
+    if not (isinstance(body, types.Callable) and counted and isinstance(arguments, types.BaseTuple)):
+        raise TypingError(f"parallel_for(function, integer or shares, tuple) needed, got {body}, {count}, {arguments}")
     called = body.get_call_type(context, (types.int64, *arguments.types), {})
     if called is None or called.return_type != types.none:
         raise TypingError(f"{body} cannot be called with an index and {arguments}, or returns something")
@@ -39,12 +42,17 @@ def parallel_for(context, body, count, arguments):
     def generate(context, builder, signature, args):
         _reload_parfors()  # starts the thread pool, here and in processes that load the caller from the disk cache
         context.active_code_library._reload_init.add(_reload_parfors)
-        count = context.cast(builder, args[1], signature.args[1], types.int64)
+        if shares:
+            bounds = context.make_array(signature.args[1])(context, builder, value=args[1])
+            number, ends = builder.sub(builder.extract_value(bounds.shape, 0), _INDEX(1)), bounds.data
+        else:
+            number = context.cast(builder, args[1], signature.args[1], types.int64)
+            ends = cgutils.get_null_value(_INDEX.as_pointer())
         lent = _lent(context, builder, arguments, args[2])
         threads = builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INDEX, []), "get_num_threads"), [])
-        work = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, [count, threads, lent]))
+        work = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, [number, threads, lent, ends]))
         data = builder.bitcast(work, _BYTES)
-        task = _task(context, builder.module, body, called, work.type)
+        task = _task(context, builder.module, body, called, work.type, shares)
         # the pool adds k steps to an argument: counted from the data's own address that is k itself
         addresses = cgutils.alloca_once_value(builder, data)
         dimensions, steps = cgutils.alloca_once_value(builder, threads), cgutils.alloca_once_value(builder, _INDEX(1))
@@ -81,7 +89,7 @@ def _lent(context: Any, builder: ir.IRBuilder, kinds: types.BaseTuple, values: i
     return values
 
 
-def _task(context: Any, module: ir.Module, body: Any, called: Any, work: ir.Type) -> ir.Function:
+def _task(context: Any, module: ir.Module, body: Any, called: Any, work: ir.Type, shares: bool) -> ir.Function:
     """Return a function that runs the body over the shares that the thread pool gives it."""
     compiled = body.dispatcher.get_compile_result(called)
     context.active_code_library.add_linking_library(compiled.library)
@@ -90,11 +98,13 @@ def _task(context: Any, module: ir.Module, body: Any, called: Any, work: ir.Type
     task.linkage = "internal"
     builder = ir.IRBuilder(task.append_basic_block())
     addresses, dimensions, _, data = task.args
-    count, threads, lent = cgutils.unpack_tuple(builder, builder.load(builder.bitcast(data, work)), 3)
+    number, threads, lent, ends = cgutils.unpack_tuple(builder, builder.load(builder.bitcast(data, work)), 4)
     arguments = cgutils.unpack_tuple(builder, lent, len(called.args) - 1)
     first = builder.sub(builder.ptrtoint(builder.load(addresses), _INDEX), builder.ptrtoint(data, _INDEX))
-    begin = builder.sdiv(builder.mul(first, count), threads)
-    end = builder.sdiv(builder.mul(builder.add(first, builder.load(dimensions)), count), threads)
+    begin = builder.sdiv(builder.mul(first, number), threads)
+    end = builder.sdiv(builder.mul(builder.add(first, builder.load(dimensions)), number), threads)
+    if shares:
+        begin, end = (builder.load(builder.gep(ends, [place])) for place in (begin, end))
     with cgutils.for_range_slice(builder, begin, end, _INDEX(1), _INDEX) as (k, _):
         context.call_conv.call_function(builder, function, called.return_type, called.args, [k, *arguments])
     builder.ret_void()

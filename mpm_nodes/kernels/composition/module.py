@@ -22,16 +22,18 @@ def module_of(writer: Any) -> str:
     body = "\n".join([*writer.made.values(), *writer.lines])
     head = _block_head(writer, body, coloured)
     loop = ["first", "last"] if coloured else []
-    if coloured:
-        writer.argument("colour_start")
-    arguments = [name for name in writer.source.names if name != "colour_start"]
+    gathers = "tile_slot" in writer.source.names
+    outside = ("colour_start", "colour_shares") if coloured else ("shares",) if gathers else ()
+    for name in outside:
+        writer.argument(name)
+    arguments = [name for name in writer.source.names if name not in outside]
     block = f"@part\n{call('def block', ['k', *loop, *arguments])}:\n{textwrap.indent(head + body, '    ')}\n"
     passed = f"({', '.join([*loop, *arguments])})"
     if coloured:
         calls = "for colour in range(8):\n    first, last = colour_start[colour], colour_start[colour + 1]\n"
-        calls += textwrap.indent(call("parallel_for", ["block", "last - first", passed]), "    ")
+        calls += textwrap.indent(call("parallel_for", ["block", "colour_shares[colour]", passed]), "    ")
     else:
-        calls = call("parallel_for", ["block", "segments.shape[0]", passed])
+        calls = call("parallel_for", ["block", "shares" if gathers else "segments.shape[0]", passed])
     kernel = f"@compiled(fastmath=False)\n{call('def run', writer.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
     return _with_head(writer, [*writer.functions, block, kernel])
 

@@ -243,4 +243,4 @@ def gather_arrays(stencil, place, fields, tables):
         fields: Tuple of `Taken`, one for each grid array.
         tables: `GatherTables` of the blocks.
     """
-    parallel_for(_gather_block, tables.runs.shape[0], (stencil, place, each_of(bare_taken, fields), tables))
+    parallel_for(_gather_block, tables.shares, (stencil, place, each_of(bare_taken, fields), tables))

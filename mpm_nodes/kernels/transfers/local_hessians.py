@@ -194,8 +194,8 @@ def apply_stored(stored, local, stencil, place, tables, direction, result):
     """
     for colour in range(8):
         first = tables.colour_start[colour]
-        count = tables.colour_start[colour + 1] - first
-        parallel_for(_apply_stored_at, count, (first, stored, local, stencil, place, tables, (direction, result)))
+        shares = tables.colour_shares[colour]
+        parallel_for(_apply_stored_at, shares, (first, stored, local, stencil, place, tables, (direction, result)))
 
 
 @part
@@ -219,5 +219,5 @@ def add_stored_blocks(stored, stencil, place, tables, blocks):
     """Add the node-diagonal blocks of stored Hessians [kg] to `blocks`; arguments as for `apply_stored`."""
     for colour in range(8):
         first = tables.colour_start[colour]
-        count = tables.colour_start[colour + 1] - first
-        parallel_for(_add_stored_blocks_at, count, (first, stored, stencil, place, tables, blocks))
+        shares = tables.colour_shares[colour]
+        parallel_for(_add_stored_blocks_at, shares, (first, stored, stencil, place, tables, blocks))

@@ -58,6 +58,7 @@ class ScatterTables(NamedTuple):
     Attributes:
         runs: (begin, end, block) of every run of particles of one block, shape (runs, 3).
         colour_start, colour_range: First entry of each of the eight colours of blocks, and the runs by colour.
+        colour_shares: Where the shares of threads begin and end among a colour's runs, shape (8, threads + 1).
         tile_slot: Grid blocks of each particle block's tile, shape (blocks, 8).
         scratch, base: Scratch of all threads.
     """
@@ -65,15 +66,21 @@ class ScatterTables(NamedTuple):
     runs: Any
     colour_start: Any
     colour_range: Any
+    colour_shares: Any
     tile_slot: Any
     scratch: Any
     base: Any
 
 
 class GatherTables(NamedTuple):
-    """Tables of a gather; as for `ScatterTables`."""
+    """Tables of a gather; as for `ScatterTables`.
+
+    Attributes:
+        shares: Where the shares of threads begin and end among the runs, shape (threads + 1,).
+    """
 
     runs: Any
+    shares: Any
     tile_slot: Any
     scratch: Any
     base: Any

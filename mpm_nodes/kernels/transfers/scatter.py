@@ -281,4 +281,4 @@ def scatter_arrays(stencil, place, fields, tables):
     bared = each_of(bare_given, fields)
     for colour in range(8):
         first = tables.colour_start[colour]
-        parallel_for(_scatter_block, tables.colour_start[colour + 1] - first, (first, stencil, place, bared, tables))
+        parallel_for(_scatter_block, tables.colour_shares[colour], (first, stencil, place, bared, tables))

@@ -3,7 +3,29 @@
 Imports `hou` and the standard library only: neither mpm_nodes nor its packages are needed, or wanted, in Houdini's Python.
 """
 
-from .actions import check_graph, continue_graph, cook_graph, load_graph, save_graph, unfold_preset
+from .actions import (
+    add_stage,
+    cancel_cook,
+    check_graph,
+    continue_graph,
+    cook_graph,
+    load_graph,
+    save_graph,
+    unfold_preset,
+)
 from .nodes import cook_node, node_created
+from .recipes import configure
 
-__all__ = ["check_graph", "continue_graph", "cook_graph", "cook_node", "load_graph", "node_created", "save_graph", "unfold_preset"]
+__all__ = [
+    "add_stage",
+    "cancel_cook",
+    "check_graph",
+    "configure",
+    "continue_graph",
+    "cook_graph",
+    "cook_node",
+    "load_graph",
+    "node_created",
+    "save_graph",
+    "unfold_preset",
+]

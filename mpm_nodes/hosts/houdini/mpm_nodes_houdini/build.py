@@ -49,10 +49,15 @@ def build(graph, cook):
         for knob in facts_of(made[name])["knobs"]:
             value = entry.get("knobs", {}).get(knob["name"])
             if knob["kind"] == "substeps" and isinstance(value, dict) and "preset" not in value:
-                _build_substeps(parent, made[name], knob["name"], value)
+                _build_substeps(made[name], knob["name"], value)
     _wire(parent, cook, 0, _ends(graph["nodes"], made))
     cook.setUserData(FILE, json.dumps({"editor": graph["editor"]} if "editor" in graph else {}))
     return made
+
+
+def geometry_input(facts):
+    """Return the index of the input that takes geometry of the scene."""
+    return next(number for number, port in enumerate(facts["inputs"]) if port["kind"] == "geometry")
 
 
 def _ends(entries, made):
@@ -122,21 +127,41 @@ def _wire(parent, node, index, sources):
 
 def unfold(solve, port, document):
     """Make the stages of a substeps document and wire them into a solve, as if it had been in a graph file."""
-    _build_substeps(solve.parent(), solve, port, document)
+    _build_substeps(solve, port, document)
     kept = json.loads(solve.userData(FILE) or "{}")
     kept.pop("substeps", None)
     kept["substeps_fields"] = {name: document[name] for name in FIELDS if name in document}
     solve.setUserData(FILE, json.dumps(kept))
 
 
-def _build_substeps(parent, solve, port, document):
-    """Make the stages of a substeps document below the solve and wire their ends into it."""
+def _build_substeps(solve, port, document):
+    """Make the stages of a substeps document inside one subnet beside the solve, and wire that into it."""
     x, y = solve.position()
+    inside = solve.parent().createNode("subnet", f"{solve.name()}_stages")
+    inside.setPosition(hou.Vector2((x - 2.0, y + 1.0)))
     entries = document["nodes"]
-    made = _make_all(parent, entries, (x, y - 4.0))
-    begin = parent.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
-    begin.setPosition(hou.Vector2((x - 2.0, y - 3.0)))
+    made = _make_all(inside, entries, (0.0, 0.0))
+    begin = inside.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
+    begin.setPosition(hou.Vector2((-2.0, 1.0)))
     outside = {output["name"]: begin for output in facts_of(begin)["outputs"]}
-    _wire_all(parent, entries, made, outside)
+    _wire_all(inside, entries, made, outside)
+    end = inside.createNode("output", "output0")
+    last = max(node.position()[0] for node in made.values()) if made else 0.0
+    end.setPosition(hou.Vector2((last + 2.0, -2.0)))
+    _wire(inside, end, 0, _ends(entries, made))
     index = [each["name"] for each in facts_of(solve)["inputs"]].index(port)
-    _wire(parent, solve, index, _ends(entries, made))
+    solve.setInput(index, inside)
+
+
+def add_stage(begin):
+    """Make the stage that is chosen on a Substep Begin node beside it: stages are not in the TAB menu."""
+    kind = begin.parm("mpm_stage").evalAsString()
+    found = _asset({"type": kind})
+    if found is None:
+        raise hou.OperationFailed(
+            f"{begin.name()}: there is no asset for {kind}; write the assets again with mpm-nodes host houdini"
+        )
+    node = begin.parent().createNode(found.name(), kind, exact_type_name=True)
+    x, y = begin.position()
+    node.setPosition(hou.Vector2((x + 2.0, y - 1.0)))
+    return node

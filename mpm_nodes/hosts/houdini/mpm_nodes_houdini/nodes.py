@@ -11,6 +11,8 @@ import json
 
 import hou
 
+from .points import read_points
+
 PROBLEM = "mpm_nodes_problem"
 """User data of a node that the last check or cook complained about; shown as a warning on it."""
 
@@ -85,6 +87,9 @@ def put(node, name, value):
 def cook_node(node):
     """Cook an asset: pass the network on with this node added. Called by the PythonCook section."""
     facts = facts_of(node)
+    if facts["scope"] == "points":
+        read_points(node)
+        return
     network, wires, problems = Network(), {}, []
     inputs = node.inputs()
     for index, port in enumerate(facts["inputs"]):

@@ -56,11 +56,19 @@ def call(arguments, timeout=120.0):
     """Run the program to its end; return (exit code, stdout, stderr).
 
     Raises:
-        OSError: It cannot be started.
+        OSError: It cannot be started, or does not answer in time.
     """
-    done = subprocess.run(
-        [installed(arguments[0]), *arguments[1:]], env=environment(), capture_output=True, text=True, timeout=timeout, check=False
-    )
+    try:
+        done = subprocess.run(
+            [installed(arguments[0]), *arguments[1:]],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(errno.ETIMEDOUT, f"it did not answer within {timeout:g} seconds", arguments[0]) from error
     return done.returncode, done.stdout, done.stderr
 
 
@@ -109,10 +117,32 @@ class Process:
                 return
             yield event
 
+    def pending(self):
+        """Return the events that have come since the last call, without waiting."""
+        found = []
+        while not self._events.empty():
+            event = self._events.get()
+            found += [] if event is None else [event]
+        return found
+
+    def is_over(self):
+        """Return whether the program has ended and all that it wrote has been read."""
+        return self.child.poll() is not None and not any(reader.is_alive() for reader in self._readers)
+
+    def ask_to_stop(self):
+        """Ask the cook to stop after its substep, without waiting for that."""
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        """End the program at once."""
+        if self.child.poll() is None:
+            self.child.kill()
+
     def stop(self):
         """Ask the cook to stop after its substep; stop it hard when it does not."""
         if self.child.poll() is None:
-            self.child.send_signal(signal.SIGTERM)
+            self.ask_to_stop()
             try:
                 self.child.wait(PATIENCE)
             except subprocess.TimeoutExpired:

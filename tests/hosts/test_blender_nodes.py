@@ -1,0 +1,106 @@
+"""How nodes look in Blender's editor: sliders with ends, whole labels, a colour for each room, search, settings as fields."""
+
+from __future__ import annotations
+
+import pytest
+from blender_process import in_blender
+
+NODES = """
+answer["sliders"] = []
+for cls in [*nodes.NODE_CLASSES.values(), *nodes.STAGE_CLASSES.values()]:
+    for knob in cls.record["knobs"]:
+        one = cls.bl_rna.properties.get(knobs.prop(knob["name"]))
+        if one is not None and one.type in ("FLOAT", "INT"):
+            answer["sliders"].append([cls.record["id"], knob["name"], one.soft_min, one.soft_max])
+tree = trees.new_tree(trees.GRAPH_TREE, "shot")
+tree.folder = given["folder"]
+inner = trees.new_tree(trees.SUBSTEP_TREE, "stages")
+made = [tree.nodes.new(cls.bl_idname) for cls in nodes.NODE_CLASSES.values()]
+made += [inner.nodes.new(cls.bl_idname) for cls in nodes.STAGE_CLASSES.values()]
+answer["colours"] = {}
+for node in made:
+    assert node.use_custom_color
+    answer["colours"].setdefault(node.record["category"], []).append([round(part, 3) for part in node.color])
+answer["widths"] = {node.record["id"]: node.width for node in made}
+answer["searched"] = {kind: [item[1] for item in items] for kind, items in interface.SEARCHED.items()}
+from types import SimpleNamespace
+added = SimpleNamespace(kind="MpmNode_emit_sphere")
+space = SimpleNamespace(edit_tree=tree, cursor_location=(120.0, -80.0))
+count = len(tree.nodes)
+answer["did"] = sorted(interface.MPM_OT_search_node.execute(added, SimpleNamespace(space_data=space)))
+answer["new"] = [len(tree.nodes) - count, tree.nodes.active.bl_idname, list(tree.nodes.active.location)]
+"""
+
+SETTINGS = """
+tree = trees.new_tree(trees.GRAPH_TREE, "shot")
+fall = add(tree, "solve", "fall")
+def saved():
+    return graph_file.save(tree)["nodes"]["fall"]["knobs"]["substeps"]
+def field(name, preset="explicit_apic"):
+    return knobs.prop(preset_settings.fields("substeps", preset)[name]["name"])
+answer["plain"] = saved()
+answer["fields"] = list(preset_settings.fields("substeps", "melting"))
+setattr(fall, field("transfer"), "flip")
+setattr(fall, field("cfl"), 0.3)
+answer["set"] = saved()
+fall.k_substeps = "implicit_apic"
+answer["other"] = saved()
+fall.k_substeps = "explicit_apic"
+fall.set_substeps = '{"rasterize.kernel": "cubic", "cfl": 0.9}'
+answer["both"] = saved()
+fall.set_substeps = "no JSON"
+answer["broken"] = saved()
+given_value = {"preset": "explicit_apic", "edits": [{"remove": "x"}],
+               "set": {"flip_fraction": 0.123456789012345, "kernel": "cubic", "transfer": "no such",
+                       "cfl": {"keys": [[1, 0.3, "linear"]]}}}
+knob = specification.knob(fall.record, "substeps")
+knobs.set_value(fall, knob, given_value)
+answer["loaded"] = [saved() == given_value, getattr(fall, field("kernel")), fall.set_substeps, fall.is_property_set(field("cfl"))]
+setattr(fall, field("kernel"), "quadratic")
+answer["changed"] = saved()
+knobs.set_value(fall, knob, {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.25}})
+made = substep_operators.own_substeps(fall, "substeps")
+answer["own"] = graph_file.save_substeps(made).get("set")
+older = add(tree, "solve", "older")
+older.set_substeps = '{"transfer": "flip", "rasterize.kernel": "cubic"}'
+nodes.complete(older)
+answer["older"] = [getattr(older, field("transfer")), older.set_substeps]
+answer["same"] = graph_file.save(tree)["nodes"]["older"]["knobs"]["substeps"]
+"""
+
+
+def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
+    """Sliders have ends, every label fits its node, each room has one colour, and search offers all by label."""
+    seen = in_blender(NODES, folder=str(tmp_path))
+    ends = {(record["id"], knob["name"]): knob["range"] for record in (*spec["nodes"], *spec["stages"]) for knob in record["knobs"]}
+    assert len(seen["sliders"]) > 200
+    for owner, name, low, high in seen["sliders"]:
+        limits = ends[owner, name]
+        assert [low, high] == pytest.approx([limits["soft_min"], limits["soft_max"]], rel=1e-5), (owner, name)
+        assert abs(low) < 1e13 and abs(high) < 1e13, (owner, name)
+    rooms = {record["name"]: record["colour"] for record in spec["categories"]}
+    for room, colours in seen["colours"].items():
+        assert all(colour == pytest.approx(rooms[room], abs=1e-3) for colour in colours), room
+    assert len({tuple(colour) for colour in rooms.values()}) == len(rooms)
+    assert min(seen["widths"].values()) >= 190 and max(seen["widths"].values()) <= 340
+    outer, inner = seen["searched"]["MpmGraphTree"], seen["searched"]["MpmSubstepTree"]
+    assert sorted(outer) == sorted(f"{record['label']} ({record['category']})" for record in spec["nodes"])
+    assert {record["label"] for record in spec["stages"]} < set(inner)
+    assert seen["did"] == ["FINISHED"] and seen["new"] == [1, "MpmNode_emit_sphere", [120.0, -80.0]]
+
+
+def test_settings_of_a_preset_are_fields():
+    """Fields that were set reach the graph, and no others; what no field can hold stays as it was; all comes back as it went in."""
+    seen = in_blender(SETTINGS)
+    assert seen["plain"] == "explicit_apic" and {"bulk_modulus", "air_temperature", "cfl"} <= set(seen["fields"])
+    assert seen["set"] == {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.3}}
+    assert seen["other"] == "implicit_apic", "the fields of a preset are its own"
+    assert seen["both"] == {"preset": "explicit_apic", "set": {"rasterize.kernel": "cubic", "transfer": "flip", "cfl": 0.3}}
+    assert seen["broken"] == {"preset": "explicit_apic", "set": "no JSON"}, "validation says what is wrong with it"
+    whole, kernel, text, has_cfl = seen["loaded"]
+    assert whole and kernel == "cubic" and not has_cfl and all(word in text for word in ("keys", "no such", "remove"))
+    assert seen["changed"]["set"]["kernel"] == "quadratic" and seen["changed"]["edits"] == [{"remove": "x"}]
+    assert seen["changed"]["set"]["cfl"] == {"keys": [[1, 0.3, "linear"]]}
+    assert seen["own"] == {"transfer": "flip", "cfl": 0.25}
+    assert seen["older"] == ["flip", '{"rasterize.kernel": "cubic"}']
+    assert seen["same"] == {"preset": "explicit_apic", "set": {"rasterize.kernel": "cubic", "transfer": "flip"}}
