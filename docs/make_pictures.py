@@ -44,6 +44,8 @@ LOOKS = {
     "velocity_volume": Look(volume="vel"),
     "surface_particles": Look(show="surface"),
     "write_cache": Look(show="surface"),
+    "set_looks": Look(show="surface"),
+    "rest_positions": Look(show="surface"),
     "retime_points": Look(colour_by="velocity"),
     "set_temperature": Look(colour_by="temperature"),
     "collider_temperature": Look(colour_by="temperature"),
@@ -110,7 +112,7 @@ def close_view(folder: Path, frames: Sequence[int], show: str) -> Any:
     from mpm_nodes.preview.scene import look, open_scene
 
     scene = open_scene(find_root(folder))
-    boxes = [scene.shapes(frame, show).bounds() for frame in frames]
+    boxes = [box for frame in frames if (box := scene.shapes(frame, show).bounds()) is not None]
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     corners = np.array([[(low, high)[n >> axis & 1][axis] for axis in range(3)] for n in range(8)])
     middle, direction, focal = 0.5 * (low + high), np.array([0.35, 0.4, 1.0]), 1.5

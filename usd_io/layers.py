@@ -6,12 +6,16 @@ from typing import Any
 
 from pxr import Sdf, Tf
 
-__all__ = ["PROVENANCE", "STILL", "outlive", "set_units", "unique_name"]
+__all__ = ["COLOUR", "GLOW", "LOOKS_KEY", "PROVENANCE", "STILL", "outlive", "set_units", "unique_name"]
 
 PROVENANCE = "mpm_nodes"
 """Where the root stage of a cache keeps what made it."""
 STILL = "mpm_nodes_still"
 """Marks colliders that never move: they have a layer of their own."""
+COLOUR, GLOW = "displayColor", "glow"
+"""Primvars that materials read: colour of the matter, and light of its own, 1 being white."""
+LOOKS_KEY = "mpm_looks"
+"""Custom data of matter: names of the looks of its materials, by their index, with spaces between."""
 
 
 def set_units(layer: Sdf.Layer, fps: float, first: int, last: int) -> None:

@@ -6,9 +6,11 @@ import numpy as np
 from pxr import Sdf, Vt
 
 from mpm_nodes.data import Mesh, OutputError
+from mpm_nodes.materials.looks import looks_of
+from usd_io.layers import LOOKS_KEY, unique_name
 from usd_io.points import add_primvars, extent_of, set_sample
 
-__all__ = ["add_mesh"]
+__all__ = ["add_mesh", "face_materials"]
 
 
 def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.Vec3fArray:
@@ -50,7 +52,35 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.V
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
         add_primvars(prim, name, _one_each(path, name, column, points), frame)
+    if mesh.materials:
+        prim.customData = {LOOKS_KEY: " ".join(looks_of(mesh.materials))}
+    if len(mesh.materials) > 1 and "material" in mesh.attributes:
+        _add_parts(prim, mesh, frame)
     return extent
+
+
+def _add_parts(prim: Sdf.PrimSpec, mesh: Mesh, frame: int | None) -> None:
+    """Define the faces of each material as a subset, in the order of the materials: what most corners of a face are of."""
+    owner = face_materials(mesh)
+    taken: set[str] = set()
+    for index, material in enumerate(mesh.materials):
+        name = unique_name(f"{prim.name}_{material.label or material.law}", taken)
+        part = Sdf.CreatePrimInLayer(prim.layer, prim.path.AppendChild(name))
+        part.specifier, part.typeName = Sdf.SpecifierDef, "GeomSubset"
+        for fact, value in {"elementType": "face", "familyName": "materialBind"}.items():
+            Sdf.AttributeSpec(part, fact, Sdf.ValueTypeNames.Token, Sdf.VariabilityUniform).default = value
+        faces = np.flatnonzero(owner == index).astype(np.int32)
+        set_sample(part, "indices", Sdf.ValueTypeNames.IntArray, Vt.IntArray.FromNumpy(faces), frame)
+
+
+def face_materials(mesh: Mesh) -> np.ndarray:
+    """Return the material of each face, shape (faces,): that of most of its corners, of equally many the first."""
+    counts = np.asarray(mesh.counts, np.int64)
+    corners = np.asarray(mesh.attributes["material"])[mesh.indices]
+    face = np.repeat(np.arange(len(counts)), counts)
+    votes = np.zeros((len(counts), len(mesh.materials)), np.int32)
+    np.add.at(votes, (face, corners), 1)
+    return votes.argmax(axis=1)
 
 
 def _check(path: str, points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> None:

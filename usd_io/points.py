@@ -17,7 +17,9 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
+from mpm_nodes.materials.looks import looks_of
 from usd_io.estimate import refuse_far
+from usd_io.layers import COLOUR, GLOW, LOOKS_KEY
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
 
@@ -33,7 +35,7 @@ PLAIN_TYPES = {
     ("d", (3,)): (Sdf.ValueTypeNames.Double3Array, Vt.Vec3dArray, np.float64),
     ("l", ()): (Sdf.ValueTypeNames.Int64Array, Vt.Int64Array, np.int64),
 }
-COLOURS = ("displayColor",)
+COLOURS = (COLOUR, GLOW)
 
 
 # ---------------------------------------------------------------- writing
@@ -73,7 +75,7 @@ def add_points(
             _add_column(prim, name, particles[name], frame, particles.field(name))
     if particles.materials:
         facts = [material.to_json() for material in particles.materials]
-        prim.customData = {"mpm_materials": json.dumps(facts, sort_keys=True)}
+        prim.customData = {"mpm_materials": json.dumps(facts, sort_keys=True), LOOKS_KEY: " ".join(looks_of(particles.materials))}
     return extent_of(position, own_widths)
 
 

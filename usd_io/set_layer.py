@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdShade
 
+from mpm_nodes.materials.looks import Look
 from usd_io.layers import outlive, set_units
 from usd_io.looks import add_material
 
@@ -17,7 +18,7 @@ __all__ = ["FLOOR", "set_layer"]
 
 FLOOR = "mpm:floor"
 """Attribute that marks the floor: pictures that have a ground of their own leave it out."""
-FLOOR_LOOK = ((0.50, 0.51, 0.52), 0.9)
+FLOOR_LOOK = Look((0.50, 0.51, 0.52), 0.9)
 FLOOR_REACH = 60.0
 """Half the floor's edge over the radius of the shot."""
 FOCAL_LENGTH, APERTURE, ASPECT = 50.0, 36.0, 16.0 / 9.0  # a full-frame camera [mm], as USD and hosts expect
@@ -105,5 +106,5 @@ def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, he
     floor.CreateExtentAttr([points[0], points[2]])
     floor.CreateSubdivisionSchemeAttr("none")
     floor.GetPrim().CreateAttribute(FLOOR, Sdf.ValueTypeNames.Bool, custom=True).Set(True)
-    look = add_material(stage, f"{top}/set_looks/floor_look", *FLOOR_LOOK)
+    look = add_material(stage, f"{top}/set_looks/floor_look", FLOOR_LOOK)
     UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(look)

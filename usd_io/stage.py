@@ -347,7 +347,7 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
             over = Sdf.CreatePrimInLayer(manifest, prim.path)
             Sdf.AttributeSpec(over, attribute.name, attribute.typeName, attribute.variability, attribute.custom)
     for child in prim.nameChildren:
-        if child.typeName in ("Xform", "Points", "Mesh", "Volume", "OpenVDBAsset"):
+        if child.typeName in ("Xform", "Points", "Mesh", "GeomSubset", "Volume", "OpenVDBAsset"):
             _declare_animated(child, manifest)
 
 

@@ -24,6 +24,7 @@ from mpm_nodes.data.errors import Cancelled, InputError, MpmNodesError, OutputEr
 from mpm_nodes.data.facts import Fact, Facts, Limit, Reduction, Report, StageMemory
 from mpm_nodes.data.fields import (
     ATTRIBUTES,
+    BIRTH,
     GRID_FIELDS,
     LAW_STATE,
     SAMPLE_FIELDS,
@@ -86,6 +87,7 @@ from mpm_nodes.data.values import (
 
 __all__ = [
     "ATTRIBUTES",
+    "BIRTH",
     "COLLIDERS",
     "ENERGY",
     "GRID",

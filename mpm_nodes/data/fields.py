@@ -15,6 +15,9 @@ from mpm_nodes.data.errors import MpmNodesError
 LAW_STATE = "law_state"
 """Stands, in `Reads` and `Writes`, for the state fields of every law used in the solve."""
 
+BIRTH = "birth"
+"""Column of the simulated second in which a particle came in: of users who want its age; emitters fill it where it is."""
+
 
 class Resampling(enum.Enum):
     """What a particle that resampling makes has of a field.

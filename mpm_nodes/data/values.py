@@ -76,6 +76,7 @@ class Material:
         bulk_modulus: Resistance to compression in projections [Pa]; 0 stands for infinity, incompressible. None: what the stage
             that measures volumes says.
         tables: Parameters of the law, or "viscosity", that follow the temperature; what `params` says of them is not used.
+        look: How renderers shade it; empty: as its entry in the library or its law says.
     """
 
     law: str
@@ -89,6 +90,7 @@ class Material:
     surface_tension: SurfaceTension | None = None
     bulk_modulus: float | None = None
     tables: Mapping[str, TemperatureTable] = field(default_factory=dict)
+    look: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return every member, as caches, checkpoints and other programs store it; keyed numbers as they are at their first key."""
@@ -278,6 +280,7 @@ class Mesh:
         normals: One a point, shape (n, 3), or one a corner, shape (counts.sum(), 3), or None.
         velocities: Point velocities [m/s], shape (n, 3), or None.
         attributes: Further point attributes by name, shape (n, ...).
+        materials: Materials that the attribute `material` indexes; empty where nothing tells them.
     """
 
     points: np.ndarray
@@ -286,6 +289,7 @@ class Mesh:
     normals: np.ndarray | None = None
     velocities: np.ndarray | None = None
     attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
+    materials: tuple[Material, ...] = ()
 
 
 @dataclass(frozen=True)

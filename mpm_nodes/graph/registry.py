@@ -30,6 +30,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.materials",
     "mpm_nodes.nodes.emit",
     "mpm_nodes.nodes.retime",
+    "mpm_nodes.nodes.secondary",
     "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
@@ -39,6 +40,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.tension",
     "mpm_nodes.nodes.surface",
     "mpm_nodes.nodes.colours",
+    "mpm_nodes.nodes.looks",
     "mpm_nodes.nodes.caches",
     "mpm_nodes.nodes.export",
 )

@@ -26,6 +26,7 @@ class NamedMaterial:
         tear_threshold: Plastic distortion above which it tears; None: it never does.
         recovery_time: Time in which plastic distortion is forgotten [s]; None: it never is.
         viscosity: Newtonian viscosity beside the law's own [Pa s].
+        look: How renderers shade it: a name of `mpm_nodes.materials.looks.LOOKS`.
     """
 
     label: str
@@ -36,15 +37,19 @@ class NamedMaterial:
     tear_threshold: float | None = None
     recovery_time: float | None = None
     viscosity: float = 0.0
+    look: str = "matter"
 
 
-def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: float, relaxation_time: float) -> NamedMaterial:
+def _viscoelastic(
+    label: str, density: float, moduli: tuple[float, float], viscosity: float, relaxation_time: float, look: str
+) -> NamedMaterial:
     """Return a row of R15 Table 1, which prints no units: read as g/cm^3, dm and s, so that stresses are in 10 Pa.
 
     Lengths of its Table 2 are decimetres then: grids of 90 cm around the sponge bar, 49 mm around the foam, 80 mm around the pie;
     and gravity, which it does not print, is 9.81 dm/s^2. Bodies and gravity of the samples follow from this reading. Under the
     gravity of the earth paste and ice cream carry no more than some millimetres of their own.
     """
+    mu, lam = moduli
     params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
     return NamedMaterial(
         label,
@@ -53,6 +58,7 @@ def _viscoelastic(label: str, density: float, mu: float, lam: float, viscosity: 
         1000.0 * density,
         "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s), for gravity of 0.981 m/s^2",
         viscosity=10.0 * viscosity,
+        look=look,
     )
 
 
@@ -62,6 +68,7 @@ def _foam(
     moduli: tuple[float, float],
     flow: tuple[float, float, float],
     tearing: tuple[float, float],
+    look: str,
 ) -> NamedMaterial:
     """Return a row of Y15 Table I.
 
@@ -71,6 +78,7 @@ def _foam(
         moduli: Bulk and shear modulus in kPa, as printed there.
         flow: Yield stress [Pa], consistency [Pa s^n] and flow index n.
         tearing: Tear threshold and recovery time [s].
+        look: How renderers shade it.
     """
     (bulk, shear), (yield_stress, consistency, flow_index), (tear_threshold, recovery_time) = moduli, flow, tearing
     params = {
@@ -80,7 +88,7 @@ def _foam(
         "consistency": consistency,
         "flow_index": flow_index,
     }
-    return NamedMaterial(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time)
+    return NamedMaterial(label, "herschel_bulkley", params, density, "Y15 Table I", tear_threshold, recovery_time, look=look)
 
 
 LIBRARY: dict[str, NamedMaterial] = {
@@ -96,6 +104,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         },
         400.0,
         "Stomakhin 2013, reference values; B18 prints symbols only",
+        look="snow",
     ),
     "powder_snow": NamedMaterial(
         "Powder Snow",
@@ -109,6 +118,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         },
         300.0,
         "Chosen here: the snow of Stomakhin 2013 made softer, weaker and lighter",
+        look="snow",
     ),
     "melted_cheese": NamedMaterial(
         "Melted Cheese",
@@ -123,6 +133,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         },
         900.0,
         "Chosen here, by the look of the demo: yields at some percent and flows at constant volume, as S14 section 5.1 for melts",
+        look="cheese",
     ),
     "rubber": NamedMaterial(
         "Rubber",
@@ -130,6 +141,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         {"youngs_modulus": 1e6, "poisson_ratio": 0.45},
         1100.0,
         "Soft end of textbook values for rubber (1 to 10 MPa); nearly incompressible, nu lowered for the time step",
+        look="rubber",
     ),
     "jelly": NamedMaterial(
         "Jelly",
@@ -137,6 +149,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         {"youngs_modulus": 5e3, "poisson_ratio": 0.45},
         1000.0,
         "Textbook order of magnitude for gelatine gels (some kPa); nu lowered for the time step",
+        look="jelly",
     ),
     "water": NamedMaterial(
         "Water",
@@ -144,24 +157,30 @@ LIBRARY: dict[str, NamedMaterial] = {
         {"bulk_modulus": 1e6, "viscosity": 1e-3},
         998.0,
         "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water",
+        look="water",
     ),
     "honey": NamedMaterial(
-        "Honey", "liquid", {"bulk_modulus": 1e6, "viscosity": 10.0}, 1420.0, "Textbook, 20 C; bulk modulus lowered as for water"
+        "Honey",
+        "liquid",
+        {"bulk_modulus": 1e6, "viscosity": 10.0},
+        1420.0,
+        "Textbook, 20 C; bulk modulus lowered as for water",
+        look="syrup",
     ),
-    "shaving_cream": _foam("Shaving Cream", 77.7, (109.0, 0.29), (31.9, 27.2, 0.22), (217.5, 0.35)),
-    "smore_interior": _foam("S'more Interior", 50.0, (109.0, 0.08), (10.0, 16.0, 0.43), (15.0, 0.25)),
-    "smore_exterior": _foam("S'more Exterior", 50.0, (109.0, 50.0), (1000.0, 0.1, 1.0), (0.3, 0.5)),
-    "pie": _foam("Pie", 275.0, (109.0, 1.6), (120.0, 5.0, 0.27), (10.0, 0.3)),
-    "oobleck": _foam("Oobleck", 1000.0, (109.0, 11.2), (0.1, 10.0, 2.8), (1.0, 0.3)),
-    "viscoplastic": _foam("Viscoplastic", 1000.0, (109.0, 11.2), (0.1, 10.0, 1.0), (1.0, 0.3)),
-    "sponge_twist": _viscoelastic("Sponge, Twisted", 2.0, 3.6e2, 1.4e3, 0.0, 50.0),
-    "sponge_shoot": _viscoelastic("Sponge, Shot", 1.0, 3.6e2, 1.4e3, 0.0, 50.0),
-    "shaving_foam_stream": _viscoelastic("Shaving Foam Stream", 0.2, 5.0, 50.0, 1e-4, 0.5),
-    "toothpaste": _viscoelastic("Toothpaste", 1.0, 0.839, 8.39, 1e-1, 0.4),
-    "viennetta": _viscoelastic("Viennetta Ice Cream", 1.0, 1.0, 10.0, 5e-5, 0.1),
-    "pie_cream": _viscoelastic("Pie Cream", 0.2, 5.0, 50.0, 1e-7, 1e-4),
-    "pie_crust": _viscoelastic("Pie Crust", 0.5, 5e5, 4e6, 1e-8, 1e30),
-    "pie_crust_scored": _viscoelastic("Pie Crust, Scored", 0.5, 5.0, 10.0, 1e-5, 1.0),
+    "shaving_cream": _foam("Shaving Cream", 77.7, (109.0, 0.29), (31.9, 27.2, 0.22), (217.5, 0.35), "foam"),
+    "smore_interior": _foam("S'more Interior", 50.0, (109.0, 0.08), (10.0, 16.0, 0.43), (15.0, 0.25), "marshmallow"),
+    "smore_exterior": _foam("S'more Exterior", 50.0, (109.0, 50.0), (1000.0, 0.1, 1.0), (0.3, 0.5), "toasted"),
+    "pie": _foam("Pie", 275.0, (109.0, 1.6), (120.0, 5.0, 0.27), (10.0, 0.3), "cream"),
+    "oobleck": _foam("Oobleck", 1000.0, (109.0, 11.2), (0.1, 10.0, 2.8), (1.0, 0.3), "cream"),
+    "viscoplastic": _foam("Viscoplastic", 1000.0, (109.0, 11.2), (0.1, 10.0, 1.0), (1.0, 0.3), "matter"),
+    "sponge_twist": _viscoelastic("Sponge, Twisted", 2.0, (3.6e2, 1.4e3), 0.0, 50.0, "sponge"),
+    "sponge_shoot": _viscoelastic("Sponge, Shot", 1.0, (3.6e2, 1.4e3), 0.0, 50.0, "sponge"),
+    "shaving_foam_stream": _viscoelastic("Shaving Foam Stream", 0.2, (5.0, 50.0), 1e-4, 0.5, "foam"),
+    "toothpaste": _viscoelastic("Toothpaste", 1.0, (0.839, 8.39), 1e-1, 0.4, "paste"),
+    "viennetta": _viscoelastic("Viennetta Ice Cream", 1.0, (1.0, 10.0), 5e-5, 0.1, "cream"),
+    "pie_cream": _viscoelastic("Pie Cream", 0.2, (5.0, 50.0), 1e-7, 1e-4, "cream"),
+    "pie_crust": _viscoelastic("Pie Crust", 0.5, (5e5, 4e6), 1e-8, 1e30, "crust"),
+    "pie_crust_scored": _viscoelastic("Pie Crust, Scored", 0.5, (5.0, 10.0), 1e-5, 1.0, "crust"),
 }
 """Named parameter sets by id."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,9 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.nodes.colours import COLOUR, shown_colours
+from mpm_nodes.materials.black_body import emitted
+from mpm_nodes.materials.looks import find_look, looks_of
+from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def write_cache(
         raise OutputError("write_cache: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
     if particles is None and mesh is None and not volumes and not colliders:
         raise OutputError("write_cache: nothing is wired in; wire particles, mesh, volumes or colliders")
-    particles, chosen = _coloured(particles, _chosen(ctx, particles, attributes))
+    particles, mesh, chosen = _shown(particles, mesh, _chosen(ctx, particles, attributes))
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)
     layer_file = _new_path(files, names.layer(number))
@@ -150,13 +154,31 @@ def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[st
     return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
 
 
-def _coloured(particles: Particles | None, chosen: list[str]) -> tuple[Particles | None, list[str]]:
-    """Give each of several materials a colour of its own, unless the particles bring colours."""
-    colours = None if particles is None else shown_colours(particles)
-    if particles is None or colours is None or COLOUR in particles:
-        return particles, chosen
-    columns = {**particles.attributes, COLOUR: colours}
-    return Particles(columns, particles.materials, particles.spacing, particles.time), [*chosen, COLOUR]
+def _shown(particles: Particles | None, mesh: Mesh | None, chosen: list[str]) -> tuple[Particles | None, Mesh | None, list[str]]:
+    """Give each of several materials a colour of its own, unless the particles bring colours, and light to looks that glow."""
+    if mesh is not None and _glows(mesh.materials, mesh.attributes):
+        light = emitted(np.asarray(mesh.attributes["temperature"]))
+        mesh = dataclasses.replace(mesh, attributes={**mesh.attributes, GLOW: light})
+    if particles is None:
+        return None, mesh, chosen
+    columns: dict[str, np.ndarray] = {}
+    colours = shown_colours(particles)
+    if colours is not None and COLOUR not in particles:
+        columns[COLOUR] = colours
+    if _glows(particles.materials, particles.attributes):
+        columns |= {"temperature": particles["temperature"], GLOW: emitted(particles["temperature"])}
+    if not columns:
+        return particles, mesh, chosen
+    return (
+        dataclasses.replace(particles, attributes={**particles.attributes, **columns}),
+        mesh,
+        list(dict.fromkeys([*chosen, *columns])),
+    )
+
+
+def _glows(materials: tuple[Material, ...], attributes: Mapping[str, np.ndarray]) -> bool:
+    """Whether matter has a look that glows, and the temperature for it."""
+    return "temperature" in attributes and any(find_look(look).glows for look in looks_of(materials))
 
 
 def provenance(files: Any) -> dict[str, Any]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError, Particles
+from mpm_nodes.data import A, MpmNodesError, Particles, Unitless
 from mpm_nodes.graph.declare import node
+from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.derived import column
 
 COLOUR = "displayColor"
 """Name of the colour in USD, and of the column: linear red, green and blue."""
+GLOW = "glow"
+"""Name of the light of one's own in USD, and of the column: linear red, green and blue, 1 being white."""
 MATERIAL_COLOURS = np.array(
     [(0.92, 0.68, 0.22), (0.35, 0.6, 0.85), (0.75, 0.25, 0.22), (0.4, 0.7, 0.35), (0.6, 0.4, 0.75), (0.85, 0.85, 0.82)],
     np.float32,
@@ -20,29 +25,59 @@ MATERIAL_COLOURS = np.array(
 
 
 @node(category="Surface", label="Colour Particles", version=1, preflight=passed_on)
-def colour_particles(particles: Particles, *, colours: tuple[str, ...] = ("#f2efe8",)) -> Particles:
-    """Give particles the colour of their material, as USD's displayColor; wire it after the solve and before cache and surface.
+def colour_particles(
+    particles: Particles,
+    *,
+    colours: tuple[str, ...] = ("#f2efe8",),
+    attribute: str = "",
+    low: A[float, Unitless] = 0.0,
+    high: A[float, Unitless] = 1.0,
+) -> Particles:
+    """Colour particles by material or by an attribute, as USD's displayColor; wire it after the solve and before cache and surface.
 
     Args:
         particles: What to colour.
-        colours: One colour a material, in the order of the sources, written "#rrggbb" as web pages do; repeated from the first
-            when there are more materials.
+        colours: Colours written "#rrggbb" as web pages do: one a material, in the order of the sources, repeated from the first
+            when there are more materials; with an attribute, those from its low to its high value, a single one
+            from black.
+        attribute: A number or vector of the particles, for instance temperature, phase, speed, age, J or Jp; empty: by material.
+        low: Value that has the first colour.
+        high: Value that has the last colour.
     """
     if not colours:
         raise MpmNodesError('colour_particles.colours: is empty; give at least one colour, for instance "#f2efe8"')
     table = np.array([_linear(text) for text in colours], np.float32)
-    index = particles["material"] if "material" in particles else np.zeros(len(particles), np.int32)
-    columns = {**particles.attributes, COLOUR: table[index % len(table)]}
-    return Particles(columns, particles.materials, particles.spacing, particles.time)
+    if attribute:
+        shown = _ramped(particles, table, attribute, low, high)
+    else:
+        shown = table[(particles["material"] if "material" in particles else np.zeros(len(particles), np.int32)) % len(table)]
+    return dataclasses.replace(particles, attributes={**particles.attributes, COLOUR: shown})
+
+
+def _ramped(particles: Particles, table: np.ndarray, attribute: str, low: float, high: float) -> np.ndarray:
+    """Return the colours of an attribute's values, shape (n, 3): straight between those of the table, level beyond its ends."""
+    if low == high:
+        raise MpmNodesError(f"colour_particles.high: is {high:g}, as low is; give two values between which colours change")
+    values = np.asarray(column("colour_particles.attribute", particles, attribute), np.float64)
+    values = np.linalg.norm(values.reshape(len(values), -1), axis=1) if values.ndim > 1 else values
+    table = np.concatenate([np.zeros((1, 3), np.float32), table]) if len(table) == 1 else table
+    place = (values - low) / (high - low) * (len(table) - 1)
+    return np.stack([np.interp(place, np.arange(len(table)), band) for band in table.T], axis=1).astype(np.float32)
 
 
 def shown_colours(particles: Particles) -> np.ndarray | None:
-    """Return a linear colour a particle, shape (n, 3): its own, or that of its material where there are several; else None."""
+    """Return a linear colour a particle, shape (n, 3): its own, or that of its material where there are several; else None.
+
+    Materials have the colours of their looks, where these tell them apart.
+    """
     if COLOUR in particles:
         return np.asarray(particles[COLOUR], np.float32)
     if len(particles.materials) < 2:
         return None
-    return MATERIAL_COLOURS[particles["material"] % len(MATERIAL_COLOURS)]
+    looks = looks_of(particles.materials)
+    colours = np.array([find_look(look).colour for look in looks], np.float32)
+    table = colours if len(set(looks)) == len(looks) else MATERIAL_COLOURS
+    return table[particles["material"] % len(table)]
 
 
 def _linear(text: str) -> tuple[float, ...]:

@@ -66,7 +66,7 @@ def retime_points(
     now = int(source)
 
     def at(frame: int) -> Particles:
-        return kept.get(("points", *stamp(path), prim, frame), lambda: _read(path, frame, prim))
+        return kept.get(("points", *stamp(path), prim, frame), lambda: read_by_id(path, frame, prim))
 
     if source == now and ("velocity" in at(now) or begin == end):
         found = _paced(at(now), pace)
@@ -79,7 +79,7 @@ def retime_points(
     return completed(found, materials, spacing or found.spacing, path, material is not None)
 
 
-def _read(path: Path, frame: int, prim: str) -> Particles:
+def read_by_id(path: Path, frame: int, prim: str) -> Particles:
     """Return the particles of a frame in the order of their ids."""
     from usd_io.stage_reader import read_points
 
@@ -87,7 +87,7 @@ def _read(path: Path, frame: int, prim: str) -> Particles:
     order = np.argsort(found["id"], kind="stable")
     ids = found["id"][order]
     if len(ids) > 1 and (np.diff(ids) == 0).any():
-        raise InputError(f"retime_points: {path}: id {ids[:-1][np.diff(ids) == 0][0]} twice at frame {frame}; export stable ids")
+        raise InputError(f"{path}: id {ids[:-1][np.diff(ids) == 0][0]} twice at frame {frame}; export stable ids")
     return Particles({name: column[order] for name, column in found.attributes.items()}, found.materials, found.spacing, found.time)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,9 @@ import numpy as np
 
 from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.colours import COLOUR, shown_colours
+from mpm_nodes.nodes.derived import column, known_as
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
@@ -93,13 +96,13 @@ def surface_particles(
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
         keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
-        attributes: Particle attributes carried to the mesh points, besides velocity and colour; `material` is that of which most is
-            near.
+        attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
+            Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
     from usd_io.volumes import mesh_level_set
 
-    _check_attributes(particles, attributes)
+    particles = _with_columns(particles, attributes)
     spacing = particles.spacing
     dx = voxel_size if voxel_size > 0.0 else spacing
     reach = REACH * spacing * max(radius, 1.0)
@@ -179,24 +182,17 @@ def attribute_volume(
         voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
-    if attribute not in particles or particles[attribute].ndim != 1:
-        numbers = ", ".join(sorted(key for key, column in particles.attributes.items() if column.ndim == 1))
+    shown = column("attribute_volume.attribute", particles, attribute) if known_as(particles, attribute) else None
+    if shown is None or shown.ndim != 1:
+        numbers = ", ".join(sorted(key for key, held in particles.attributes.items() if held.ndim == 1))
         raise MpmNodesError(f"attribute_volume.attribute: the particles have no number '{attribute}'; choose one of {numbers}")
     weight = np.asarray(particles["mass"], float) if "mass" in particles else np.full(len(particles), particles.spacing**3)
-    amounts = np.stack([weight, weight * particles[attribute]], axis=1) / max(float(weight.mean()) if len(weight) else 1.0, 1e-300)
+    amounts = np.stack([weight, weight * shown], axis=1) / max(float(weight.mean()) if len(weight) else 1.0, 1e-300)
     origins, sums, dx = _deposited("attribute_volume", particles, amounts, voxel_size, 0.0, largest)
     held = sums[..., 0] > 1e-3 * float(sums[..., 0].max(initial=0.0))
     values = np.where(held, sums[..., 1] / np.where(held, sums[..., 0], 1.0), 0.0).astype(np.float32)
     filled = held.any(axis=(1, 2, 3))
     return LevelSet(origins[filled], values[filled], dx, background=0.0, kind="fog", name=name or attribute)
-
-
-def _check_attributes(particles: Particles, names: tuple[str, ...]) -> None:
-    for name in names:
-        if name not in particles:
-            raise MpmNodesError(
-                f"surface_particles.attributes: the particles have no '{name}'; they have {', '.join(sorted(particles.attributes))}"
-            )
 
 
 def _bins(particles: Particles, edge: float) -> SortedParticles:
@@ -287,6 +283,12 @@ def _level_set(
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
+def _with_columns(particles: Particles, names: tuple[str, ...]) -> Particles:
+    """Return particles that have a column under each of the names."""
+    asked = {name: column("surface_particles.attributes", particles, name) for name in names if name not in particles}
+    return dataclasses.replace(particles, attributes={**particles.attributes, **asked}) if asked else particles
+
+
 def _dress(
     mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
 ) -> Mesh:
@@ -297,7 +299,9 @@ def _dress(
     from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points
 
-    carried = [name for name in ("velocity", *names) if name in particles and name not in ("material", COLOUR)]
+    glowing = any(find_look(look).glows for look in looks_of(particles.materials))
+    names = (*names, "temperature") if glowing else names
+    carried = [name for name in dict.fromkeys(("velocity", *names)) if name in particles and name not in ("material", COLOUR)]
     columns = [
         np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:])) for name in carried
     ]
@@ -309,7 +313,7 @@ def _dress(
         dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True)) if columns else {}
     )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
-    shaped.update(_paint(mesh, particles, bins, reach, "material" in names))
+    shaped.update(_paint(mesh, particles, bins, reach, "material" in names or len(particles.materials) > 1))
     return Mesh(
         mesh.points,
         mesh.counts,
@@ -317,6 +321,7 @@ def _dress(
         level_set_normals(level_set, mesh.points),
         shaped.pop("velocity", None),
         shaped,
+        particles.materials,
     )
 
 

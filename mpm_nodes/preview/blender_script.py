@@ -25,6 +25,7 @@ def main(path: str) -> None:
     _settings(bpy, scene, job)
     own = next((item for item in scene.objects if item.type == "CAMERA"), None)
     _surroundings(bpy, scene, job)
+    _finish_looks(bpy, job)
     for done, picture in enumerate(job["pictures"]):
         scene.frame_set(picture["frame"])
         _camera(bpy, scene, job, own, picture["camera"])
@@ -97,6 +98,22 @@ def _surroundings(bpy, scene, job) -> None:
     ground.location.z = job["ground"]
     ground.data.materials.append(_material(bpy, "ground", (0.50, 0.51, 0.52), 0.9))
     scene.collection.objects.link(ground)
+
+
+def _finish_looks(bpy, job) -> None:
+    """Give imported materials what preview surfaces cannot say; those that show the matter's own colours keep them."""
+    for material in bpy.data.materials:
+        look, _, kind = material.name.split(".")[0].rpartition("_")
+        nodes = material.node_tree.nodes if material.node_tree else ()
+        shader = next((node for node in nodes if node.type == "BSDF_PRINCIPLED"), None)
+        if shader is None or kind not in ("look", "painted"):
+            continue
+        for link in shader.inputs["Emission Color"].links:
+            if getattr(link.from_node, "attribute_name", "") == "glow":
+                material.node_tree.links.remove(link)  # computed for one white; `_let_glow` knows the white of this picture
+        for socket, value in job["looks"].get(look, {}).items():
+            if not shader.inputs[socket].is_linked:
+                shader.inputs[socket].default_value = value
 
 
 def _dress(bpy, scene, job) -> None:

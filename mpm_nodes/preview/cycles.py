@@ -12,7 +12,8 @@ from typing import Any
 
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.preview.black_body import LUMINANCE_FIT
+from mpm_nodes.materials.black_body import LUMINANCE_FIT
+from mpm_nodes.materials.looks import LOOKS
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
@@ -74,6 +75,7 @@ def render(
         "extent": around.extent,
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
+        "looks": {} if scene.colour_by is not None else _shading(),
         "glow": None if scene.colour_by is not None or scene.white <= 0.0 else {"white": scene.white, "fit": list(LUMINANCE_FIT)},
     }
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
@@ -108,6 +110,20 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
             found[skin.path.rsplit("/", 1)[1]] = (
                 [float(c) for c in skin.colours.reshape(-1, 3).mean(axis=0)] if len(skin.colours) else [0.5] * 3
             )
+    return found
+
+
+def _shading() -> dict[str, dict[str, Any]]:
+    """Return, by the name of each look, what Blender's import leaves out: light inside of matter, and through it."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, look in LOOKS.items():
+        inputs: dict[str, Any] = {}
+        if look.subsurface:
+            inputs |= {"Subsurface Weight": look.subsurface, "Subsurface Scale": look.depth, "Subsurface Radius": [1.0, 0.85, 0.7]}
+        if look.clear:
+            inputs |= {"Transmission Weight": look.clear, "Base Color": [*look.tint, 1.0], "IOR": look.refraction, "Alpha": 1.0}
+        if inputs:
+            found[name] = inputs
     return found
 
 

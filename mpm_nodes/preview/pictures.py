@@ -13,8 +13,8 @@ import numpy as np
 import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.folder import Folder
+from mpm_nodes.materials.black_body import WHITE
 from mpm_nodes.preview import cycles, picture_file, splat
-from mpm_nodes.preview.black_body import WHITE
 from mpm_nodes.preview.colour_by import draw_legend, spanned
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.exposures import Backdrop, Exposure, chosen_frames, exposures, surroundings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, InputError
-from mpm_nodes.preview.black_body import WHITE, emitted
+from mpm_nodes.materials.black_body import WHITE, emitted
 from mpm_nodes.preview.colour_by import ColourBy
 
 if TYPE_CHECKING:
@@ -295,10 +295,11 @@ def open_scene(path: Path) -> Scene:
 def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     from pxr import UsdShade
 
+    from usd_io.looks import reader_fallback
+
     material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
     shader = material.ComputeSurfaceSource()[0] if material else None
-    knob = shader.GetInput("diffuseColor") if shader else None
-    value = knob.Get() if knob else None
+    value = reader_fallback(shader.GetInput("diffuseColor")) if shader else None
     return None if value is None else tuple(float(c) for c in value)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, Material, MpmNodesError, Particles
+from mpm_nodes.data import BIRTH, Emitter, Material, MpmNodesError, Particles
 from mpm_nodes.graph import keys
 from mpm_nodes.graph.clock import Clock, FrameClock
 
@@ -201,6 +201,8 @@ class Stream:
         columns = {name: column[who] for name, column in self.columns.items()}
         columns["position"] = places + self.crossing[who, None] * directions + (end - times)[:, None] * velocity
         columns["velocity"] = velocity
+        if BIRTH in columns:
+            columns[BIRTH] = times
         return columns
 
     def _count(self, length: float, over: bool = False) -> np.ndarray:
@@ -254,6 +256,8 @@ class Drops:
             speeds.append(np.broadcast_to(velocity, turned.shape))
         columns = {name: np.concatenate([column] * len(due)) for name, column in self.columns.items()}
         columns["position"], columns["velocity"] = np.concatenate(places), np.concatenate(speeds)
+        if BIRTH in columns:
+            columns[BIRTH] = np.repeat([time for time, _ in due], len(self.columns[BIRTH]))
         return columns
 
 

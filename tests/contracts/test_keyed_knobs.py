@@ -110,7 +110,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
-PATHS |= dict.fromkeys(("read_points", "retime_points"), "points")
+PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"set_temperature_vdb": "ball", "collider_temperature_vdb": "ball", "collider_temperature_usd": "mesh"}
 
 

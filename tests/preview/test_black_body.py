@@ -8,7 +8,7 @@ from PIL import Image
 from preview_samples import FACES, OCTAHEDRON
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.preview.black_body import WHITE, emitted, luminance_fit, xyz
+from mpm_nodes.materials.black_body import WHITE, emitted, luminance_fit, xyz
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.pictures import Picture, render_cache
 from mpm_nodes.preview.scene import open_scene

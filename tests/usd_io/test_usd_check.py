@@ -32,7 +32,9 @@ def test_validators_find_nothing(cache):
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
     assert len(validators) > 10
     errors = UsdValidation.ValidationContext(validators).Validate(open_stage(path))
-    assert [error.GetErrorAsString() for error in errors] == []
+    # without the plugin usdMtlx USD knows no node of MaterialX; test_looks.py holds them to MaterialX's own definitions
+    texts = [error.GetErrorAsString() for error in errors]
+    assert [text for text in texts if "MissingShaderIdInRegistry) shaderId 'ND_" not in text] == []
     if hasattr(UsdUtils, "ComplianceChecker"):
         checker = UsdUtils.ComplianceChecker()
         checker.CheckCompliance(path)
@@ -136,13 +138,14 @@ def test_ambiguous_and_lost_folders_are_not_guessed(cache, tmp_path):
 
 
 def test_colours_that_no_picture_shows_are_told(cache, tmp_path):
-    """Painted points that are bound to a look of one colour."""
+    """Painted points whose look reads another primvar."""
     folder = tmp_path / "copy"
     shutil.copytree(cache, folder)
     stage = folder / "shot.usda"
     text = stage.read_text()
-    assert "</shot/looks/painted_look>" in text
-    stage.write_text(text.replace("material:binding = </shot/looks/painted_look>", "material:binding = </shot/looks/matter_look>"))
+    reads = 'string inputs:varname = "displayColor"'
+    assert reads in text
+    stage.write_text(text.replace(reads, 'string inputs:varname = "another"'))
     assert [problem for problem in check_cache(stage) if "displayColor is not read by the material" in problem]
 
 

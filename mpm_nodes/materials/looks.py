@@ -1,0 +1,96 @@
+"""Looks: what renderers are told of a material's surface, one for every entry of the library.
+
+Colours are linear Rec. 709. Lengths are metres of the matter. Numbers are chosen by eye, by photographs; indices of refraction are
+textbook values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.materials.library import LIBRARY
+
+__all__ = ["LOOKS", "Look", "find_look", "look_of", "looks_of"]
+
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A surface as renderers shade it.
+
+    Attributes:
+        colour: Of diffuse reflection, of metals that of the reflection; shown where matter has no `displayColor`.
+        roughness: Of the reflection.
+        metallic: 1 for metals.
+        subsurface: Share of the diffuse light that travels inside.
+        depth: How far light travels inside until 1/e of it is left [m]: under the skin, or through clear matter.
+        clear: Share of the light that goes through; 1 is clear as glass.
+        tint: Colour of what goes through matter of that depth.
+        refraction: Index of refraction.
+        opacity: What renderers show that have no refraction.
+        glows: Whether it glows as a black body, by `temperature`.
+    """
+
+    colour: Colour
+    roughness: float = 0.45
+    metallic: float = 0.0
+    subsurface: float = 0.0
+    depth: float = 0.01
+    clear: float = 0.0
+    tint: Colour = (1.0, 1.0, 1.0)
+    refraction: float = 1.5
+    opacity: float = 1.0
+    glows: bool = False
+
+
+LOOKS: dict[str, Look] = {
+    "matter": Look((0.9, 0.62, 0.2)),
+    "matte": Look((0.8, 0.8, 0.8), 0.9),
+    "snow": Look((0.84, 0.86, 0.88), 0.65, subsurface=0.4, depth=0.008, refraction=1.31),
+    "foam": Look((0.84, 0.84, 0.83), 0.55, subsurface=0.6, depth=0.004, refraction=1.33),
+    "marshmallow": Look((0.84, 0.80, 0.75), 0.6, subsurface=0.6, depth=0.006),
+    "toasted": Look((0.50, 0.26, 0.10), 0.6, subsurface=0.25, depth=0.002),
+    "cheese": Look((0.86, 0.50, 0.10), 0.35, subsurface=0.4, depth=0.004, refraction=1.45),
+    "cream": Look((0.84, 0.78, 0.62), 0.4, subsurface=0.5, depth=0.003, refraction=1.4),
+    "paste": Look((0.62, 0.80, 0.80), 0.3, subsurface=0.3, depth=0.002),
+    "crust": Look((0.52, 0.30, 0.12), 0.7),
+    "sponge": Look((0.82, 0.56, 0.12), 0.9),
+    "chocolate": Look((0.10, 0.035, 0.015), 0.3, subsurface=0.1, depth=0.001),
+    "rubber": Look((0.45, 0.05, 0.04), 0.5),
+    "wax": Look((0.82, 0.72, 0.52), 0.35, subsurface=0.7, depth=0.006, refraction=1.44),
+    "jelly": Look((0.60, 0.06, 0.05), 0.12, clear=0.75, tint=(0.75, 0.08, 0.06), depth=0.03, refraction=1.36, opacity=0.75),
+    "syrup": Look((0.62, 0.26, 0.03), 0.08, clear=0.9, tint=(0.82, 0.42, 0.06), depth=0.02, refraction=1.49, opacity=0.75),
+    "water": Look((0.30, 0.48, 0.56), 0.02, clear=1.0, tint=(0.86, 0.95, 0.97), depth=2.0, refraction=1.333, opacity=0.35),
+    "lava": Look((0.035, 0.03, 0.028), 0.8, glows=True),
+    "metal": Look((0.56, 0.57, 0.58), 0.25, metallic=1.0),
+    "collider": Look((0.32, 0.34, 0.38), 0.7),
+}
+"""Looks by name."""
+OF_LAW = {"snow": "snow", "liquid": "water"}
+"""Looks of matter that is not of the library, by its law."""
+OTHERS = "matter"
+
+
+def find_look(name: str) -> Look:
+    """Return a look by name.
+
+    Raises:
+        MpmNodesError: There is none of that name.
+    """
+    if name not in LOOKS:
+        raise MpmNodesError(f"look {name!r}: there is none; choose one of {', '.join(LOOKS)}")
+    return LOOKS[name]
+
+
+def look_of(material: Material) -> str:
+    """Return the name of a material's look: its own, that of its entry in the library, or that of its law."""
+    by_label = {entry.label: entry.look for entry in LIBRARY.values()}
+    return material.look or by_label.get(material.label, OF_LAW.get(material.law, OTHERS))
+
+
+def looks_of(materials: Sequence[Material]) -> tuple[str, ...]:
+    """Return the names of the looks of several materials, in their order."""
+    return tuple(look_of(material) for material in materials)

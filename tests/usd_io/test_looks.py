@@ -1,0 +1,152 @@
+"""Looks: one for every entry of the library, in two networks that renderers can read, bound to the parts of a mesh."""
+
+from __future__ import annotations
+
+import importlib.util
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpm_nodes import Graph
+from mpm_nodes.data import Material, Mesh, Particles
+from mpm_nodes.graph.executor import execute
+from mpm_nodes.materials.library import LIBRARY, named_material
+from mpm_nodes.materials.looks import LOOKS, look_of
+from mpm_nodes.nodes.looks import set_looks
+from usd_io.check import check_cache
+
+pytest.importorskip("pxr")
+from pxr import Usd, UsdGeom, UsdShade
+
+from usd_io.meshes import face_materials
+
+
+def test_every_entry_of_the_library_has_a_look_and_keeps_it_under_its_name():
+    """An entry's material finds its look by its label, a law's by the law; a look of its own goes before both."""
+    for name, entry in LIBRARY.items():
+        assert entry.look in LOOKS and look_of(named_material(name)) == entry.look
+    assert look_of(Material("liquid", {}, 1000.0)) == "water" and look_of(Material("neo_hookean", {}, 1000.0, "mine")) == "matter"
+    assert look_of(Material("liquid", {}, 1000.0, "Honey", look="wax")) == "wax"
+
+
+def test_looks_are_bound_to_the_parts_of_what_they_shade(tmp_path: Path):
+    """Two materials: a subset of faces each with its look, every face once in every frame; and points that show both colours."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=3)
+    sides = []
+    for name, x in (("jelly", -0.15), ("honey", 0.15)):
+        matter = graph.add("material_library", name, name=name)
+        sides.append(graph.add("emit_box", f"{name}_box", material=matter, size=(0.3, 0.2, 0.2), centre=(x, 0.3, 0.0)))
+    both = graph.add("merge_particles", "both", sources=sides)
+    skin = graph.add("surface_particles", "skin", particles=both)
+    graph.add("write_cache", "cache", particles=both, mesh=skin["mesh"])
+    folder = execute(graph, out=tmp_path / "out").revision_folder
+    stage = Usd.Stage.Open(str(folder / "cache.usda"))
+    mesh = UsdGeom.Mesh(stage.GetPrimAtPath("/cache/mesh"))
+    parts = UsdShade.MaterialBindingAPI(mesh).GetMaterialBindSubsets()
+    assert [part.GetPrim().GetName() for part in parts] == ["mesh_Jelly", "mesh_Honey"]
+    bound = [UsdShade.MaterialBindingAPI(part.GetPrim()).ComputeBoundMaterial()[0].GetPrim().GetName() for part in parts]
+    assert bound == ["jelly_painted", "syrup_painted"]
+    for frame in (1, 3):
+        faces = [np.array(part.GetIndicesAttr().Get(frame)) for part in parts]
+        points, counts = np.array(mesh.GetPointsAttr().Get(frame)), np.array(mesh.GetFaceVertexCountsAttr().Get(frame))
+        assert sorted(np.concatenate(faces).tolist()) == list(range(len(counts))) and all(len(each) for each in faces)
+        corners = np.split(np.array(mesh.GetFaceVertexIndicesAttr().Get(frame)), np.cumsum(counts)[:-1])
+        middles = np.array([points[corner][:, 0].mean() for corner in corners])
+        assert middles[faces[0]].max() < 0.06 and middles[faces[1]].min() > -0.06
+    colours = np.unique(
+        np.round(np.array(stage.GetPrimAtPath("/cache/particles").GetAttribute("primvars:displayColor").Get(1)), 4), axis=0
+    )
+    assert {tuple(row) for row in colours.tolist()} == {
+        tuple(np.round(np.float32(LOOKS[look].colour), 4).tolist()) for look in ("jelly", "syrup")
+    }
+    assert check_cache(folder / "cache.usda") == []
+
+
+def test_faces_take_the_material_of_most_of_their_corners():
+    """Two of three corners decide; equally many go to the first material."""
+    mesh = Mesh(
+        np.zeros((5, 3)),
+        np.array([3, 4], np.int32),
+        np.array([0, 1, 2, 1, 2, 3, 4], np.int32),
+        attributes={"material": np.array([0, 1, 1, 0, 0])},
+        materials=(Material("snow", {}, 1.0), Material("liquid", {}, 1.0)),
+    )
+    assert face_materials(mesh).tolist() == [1, 0]
+
+
+DEFINITIONS = ("stdlib/stdlib_defs.mtlx", "pbrlib/pbrlib_defs.mtlx", "bxdf/standard_surface.mtlx")
+
+
+def _definitions() -> dict[str, dict[str, str]]:
+    """Return the types of the inputs and outputs of MaterialX's nodes, by the library that Blender brings along."""
+    found = importlib.util.find_spec("bpy")
+    folders = [Path(place) / "lib/materialx/libraries" for place in (found.submodule_search_locations or ())] if found else []
+    files = [folder / name for folder in folders for name in DEFINITIONS]
+    nodes = {node.get("name", ""): node for file in files for node in ElementTree.parse(file).getroot().iter("nodedef")}
+    definitions: dict[str, dict[str, str]] = {}
+    for name, node in nodes.items():
+        lines = [nodes[node.get("inherit", "")], node] if node.get("inherit") in nodes else [node]
+        ports = (port for line in lines for port in line if port.tag in ("input", "output"))
+        definitions[name] = {port.get("name", ""): port.get("type", "") for port in ports}
+    return definitions
+
+
+@pytest.mark.parametrize("painted", [False, True])
+def test_networks_are_those_of_materialx(painted: bool):
+    """Every node is one that MaterialX defines, with inputs and outputs of its names and types; every connection is whole."""
+    from usd_io.looks import add_material
+
+    definitions = _definitions()
+    if not definitions:
+        pytest.skip("MaterialX's library is not installed")
+    kinds = {"float": "float", "color3": "color3f", "string": "string", "integer": "int", "surfaceshader": "token"}
+    stage = Usd.Stage.CreateInMemory()
+    for name, look in LOOKS.items():
+        material = add_material(stage, f"/looks/{name}_look", look, painted)
+        seen, waiting = set(), [material.ComputeSurfaceSource("mtlx")[0]]
+        assert material.ComputeSurfaceSource()[0].GetIdAttr().Get() == "UsdPreviewSurface"
+        while waiting:
+            shader = waiting.pop()
+            seen.add(shader.GetPath())
+            ports = definitions[shader.GetIdAttr().Get()]
+            for port in (*shader.GetInputs(), *shader.GetOutputs()):
+                assert str(port.GetTypeName()) == kinds[ports[port.GetBaseName()]], (name, port.GetFullName())
+                for source in port.GetConnectedSources()[0]:
+                    assert source.sourceName == "out"
+                    waiting.append(UsdShade.Shader(source.source))
+        mtlx = {prim.GetPath() for prim in material.GetPrim().GetChildren() if "_mtlx_" in prim.GetName()}
+        assert seen == mtlx and len(mtlx) == 1 + painted + 13 * look.glows
+
+
+def test_lava_glows_by_its_temperature(tmp_path: Path):
+    """The light of a black body lies beside its temperature on points and skin; cold lava and hot wax have none."""
+    from mpm_nodes.materials.black_body import emitted
+
+    for look, kelvin in (("lava", 1400.0), ("lava", 300.0), ("wax", 1400.0)):
+        graph = Graph(cell_size=0.05, fps=24, start=1, end=1)
+        matter = graph.add("material_liquid", "matter")
+        ball = graph.add("emit_sphere", "ball", material=matter, radius=0.2)
+        hot = graph.add("set_temperature", "hot", particles=ball, temperature=kelvin)
+        shaded = graph.add("set_looks", "shaded", particles=hot, looks=[look])
+        skin = graph.add("surface_particles", "skin", particles=shaded)
+        graph.add("write_cache", "cache", particles=shaded, mesh=skin["mesh"])
+        folder = execute(graph, out=tmp_path / f"{look}_{kelvin:g}").revision_folder
+        stage = Usd.Stage.Open(str(folder / "cache.usda"))
+        for leaf in ("mesh", "particles"):
+            prim = stage.GetPrimAtPath(f"/cache/{leaf}")
+            light = prim.GetAttribute("primvars:glow").Get(1)
+            assert (light is not None) == (look == "lava")
+            if light is not None:
+                expected = emitted(np.array([kelvin]))[0]
+                assert np.allclose(np.array(light), expected, rtol=1e-3, atol=1e-6)
+                assert len(prim.GetAttribute("primvars:temperature").Get(1)) == len(light)
+
+
+def test_unknown_looks_are_refused_with_the_list():
+    """The message names the look and all that there are."""
+    particles = Particles({"position": np.zeros((1, 3))}, (Material("snow", {}, 1.0),), 0.1)
+    with pytest.raises(Exception, match=r'"velvet" is not a look; choose of matter, matte, .*metal'):
+        set_looks(particles, looks=("velvet",))
+    assert look_of(set_looks(particles, looks=("metal",)).materials[0]) == "metal"
