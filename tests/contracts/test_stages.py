@@ -158,7 +158,6 @@ def explicit_faces() -> dict:
     nodes["add_face_forces"]["inputs"]["particles"] = "keep_deviator"
     nodes["semi_implicit_faces"]["type"] = "advance_faces"
     del nodes["semi_implicit_faces"]["inputs"]["colliders"]
-    nodes["project_velocity"]["knobs"] = {"coupled": False}
     return document
 
 

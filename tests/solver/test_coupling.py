@@ -15,6 +15,7 @@ from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, material
 
 CELL, WIDE, HIGH = 6e-3, 2, 10
+COUPLED = {"preset": "incompressible", "set": {"coupled": True}}
 
 
 def column(dt: float, **knobs: object) -> SubstepSolver:
@@ -25,7 +26,7 @@ def column(dt: float, **knobs: object) -> SubstepSolver:
     rules = (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY, *(WallRule.OPEN,) * 3)
     return SubstepSolver(
         start,
-        {"preset": "incompressible", "set": knobs},
+        {"preset": "incompressible", "set": {"coupled": True, **knobs}},
         cell_size=CELL,
         walls=Walls((-far, 0.0, -far), (far, 2.0 * far, far), rules),
         dtype=np.float64,
@@ -57,7 +58,7 @@ def test_it_keeps_what_the_projection_keeps():
     start = cube(rubber, (4.0, 4.0, 4.0), cells=3)
     bent = 0.3 * np.random.default_rng(3).normal(size=(len(start), 3))
     start = dataclasses.replace(start, attributes={**start.attributes, "velocity": bent})
-    run = SubstepSolver(start, "incompressible", cell_size=0.1, gravity=(0.0, 0.0, 0.0), dtype=np.float64, dt_max=5e-3)
+    run = SubstepSolver(start, COUPLED, cell_size=0.1, gravity=(0.0, 0.0, 0.0), dtype=np.float64, dt_max=5e-3)
     mass = run.particles.unpack("mass")
     before = mass @ bent
     for _ in range(4):
@@ -76,7 +77,7 @@ def test_rubber_lands_in_the_steps_that_its_speed_allows():
     rubber = dataclasses.replace(Material("neo_hookean", {"youngs_modulus": 3e4}, 1000.0, "rubber"), bulk_modulus=4e4)
     start = cube(rubber, (0.0, 0.05, 0.0), cells=4, cell_size=0.05, velocity=np.array([0.0, -0.7, 0.0]))
     floor = Collider("floor", CollisionRule.SEPARATE, 0.4, PosedLevelSets(PLANE))
-    run = SubstepSolver(start, "incompressible", cell_size=0.05, colliders=[floor], origin=(0.0125, 0.0, 0.0125), dtype=np.float64)
+    run = SubstepSolver(start, COUPLED, cell_size=0.05, colliders=[floor], origin=(0.0125, 0.0, 0.0125), dtype=np.float64)
     fastest, least = 0.0, 1.0
     while run.time < 0.15:
         run.step()

@@ -271,7 +271,7 @@ def project_velocity(
     contact_solves: A[int, Unitless, Range(min=1, soft_max=20)] = 8,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
     iterations: A[int, Unitless, Range(min=1, max=100000)] = 2000,
-    coupled: bool = True,
+    coupled: bool = False,
     coupled_tolerance: A[float, Unitless, Range(min=1e-10, max=0.5, log=True)] = 1e-3,
     coupled_iterations: A[int, Unitless, Range(min=1, max=10000)] = 200,
     beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
@@ -281,8 +281,8 @@ def project_velocity(
     The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides. It may leave
     those that separate, which push and do not pull (policy iteration as Lai 2020), and rubs on them by Coulomb's law.
 
-    Shape and viscosity were solved for without the pressure. So both are then solved for together, by conjugate residuals among the
-    velocities that the pressure allows; otherwise stiff matter in long steps gives way as if it were soft.
+    Shape and viscosity were solved for without the pressure: stiff matter in long steps gives way as if it were soft. With `coupled`
+    both are then solved for together, by conjugate residuals among the velocities that the pressure allows.
 
     Args:
         particles: Particles with the law state of the substep's start.
@@ -293,7 +293,7 @@ def project_velocity(
         contact_solves: Pressure solves in which contacts that separate and their friction are found; 1 holds all of them, smooth.
         tolerance: Residual at which the pressure solve stops, over that of the right side.
         iterations: Iterations of the pressure solve at most.
-        coupled: Solve for shape and pressure together. Off: one after the other as in S14, and as advance_faces needs it.
+        coupled: Solve for shape and pressure together, in several times the time. Off: one after the other, as in S14.
         coupled_tolerance: What may be left of the difference between one after the other and together, over what both change.
         coupled_iterations: Iterations of that solve at most, each with a pressure solve.
         beta: As in semi_implicit_faces, before it.
