@@ -70,7 +70,7 @@ LOOKS: dict[str, Look] = {
 }
 """Looks by name."""
 OF_LAW = {"snow": "snow", "liquid": "water"}
-"""Looks of matter that is not of the library, by its law."""
+"""Looks of matter that is not of the library and whose label names none, by its law."""
 OTHERS = "matter"
 
 
@@ -86,9 +86,14 @@ def find_look(name: str) -> Look:
 
 
 def look_of(material: Material) -> str:
-    """Return the name of a material's look: its own, that of its entry in the library, or that of its law."""
+    """Return the name of a material's look: its own, that of its entry in the library, one that its label ends in, or its law's.
+
+    So "melted cheese" looks like cheese.
+    """
     by_label = {entry.label: entry.look for entry in LIBRARY.values()}
-    return material.look or by_label.get(material.label, OF_LAW.get(material.law, OTHERS))
+    last = material.label.lower().split()[-1:]
+    named = last[0] if last and last[0] in LOOKS else OF_LAW.get(material.law, OTHERS)
+    return material.look or by_label.get(material.label, named)
 
 
 def looks_of(materials: Sequence[Material]) -> tuple[str, ...]:

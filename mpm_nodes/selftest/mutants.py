@@ -142,6 +142,7 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(samples.glob("*.json"))]
     settings = {"cell_size": 0.05, "fps": 24.0, "start": 1, "end": 3}
     every = {f"n_{name}": _node(declaration, registry) for name, declaration in registry.nodes().items()}
+    every["n_solve"]["knobs"]["substeps"] = "incompressible"  # a bulk modulus of the projection is refused without one
     readers = [name for name, declaration in registry.nodes().items() if any(k.kind == "path" for k in declaration.knobs)]
     for nodes in (every, {name: entry for name, entry in every.items() if name[2:] not in readers}):
         found += [{"format": "mpm_nodes.graph", "version": 1, "settings": settings, "nodes": nodes}] * 4

@@ -281,8 +281,8 @@ def project_velocity(
     The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides. It may leave
     those that separate, which push and do not pull (policy iteration as Lai 2020), and rubs on them by Coulomb's law.
 
-    Shape and viscosity were solved for without the pressure: stiff matter in long steps gives way as if it were soft. With `coupled`
-    both are then solved for together, by conjugate residuals among the velocities that the pressure allows.
+    Shape and viscosity were solved for without the pressure: stiff matter in long steps gives way as if it were soft. With
+    `coupled` both are then solved for together, by conjugate residuals among the velocities that the pressure allows.
 
     Args:
         particles: Particles with the law state of the substep's start.
@@ -320,6 +320,9 @@ def project_velocity(
         ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
     )
     staggered.pack("pressure", done.pressure)
+    if done.coupled is None:  # what a stage declares to write it leaves without what was there before
+        particles.rows("stress_change")[:] = 0.0
+        staggered.clear(*(f"change_{axis}" for axis in AXES))
     together = done.coupled
     step.tell(
         PROJECTED,
