@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +71,7 @@ class ColliderSet(Store):
         plates: Place of the body of each plate that keeps its sides apart, shape (n,), int64.
         walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
+        marked: What `sides` found of a grid's nodes by these plates; None: nothing yet.
 
     Raises:
         MpmNodesError: A collider without a usable shape.
@@ -111,6 +114,9 @@ class ColliderSet(Store):
             max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._pace, self.walls.fastest
         )
         free = [b for b, collider in enumerate(self.colliders) if not collider.clamp]
+        own = [_fastest(shapes[b]) + _own_speed(shapes[b]) for b in np.unique(self.plates)]
+        self._plates_speed = max(own, default=0.0) / self._pace
+        self.marked: Any = None
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
@@ -210,6 +216,28 @@ class ColliderSet(Store):
         if self.colliders:
             shapes = ShapeKeys(*self._key_times, self._key_lattices, self._centres)
             pose_bodies(self._times, self.origin, self._poses, shapes, self._integer, self._real)
+
+    @contextmanager
+    def posed_at(self, time: float) -> Iterator[None]:
+        """Place every body as it is at one time [simulated s], and put it back."""
+        start, end = self._times
+        self.pose(time, time)
+        try:
+            yield
+        finally:
+            self.pose(start, end)
+
+    def plate_posing(self, way: float) -> float:
+        """Return the time [simulated s] for which plates stand, to half of a `way` [m], where they are at the end of the substep.
+
+        It follows from that end alone, so that a solve that goes on from a checkpoint takes the same.
+        """
+        span = way / self._plates_speed if self._plates_speed > 0.0 else math.inf
+        return (math.floor(self._times[1] / span) + 0.5) * span if math.isfinite(span) else 0.0
+
+    def most_travelled(self, speed: float, dt: float) -> float:
+        """Return how far matter of a largest speed [m/s] and plates may have moved towards each other in dt [s], in m."""
+        return (speed + self._plates_speed) * dt
 
     def bodies(self) -> Bodies:
         """Return the bodies as kernels take them, as posed last."""

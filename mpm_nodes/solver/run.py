@@ -41,7 +41,7 @@ from mpm_nodes.solver.periodic import period_of, within
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import limiting, programs_of
-from mpm_nodes.solver.sides import bears_sides, divide, join, spline_width
+from mpm_nodes.solver.sides import TRAVEL, bears_sides, divide, join, spline_width
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -216,6 +216,7 @@ class SubstepSolver:
         two_sided = Splines(self.spline_width, self.cell_size) if self._bears_sides else None
         self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
+        self.particles.travelled = math.inf  # the plates may be others
         self.choose(self.programs.index(self.program))
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
@@ -310,6 +311,7 @@ class SubstepSolver:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
         step.dt = min(dt, time_left) if dt is not None else 0.0
         step.check_cancel, step.limit = check_cancel, None
+        speed = math.inf
         for store in self.stores.values():
             store.begin_substep()
         self._prepare()
@@ -343,7 +345,10 @@ class SubstepSolver:
                 call()
             if grid_is_empty and self.particles.generation != self.grid.generation:
                 self._prepare()  # a user's stage moved particles far or added some: lay the grid out again under them
+            if planned.sets and self.particles.limits is not None:
+                speed = max((each[0] for each in self.particles.limits), default=0.0)
             self.stage_seconds[planned.id] += time.perf_counter() - begin
+        self.particles.travelled += self.colliders.most_travelled(speed, step.dt)
         return step.dt
 
     def resume_choice(self, choice: Sequence[Any] | None) -> None:
@@ -364,8 +369,9 @@ class SubstepSolver:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
         particles, begin = self.particles, time.perf_counter()
         if len(self.colliders.plates) or len(particles.block_sides) > 1:
-            self.colliders.pose(self.time, self.time)
-            divide(particles, self.colliders)
+            if not particles.sorted or particles.travelled >= TRAVEL * particles.h:
+                self.colliders.pose(self.time, self.time)
+                divide(particles, self.colliders)
         if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
             particles.sort()
         self.grid.follow()

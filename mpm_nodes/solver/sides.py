@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from mpm_nodes.solver.grid import Copies, GridStore
 from mpm_nodes.solver.plates import SHEET, Splines, is_plate, parts_sides
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["SharedOut", "bears_sides", "divide", "join", "one_sided", "refuse_coupled", "spline_width"]
+__all__ = ["TRAVEL", "SharedOut", "bears_sides", "divide", "join", "one_sided", "refuse_coupled", "spline_width"]
 
 
 def spline_width(plan: SubstepPlan) -> float:
@@ -124,8 +125,15 @@ def _within(some: np.ndarray, others: np.ndarray, reach: int) -> np.ndarray:
     return some[near]
 
 
+LAG = 0.05
+"""Nodes' sides are found anew when a plate has moved by this [cells], so that they are never more than half of it behind."""
+TRAVEL = 0.1
+"""Particles' sides are found anew when particles and plates have moved by this together [cells], of the `SLOWLY` that is spare."""
+
+
 def divide(particles: ParticleStore, colliders: ColliderSet) -> None:
     """Let particles on different sides of plates share no block, with the bodies as they are posed."""
+    particles.travelled = 0.0
     values, mixed = np.empty(particles.count, np.int64), np.empty(particles.block_count, np.uint8)
     had = particles.block_sides[particles.block_body]
     kernels.sides_of_particles(
@@ -171,14 +179,43 @@ def _divide_blocks(particles: ParticleStore, blocks: np.ndarray, values: np.ndar
 
 def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> None:
     """Make one of the copies of nodes that no plate keeps apart, with the bodies as they are posed; see `GridStore.copies`."""
-    places = grid.derived("places", lambda: _places_of(grid))
     block_sides = particles.block_sides[grid.body]
+    posing = colliders.plate_posing(LAG * grid.h)
+    marked = colliders.marked
+    if (
+        marked is None
+        or marked.posing != posing
+        or not np.array_equal(marked.packed, grid.packed)
+        or not np.array_equal(marked.copies.block_sides, block_sides)
+    ):
+        marked = colliders.marked = _Marked(posing, grid.packed, _copies(grid, block_sides, colliders, posing))
+    grid.copies = marked.copies
+    kernels.join_copies(grid.copies.places, grid.copies.master, grid.array("momentum"), grid.array("velocity"))
+
+
+class _Marked(NamedTuple):
+    """What was found out of a grid's nodes, for as long as neither plates nor blocks differ.
+
+    Attributes:
+        posing: Time at which plates were posed [s].
+        packed: Blocks of the grid, as `GridStore.packed`.
+        copies: What was found.
+    """
+
+    posing: float
+    packed: np.ndarray
+    copies: Copies
+
+
+def _copies(grid: GridStore, block_sides: np.ndarray, colliders: ColliderSet, posing: float) -> Copies:
+    """Return the copies of nodes with the plates as they are at a time [s]."""
+    places = _places_of(grid)
     node_sides = np.empty((64 * grid.count, 4), np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
-    momentum, shift = grid.array("momentum"), grid.origin - colliders.origin
-    kernels.mark_sides(grid.coord, grid.h, shift, colliders.plates, momentum, node_sides, colliders.bodies())
-    kernels.join_copies(places, block_sides, node_sides, momentum, grid.array("velocity"), master)
-    grid.copies = Copies(block_sides, node_sides, master, places)
+    with colliders.posed_at(posing):
+        kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
+    kernels.find_masters(places, block_sides, node_sides, master)
+    return Copies(block_sides, node_sides, master, places)
 
 
 class SharedOut:

@@ -10,6 +10,7 @@ precision does not depend on the distance from the origin and slow creep is not 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ _layouts = itertools.count(1)
 LIMITING = ("velocity", "velocity_gradient", "stiffness_scale", "material")
 """What the limits of dt hang on, beside the state of the laws."""
 
-_FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits")
+_FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits", "travelled")
 """What a store of particles saves beside arrays and stale names."""
 
 
@@ -58,6 +59,7 @@ class ParticleStore(Store):
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
+        travelled: How far particles and plates may have moved towards each other since particles' sides were found [m].
     """
 
     domain = PARTICLES
@@ -101,6 +103,7 @@ class ParticleStore(Store):
         self.drift = 0.0
         self.sorted = True
         self.sort_age = 0
+        self.travelled = math.inf
         self.generation = next(_layouts)
         self.next_id = 0
 
@@ -211,7 +214,7 @@ class ParticleStore(Store):
         self.count = 0
         self.reserve(saved.facts["count"])
         for name in _FACTS:
-            setattr(self, name, saved.facts[name])
+            setattr(self, name, saved.facts[name] if name != "travelled" else saved.facts.get(name, math.inf))  # older: unknown
         self.stale = set(saved.facts["stale"])
         tables = {name: array.copy() for name, array in saved.tables.items()}
         self.origin[:] = tables["origin"]

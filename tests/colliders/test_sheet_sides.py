@@ -13,6 +13,8 @@ from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 from mpm_nodes.nodes.collider_motion import box_mesh
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver import sides
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.sides import one_sided
 from mpm_nodes.verification.scenes import block, changed, material
@@ -156,6 +158,41 @@ def test_a_card_that_moves_takes_only_what_is_before_it(bends):
     assert np.abs(end["velocity"][before:]).max() == 0.0
     assert end["position"][:before, 1].min() > way
     assert end["velocity"][:before, 1].mean() > 2.0
+
+
+def test_sides_are_found_anew_when_something_has_moved(monkeypatch):
+    """Slow motion asks for sides in few substeps; a solve that goes on from a checkpoint between two of them has the same bits."""
+    particles = merge_particles([box((0, 0.5, 0), (4, 3.5, 4)), box((0, -3.5, 0), (4, -0.5, 4))])
+    thin = body(
+        card((12, 0.4, 12), (2, 0, 2)),
+        rule=CollisionRule.SEPARATE,
+        pose_times=np.array([0.0, 0.1]),
+        translations=np.array([[0.0, 0.0, 0.0], [0.0, 0.3, 0.0]]),
+        rotations=np.tile([1.0, 0, 0, 0], (2, 1)),
+    )
+    asked = {"mark_sides": 0, "sides_of_particles": 0}
+    for name in asked:
+        kernel = getattr(sides.kernels, name)
+
+        def counted(*arguments, kernel=kernel, name=name):
+            asked[name] += 1
+            return kernel(*arguments)
+
+        monkeypatch.setattr(sides.kernels, name, counted)
+    whole, first, second = (solve(particles, thin) for _ in range(3))
+    for _ in range(60):
+        whole.step(time_left=0.02)
+    moved = (whole.time * 3.0 + 2.0 * np.abs(whole.snapshot(["velocity"])["velocity"]).max() * whole.time) / H
+    assert 2 <= asked["mark_sides"] <= 3 + whole.time * 3.0 / (sides.LAG * H)
+    assert 2 <= asked["sides_of_particles"] <= 3 + moved / sides.TRAVEL
+    for _ in range(23):
+        first.step(time_left=0.02)
+    facts, arrays = SolverState(first).to_arrays()
+    SolverState.from_arrays(facts, {name: values.copy() for name, values in arrays.items()}).revive(second)
+    for _ in range(37):
+        second.step(time_left=0.02)
+    assert second.time == whole.time
+    assert np.array_equal(second.particles.unpack("position"), whole.particles.unpack("position"))
 
 
 @pytest.mark.parametrize(("foot", "slides"), [(2.5, (0.0, 0.0, 1.0)), (0.5, (0.0, 0.0, 1.0)), (0.5, (1.0, 0.0, 0.0))])

@@ -230,21 +230,12 @@ def _answers(grid, node):
 
 
 @inline
-def _side_at(grid, block, node, plate):
-    """Return 1 or -1, the side of a plate on which the matter of a block has its node; 0 beyond its rim."""
-    matter = grid.block_sides[block]
-    return through_plate(plate, matter, sides_seen(matter, 64 * block + node, grid.node_sides))
-
-
-@inline
 def _has_sides(grid, block, node, b, bodies):
     """Return whether matter of a block has its node on a side of one of the plates of body b."""
     if grid.master.shape[0] == 0 or bodies.integer[b, PLATE] < 0:
         return False
-    for plate in range(bodies.integer[b, PLATE], bodies.integer[b, PLATE] + bodies.integer[b, PLATES]):
-        if _side_at(grid, block, node, plate):
-            return True
-    return False
+    plates = ((np.int64(1) << (2 * bodies.integer[b, PLATES])) - 1) << (2 * bodies.integer[b, PLATE])
+    return (sides_seen(grid.block_sides[block], 64 * block + node, grid.node_sides) & plates) != 0
 
 
 @part
@@ -261,8 +252,10 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
     x2 = shift[2] + h * (base[2] + (node & 3))
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
     deepest = (np.inf, 0.0, 0.0, 0.0)
+    matter, first = grid.block_sides[block], bodies.integer[b, PLATE]
+    seen = sides_seen(matter, 64 * block + node, grid.node_sides)
     for sheet in range(bodies.integer[b, PLATES]):
-        side = _side_at(grid, block, node, bodies.integer[b, PLATE] + sheet)
+        side = through_plate(first + sheet, matter, seen)
         if side:
             met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)
             if met[0] < deepest[0]:

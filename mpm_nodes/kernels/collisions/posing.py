@@ -23,6 +23,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     SHEETS,
     SIZES,
     SPHERE,
+    TABLE_OFFSET,
     VOXEL,
     sample_lattice,
     sample_sheet,
@@ -267,12 +268,25 @@ def beyond_sheet(b, sheet, end, y0, y1, y2, reach, bodies):
         return False
     k, ints, reals = bodies.lattice_integer[one, SHEETS] + 2 * sheet, bodies.lattice_integer, bodies.lattice_real
     more = reach / reals[k, VOXEL]
-    for axis in range(3):
-        row = 4 * axis
-        u = reals[k, row] * y0 + reals[k, row + 1] * y1 + reals[k, row + 2] * y2 + reals[k, row + 3] - LEAF * ints[k, 4 + axis]
-        if u < -more or u >= LEAF * ints[k, 1 + axis] + more:
-            return True
-    return False
+    low0, high0 = _leaves_along(k, 0, more, y0, y1, y2, ints, reals)
+    low1, high1 = _leaves_along(k, 1, more, y0, y1, y2, ints, reals)
+    low2, high2 = _leaves_along(k, 2, more, y0, y1, y2, ints, reals)
+    for l0 in range(low0, high0):
+        for l1 in range(low1, high1):
+            for l2 in range(low2, high2):
+                if bodies.table[ints[k, TABLE_OFFSET] + (l0 * ints[k, 2] + l1) * ints[k, 3] + l2] >= 0:
+                    return False
+    return True
+
+
+@inline
+def _leaves_along(k, axis, more, y0, y1, y2, ints, reals):
+    """Return the first and last + 1 of the leaves of lattice k along an axis that lie within `more` voxels of a point."""
+    row = 4 * axis
+    u = reals[k, row] * y0 + reals[k, row + 1] * y1 + reals[k, row + 2] * y2 + reals[k, row + 3] - LEAF * ints[k, 4 + axis]
+    last = 1.0 * ints[k, 1 + axis]
+    first = min(max(np.floor((u - more) / LEAF), 0.0), last)
+    return np.int64(first), np.int64(min(max(np.floor((u + more) / LEAF) + 1.0, first), last))
 
 
 @compiled(fastmath=False)

@@ -26,6 +26,7 @@ from mpm_nodes.kernels.level_sets.level_set import FAR, KIND, LEVEL_SET, PLATE, 
 
 __all__ = [
     "MOST_PLATES",
+    "find_masters",
     "hand_out",
     "join_copies",
     "mark_sides",
@@ -97,15 +98,6 @@ def _place_in_body(plate, end, y0, y1, y2, reach, bodies):
     y, axis = (y0, y1, y2), thin_axis(b, bodies.real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     return y[axis], max(abs(y[u]) - bodies.real[b, SIZES + u], abs(y[w]) - bodies.real[b, SIZES + w])
-
-
-@inline
-def far_from_plates(b, end, x0, x1, x2, reach, bodies):
-    """Return whether a point is surely farther than `reach` [m] from a level set; of a box the plates themselves are asked."""
-    if bodies.integer[b, KIND] != LEVEL_SET:
-        return False
-    y0, y1, y2 = to_body(b, end, x0, x1, x2, bodies.real)
-    return sample(b, 1.0 * end, y0, y1, y2, bodies)[0] > reach
 
 
 @part
@@ -221,19 +213,17 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
     b0 = shift[0] + h * (4.0 * block_coord[q, 0] + 3.5)
     b1 = shift[1] + h * (4.0 * block_coord[q, 1] + 3.5)
     b2 = shift[2] + h * (4.0 * block_coord[q, 2] + 3.5)
-    near = False
+    near = np.int64(0)
     for k in range(plates.shape[0]):
-        b = plates[k]
-        if bodies.integer[b, KIND] == LEVEL_SET:
-            near = near or not far_from_plates(b, 0, b0, b1, b2, (KNOWN + radius) * h, bodies)
-        else:
-            across, beyond = plate_place((b, np.int64(0)), 0, b0, b1, b2, FAR, bodies)
-            near = near or max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
+        if _near_to_block(k, (b0, b1, b2), radius, plates, h, bodies):
+            near |= np.int64(1) << k
     had, cell = block_sides[q], h / unit
     for p in range(block_start[q], block_start[q + 1] if near or had != 0 else block_start[q]):
         x0, x1, x2 = b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p]
         found = np.int64(0)
         for k in range(plates.shape[0]):
+            if not (near >> k) & 1:
+                continue
             b, reach = plates[k], (NEAR + (SLOWLY if (had >> (2 * k)) & 3 else 0.0)) * h
             across, beyond = plate_place((b, k - bodies.integer[b, PLATE]), 0, x0, x1, x2, reach, bodies)
             if max(abs(across), beyond) < reach:
@@ -243,25 +233,37 @@ def _sides_of_block(q, particles, block_sides, radius, plates, sides, mixed, bod
             mixed[q] = 1
 
 
+@inline
+def _near_to_block(k, x, radius, plates, h, bodies):
+    """Return whether particles no farther than `radius` cells from x may be so near to plate k that they have a side of it."""
+    b = plates[k]
+    y0, y1, y2 = to_body(b, 0, x[0], x[1], x[2], bodies.real)
+    plate = (b, k - bodies.integer[b, PLATE])
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        far = sample(b, 0.0, y0, y1, y2, bodies)[0] > (KNOWN + radius) * h
+        return not far and not beyond_sheet(b, plate[1], 0, y0, y1, y2, radius * h, bodies)
+    across, beyond = _place_in_body(plate, 0, y0, y1, y2, FAR, bodies)
+    return max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
+
+
 # ---------------------------------------------------------------- nodes
 @compiled(fastmath=False)
-def mark_sides(coord, h, shift, plates, momentum, node_sides, bodies):
-    """Write the sides of every node: on which side of each plate it lies at the end of the substep, as far as the plate reaches.
+def mark_sides(coord, h, shift, plates, node_sides, bodies):
+    """Write the sides of every node: on which side of each plate, as it is posed last, it lies, as far as the plate reaches.
 
     Args:
         coord: Grid blocks, shape (n, 3), int32.
         h: Grid spacing [m].
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         plates: Body of each plate, in the order of their bits, int64.
-        momentum: Grid array of momentum and mass: nodes without mass have no sides.
         node_sides: Sides of each node, shape (64 n, 4), int64, written: see HERE.
         bodies: `Bodies`.
     """
-    parallel_for(_mark_block, striped_places(coord.shape[0]), (coord, h, shift, plates, momentum, node_sides, lend(bodies)))
+    parallel_for(_mark_block, striped_places(coord.shape[0]), (coord, h, shift, plates, node_sides, lend(bodies)))
 
 
 @part
-def _mark_block(place, coord, h, shift, plates, momentum, node_sides, bodies):
+def _mark_block(place, coord, h, shift, plates, node_sides, bodies):
     g = striped(place, coord.shape[0])
     if g >= coord.shape[0]:
         return
@@ -273,11 +275,10 @@ def _mark_block(place, coord, h, shift, plates, momentum, node_sides, bodies):
         if not _far_from_block(k, x0 + 1.5 * h, x1 + 1.5 * h, x2 + 1.5 * h, plates, h, bodies):
             near |= np.int64(1) << k
     for n in range(64 * int(near != 0)):
-        if momentum[256 * g + 4 * n + 3] > 0.0:
-            x = (x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3))
-            node_sides[64 * g + n, HERE] = _sides_of_place(near, x[0], x[1], x[2], plates, h, bodies)
-            if node_sides[64 * g + n, HERE] and plates.shape[0] > 1:
-                _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
+        x = (x0 + h * (n >> 4), x1 + h * ((n >> 2) & 3), x2 + h * (n & 3))
+        node_sides[64 * g + n, HERE] = _sides_of_place(near, x[0], x[1], x[2], plates, h, bodies)
+        if node_sides[64 * g + n, HERE] and plates.shape[0] > 1:
+            _look_over_plates(64 * g + n, x, plates, node_sides, h, bodies)
 
 
 @inline
@@ -359,22 +360,20 @@ def _across_plate(plate, x, bodies):
 
 
 @compiled(fastmath=False)
-def join_copies(places, block_sides, node_sides, momentum, velocity, master):
-    """Add up the copies of nodes that no plate keeps apart, and give each the sum and the common velocity.
+def find_masters(places, block_sides, node_sides, master):
+    """Find the copies of nodes that no plate keeps apart.
 
     Args:
         places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
         block_sides: Sides of the matter of each grid block, int64.
         node_sides: Sides of each node, as `mark_sides` writes them.
-        momentum: Nodes' (px, py, pz, m), flat, changed.
-        velocity: Nodes' (vx, vy, vz, 0), flat, changed.
         master: Master of each node; written at these places, int32.
     """
-    parallel_for(_join_place, places.shape[0], (places, block_sides, node_sides, momentum, velocity, master))
+    parallel_for(_find_masters, places.shape[0], (places, block_sides, node_sides, master))
 
 
 @part
-def _join_place(place, places, block_sides, node_sides, momentum, velocity, master):
+def _find_masters(place, places, block_sides, node_sides, master):
     begin, end = places[place, 0], places[place, 1]
     for n in range(64):
         for a in range(begin, end):
@@ -383,7 +382,26 @@ def _join_place(place, places, block_sides, node_sides, momentum, velocity, mast
                 if kept_apart(block_sides[b], sides_seen(block_sides[b], 64 * b + n, node_sides)) == mine:
                     first = b
             master[64 * a + n] = 64 * first + n
-        for a in range(begin, end):
+
+
+@compiled(fastmath=False)
+def join_copies(places, master, momentum, velocity):
+    """Add up the copies of nodes that no plate keeps apart, and give each the sum and the common velocity.
+
+    Args:
+        places: First and last + 1 of the grid blocks at each place that has several, shape (n, 2), int64.
+        master: Master of each node, as `find_masters` writes it.
+        momentum: Nodes' (px, py, pz, m), flat, changed.
+        velocity: Nodes' (vx, vy, vz, 0), flat, changed.
+    """
+    parallel_for(_join_place, places.shape[0], (places, master, momentum, velocity))
+
+
+@part
+def _join_place(place, places, master, momentum, velocity):
+    begin, end = places[place, 0], places[place, 1]
+    for a in range(begin, end):
+        for n in range(64):
             if master[64 * a + n] == 64 * a + n:
                 _add_up(a, end, n, momentum, velocity, master)
 
