@@ -95,7 +95,7 @@ def _surface_of(name: str, cloud: Callable[[int], np.ndarray], scripts: dict[str
             for program, (python, script) in scripts.items():
                 options = ["--points", points, "--spacing", clouds.SPACING, "--result", result]
                 run_script(python, script, options, args.threads, ours=program == "mpm_nodes")
-                facts = json.loads(result.read_text())
+                (facts,) = json.loads(result.read_text())
                 found[program].append(facts)
                 print(
                     f"surface of the {name}, round {number} of {args.rounds}: {program}, {facts['seconds']:.2f} s, "

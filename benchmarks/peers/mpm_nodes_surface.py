@@ -8,9 +8,9 @@ from mpm_nodes.data import Particles
 from mpm_nodes.nodes.surface import surface_particles
 
 
-def surface(position, velocity, spacing):
-    """Wrap the points; the grid has the spacing's resolution."""
-    made = surface_particles(Particles({"position": position, "velocity": velocity}, spacing=spacing))
+def surface(position, velocity, spacing, voxel):
+    """Wrap the points."""
+    made = surface_particles(Particles({"position": position, "velocity": velocity}, spacing=spacing), voxel_size=voxel)
 
     def triangles() -> surface_of_points.Triangles:
         mesh = made.mesh

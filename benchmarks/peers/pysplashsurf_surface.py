@@ -12,18 +12,16 @@ import surface_of_points
 RADIUS = 0.5
 """Particle radius, in spacings; the lengths below are multiples of it."""
 SMOOTHING_LENGTH = 2.0
-CUBE_SIZE = 2.0
-"""One spacing: the voxels of our node."""
 
 
-def surface(position, velocity, spacing):
-    """Wrap the points."""
+def surface(position, velocity, spacing, voxel):
+    """Wrap the points; the cubes are our node's voxels."""
     made, _ = pysplashsurf.reconstruction_pipeline(
         np.ascontiguousarray(position, np.float32),
         attributes_to_interpolate={"velocity": velocity},
         particle_radius=RADIUS * spacing,
         smoothing_length=SMOOTHING_LENGTH,
-        cube_size=CUBE_SIZE,
+        cube_size=voxel / (RADIUS * spacing),
         iso_surface_threshold=0.6,
         mesh_smoothing_iters=3,
         mesh_smoothing_weights=False,

@@ -11,6 +11,8 @@ from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
+SKINNED = 100
+"""Fewest particles of a frame whose skin is measured."""
 LOST_MASS = 0.28
 """Y15 figure 8: mass that subgrid removal took over the whole run [%]."""
 
@@ -27,6 +29,24 @@ def common_figures(shot: Shot) -> list[Figure]:
         Figure("substeps a frame", steps),
         Figure("seconds a frame, solve", seconds),
     ]
+
+
+def skin_figures(shot: Shot) -> list[Figure]:
+    """Return how far the volume inside the mesh is from the particles' own, at most; nothing where the shot has no mesh.
+
+    Frames with fewer than SKINNED particles, where a stream has just begun, are left out: a mesh of voxels does not show them.
+    """
+    errors = []
+    for frame in (frame for frame in shot.sampled if len(shot.at(frame)) >= SKINNED):
+        particles = shot.at(frame)
+        own = float((np.asarray(particles["volume"], float) * volume_ratios(particles)).sum())
+        try:
+            errors.append(100.0 * abs(shot.skin_volume(frame) / own - 1.0))
+        except InputError:
+            return []
+    return (
+        [Figure("volume inside the skin, off the particles' own at most [%]", max(errors), says="aim: at most 2")] if errors else []
+    )
 
 
 def particle_change(shot: Shot, says: str, bar: Bar | None = None) -> Figure:

@@ -14,7 +14,7 @@ from mpm_nodes.commands.demo import contact_sheet
 from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.preview.pictures import Picture, find_root
 from mpm_nodes.preview.scene import look
-from mpm_nodes_samples.reproduction.figures import common_figures
+from mpm_nodes_samples.reproduction.figures import common_figures, skin_figures
 from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
 from mpm_nodes_samples.reproduction.sizes import graph_of
@@ -88,7 +88,7 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     """Return the figures of the quick size, or those of the paper's that three frames show."""
     found = common_figures(shot)
     if args.size == "quick":
-        return [*found, *sample.figures(shot)]
+        return [*found, *skin_figures(shot), *sample.figures(shot)]
     paper = sample.paper
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured

@@ -204,5 +204,7 @@ class Shot:
 
         meshes = StageMeshes(self.stage, "mesh")
         topology, points = meshes.topology(frame), meshes.points(frame)
+        if not len(points):
+            return 0.0
         corners = (points - points.mean(axis=0))[triangulate(topology.counts, topology.indices)[0]]
         return float(np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0)

@@ -47,6 +47,27 @@ class SortedParticles:
     edge: float
 
 
+@dataclass(frozen=True)
+class Stretched:
+    """Particles whose kernels are ellipsoids: s = |inverse (x - x_p)|.
+
+    Attributes:
+        particles: In bins no smaller than the longest half axis.
+        inverses: Symmetric matrices of sorted particles [1/m], shape (n, 3, 3), float32.
+        extents: Half edges of the boxes around the ellipsoids [m], shape (n, 3), float32.
+    """
+
+    particles: SortedParticles
+    inverses: np.ndarray
+    extents: np.ndarray
+
+    @staticmethod
+    def none(edge: float) -> Stretched:
+        """Return no particles at all."""
+        nothing = SortedParticles(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)), edge)
+        return Stretched(nothing, np.zeros((0, 3, 3), np.float32), np.zeros((0, 3), np.float32))
+
+
 def bin_particles(positions: np.ndarray, edge: float) -> SortedParticles:
     """Sort positions [m], shape (n, 3), into bins of the given edge [m]."""
     positions = np.ascontiguousarray(positions, np.float64)
@@ -70,7 +91,14 @@ def leaves_near(bins: SortedParticles, reach: float, voxel_size: float) -> np.nd
 
 
 def blend_spheres(
-    bins: SortedParticles, origins: np.ndarray, voxel_size: float, reach: float, radius: float, limit: float, far: float
+    bins: SortedParticles,
+    origins: np.ndarray,
+    voxel_size: float,
+    reach: float,
+    radius: float,
+    limit: float,
+    far: float,
+    stretched: Stretched | None = None,
 ) -> np.ndarray:
     """Return phi [m] of the blended spheres on leaves; `far` where no particle is within `reach`.
 
@@ -82,11 +110,14 @@ def blend_spheres(
         radius: r [m].
         limit: l [m].
         far: Value away from particles [m].
+        stretched: Particles besides, with ellipsoids for kernels.
 
     Returns:
         Shape (leaves, 8, 8, 8), float32.
     """
-    return _blend(binned(bins), origins, voxel_size, _Sphere(reach, radius, limit, far))
+    stretched = Stretched.none(reach) if stretched is None else stretched
+    ellipsoids = _Ellipsoids(binned(stretched.particles), stretched.inverses, stretched.extents)
+    return _blend(binned(bins), ellipsoids, origins, voxel_size, _Sphere(reach, radius, limit, far))
 
 
 def deposit(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, voxel_size: float, spread: int) -> np.ndarray:
@@ -134,6 +165,14 @@ class Binned(NamedTuple):
 def binned(bins: SortedParticles) -> Binned:
     """Return sorted particles as kernels take them."""
     return Binned(bins.keys, bins.positions, 1.0 / bins.edge)
+
+
+class _Ellipsoids(NamedTuple):
+    """`Stretched` as kernels take it."""
+
+    bins: Binned
+    inverses: np.ndarray
+    extents: np.ndarray
 
 
 class _Sphere(NamedTuple):
@@ -205,10 +244,12 @@ def _span_keys(low, high, starts, total):
 
 
 @part
-def _blend_at(leaf, bins, origins, dx, sphere, phi):
+def _blend_at(leaf, bins, ellipsoids, origins, dx, sphere, phi):
     reach, radius, limit, far = sphere
     sums = np.zeros((5, LEAF, LEAF, LEAF), np.float32)
     _gather_leaf(bins, origins[leaf], dx, reach, sums)
+    if len(ellipsoids[1]) > 0:
+        _gather_stretched(ellipsoids, origins[leaf], dx, sums)
     for i in range(LEAF):
         for j in range(LEAF):
             for k in range(LEAF):
@@ -224,9 +265,9 @@ def _blend_at(leaf, bins, origins, dx, sphere, phi):
 
 
 @compiled
-def _blend(bins, origins, dx, sphere):
+def _blend(bins, ellipsoids, origins, dx, sphere):
     phi = np.empty((len(origins), LEAF, LEAF, LEAF), np.float32)
-    parallel_for(_blend_at, len(origins), (bins, origins, dx, sphere, phi))
+    parallel_for(_blend_at, len(origins), (bins, ellipsoids, origins, dx, sphere, phi))
     return phi
 
 
@@ -266,6 +307,49 @@ def _add_particle(x, y, z, reach, inverse_square, sums):
             for k in range(max(0, int(np.ceil(z - reach))), min(LEAF - 1, int(np.floor(z + reach))) + 1):
                 dz = np.float32(k) - z
                 left = max(one - (square + dz * dz) * inverse_square, np.float32(0.0))
+                weight = left * left * left
+                sums[0, i, j, k] += weight
+                sums[1, i, j, k] += weight * x
+                sums[2, i, j, k] += weight * y
+                sums[3, i, j, k] += weight * z
+                sums[4, i, j, k] = max(sums[4, i, j, k], left)
+
+
+@inline
+def _gather_stretched(ellipsoids, origin, dx, sums):
+    """Add the particles with ellipsoids near a leaf to `sums`, as `_gather_leaf` does it with spheres."""
+    (keys, positions, inverse), inverses, extents = ellipsoids
+    per_voxel, reach = 1.0 / dx, 1.0 / inverse
+    x0, y0, z0 = origin[0] * dx, origin[1] * dx, origin[2] * dx
+    far = (LEAF - 1) * dx + reach
+    k_low, k_high = _floor((z0 - reach) * inverse), _floor((z0 + far) * inverse)
+    for bi in range(_floor((x0 - reach) * inverse), _floor((x0 + far) * inverse) + 1):
+        for bj in range(_floor((y0 - reach) * inverse), _floor((y0 + far) * inverse) + 1):
+            last = pack_key(bi, bj, k_high)
+            p = _lower_bound(keys, pack_key(bi, bj, k_low))
+            while p < len(keys) and keys[p] <= last:
+                x = np.float32((positions[p, 0] - x0) * per_voxel)
+                y = np.float32((positions[p, 1] - y0) * per_voxel)
+                z = np.float32((positions[p, 2] - z0) * per_voxel)
+                _add_ellipsoid(x, y, z, inverses[p], extents[p], np.float32(dx), sums)
+                p += 1
+
+
+@inline
+def _add_ellipsoid(x, y, z, inverse, extent, dx, sums):
+    """Add one particle at voxel coordinates (x, y, z) of the leaf to the voxels inside its ellipsoid."""
+    one = np.float32(1.0)
+    wide, deep, high = extent[0] / dx, extent[1] / dx, extent[2] / dx
+    for i in range(max(0, int(np.ceil(x - wide))), min(LEAF - 1, int(np.floor(x + wide))) + 1):
+        a = (np.float32(i) - x) * dx
+        for j in range(max(0, int(np.ceil(y - deep))), min(LEAF - 1, int(np.floor(y + deep))) + 1):
+            b = (np.float32(j) - y) * dx
+            for k in range(max(0, int(np.ceil(z - high))), min(LEAF - 1, int(np.floor(z + high))) + 1):
+                c = (np.float32(k) - z) * dx
+                u = inverse[0, 0] * a + inverse[0, 1] * b + inverse[0, 2] * c
+                v = inverse[1, 0] * a + inverse[1, 1] * b + inverse[1, 2] * c
+                w = inverse[2, 0] * a + inverse[2, 1] * b + inverse[2, 2] * c
+                left = max(one - (u * u + v * v + w * w), np.float32(0.0))
                 weight = left * left * left
                 sums[0, i, j, k] += weight
                 sums[1, i, j, k] += weight * x
