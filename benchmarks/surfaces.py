@@ -13,7 +13,7 @@ outside.
 Flicker is how far a point of the ball's surface moves from frame to frame [voxels, root mean square]: `at rest` with particles that
 tremble by a hundredth of a spacing, `in motion` with a ball that moves askew by 0.37 spacings a frame, seen from the ball.
 
-Both have the same grid, three smoothing passes, normals, and a carried velocity.
+Both have the same grid, three smoothing passes, normals, and a carried velocity; ours has `anisotropy`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def measured(program: str, shapes: dict[str, Shape], args: argparse.Namespace) -
         for file, shape in zip(files, shapes.values(), strict=True):
             np.savez(file, position=shape.position, velocity=np.zeros(shape.position.shape, np.float32))
         result = Path(folder) / "result.json"
-        options = ["--points", *files, "--spacing", SPACING, "--voxel", args.voxel, "--meshes", "--result", result]
+        options = ["--points", *files, "--spacing", SPACING, "--voxel", args.voxel, "--anisotropy", "--meshes", "--result", result]
         run_script(python, SCRIPTS[program], options, args.threads, ours=ours)
         facts = json.loads(result.read_text())
         meshes = {}

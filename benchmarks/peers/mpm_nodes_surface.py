@@ -1,5 +1,7 @@
 """Level set and mesh of points by the node `surface_particles` with its own defaults; velocity carried, normals made."""
 
+import sys
+
 import numpy as np
 import surface_of_points
 
@@ -10,7 +12,8 @@ from mpm_nodes.nodes.surface import surface_particles
 
 def surface(position, velocity, spacing, voxel):
     """Wrap the points."""
-    made = surface_particles(Particles({"position": position, "velocity": velocity}, spacing=spacing), voxel_size=voxel)
+    particles = Particles({"position": position, "velocity": velocity}, spacing=spacing)
+    made = surface_particles(particles, voxel_size=voxel, anisotropy="--anisotropy" in sys.argv)
 
     def triangles() -> surface_of_points.Triangles:
         mesh = made.mesh

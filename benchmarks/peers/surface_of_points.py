@@ -24,6 +24,7 @@ def main(surface: Callable[[np.ndarray, np.ndarray, float, float], Callable[[], 
     parser.add_argument("--spacing", type=float, required=True)
     parser.add_argument("--voxel", type=float, default=1.0, help="in spacings (default: %(default)s)")
     parser.add_argument("--meshes", action="store_true", help="write the triangles of NAME.npz to NAME.mesh.npz")
+    parser.add_argument("--anisotropy", action="store_true", help="ellipsoids in thin places, where the program has them off")
     parser.add_argument("--result", type=Path, required=True, help="JSON file to write: a list, an item for each file of points")
     args = parser.parse_args()
     found, voxel = [], args.voxel * args.spacing

@@ -85,7 +85,7 @@ def surface_particles(
     radius: A[float, Unitless, Range(min=0.1, max=4.0)] = 1.0,
     smoothing: A[int, Unitless, Range(min=0, max=50)] = 3,
     keep_volume: bool = True,
-    anisotropy: bool = True,
+    anisotropy: bool = False,
     adaptivity: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.0,
     attributes: tuple[str, ...] = (),
     largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
@@ -100,7 +100,7 @@ def surface_particles(
         keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
             together where they are drawn out. They are shown at least 1.7 voxels thick, with more volume than they have where they
-            are thinner; small voxels help.
+            are thinner; small voxels help. Takes up to 0.6 times as long again where much is thin.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
             Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
@@ -230,7 +230,7 @@ def _deposited(
     where: str, particles: Particles, amounts: np.ndarray, voxel_size: float, margin: float, largest: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return leaves, the amounts shared out to their voxels, and the voxel size."""
-    from mpm_nodes.kernels.surfaces.splat import deposit
+    from mpm_nodes.kernels.surfaces.deposit import deposit
 
     wanted = voxel_size if voxel_size > 0.0 else particles.spacing
     # The leaves of the finest splines tell what fits; coarser voxels need fewer.

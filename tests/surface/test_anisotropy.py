@@ -66,8 +66,8 @@ def stretched(position: np.ndarray) -> int:
 def test_what_is_drawn_out_stays_in_one_piece(shape, voxel):
     """Layers drawn out to 1.4 and 1.8 times their length and width, a row to 1.5 times: one piece, no holes. Spheres tear them."""
     particles = particles_at(shape)
-    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING).mesh) == (1, 0)
-    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=False).mesh) != (1, 0)
+    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=True).mesh) == (1, 0)
+    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING).mesh) != (1, 0)
 
 
 def test_thick_matter_keeps_its_surface():
@@ -99,9 +99,9 @@ def test_ellipsoids_lie_along_the_sheet_and_keep_the_volume():
 def test_same_bytes_on_one_thread():
     """Ellipsoids do not depend on the number of threads."""
     particles = particles_at(layer(1.6))
-    both = surface_particles(particles).surface
+    both = surface_particles(particles, anisotropy=True).surface
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
-    alone = surface_particles(particles).surface
+    alone = surface_particles(particles, anisotropy=True).surface
     numba.set_num_threads(threads)
     assert both.values.tobytes() == alone.values.tobytes()
