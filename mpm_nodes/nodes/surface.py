@@ -114,7 +114,7 @@ def surface_particles(
     reach = REACH * spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
     volumes = _volumes(particles) if keep_volume else None
-    level_set = _level_set(bins, dx, reach, spacing, radius, smoothing, volumes, largest, anisotropy)
+    level_set = _level_set(bins, dx, spacing, radius, smoothing, volumes, largest, anisotropy)
     mesh = mesh_level_set(level_set, adaptivity)
     return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
 
@@ -255,7 +255,6 @@ def _volumes(particles: Particles) -> np.ndarray:
 def _level_set(
     bins: SortedParticles,
     dx: float,
-    reach: float,
     spacing: float,
     radius: float,
     smoothing: int,
@@ -263,13 +262,16 @@ def _level_set(
     largest: float,
     anisotropy: bool,
 ) -> LevelSet:
-    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there)."""
+    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
+
+    The edge of the bins is the reach of the spheres.
+    """
     from mpm_nodes.kernels.surfaces.anisotropy import LONGEST, Kernels, kernels_of
     from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
     from mpm_nodes.kernels.surfaces.splat import Stretched, blend_spheres
     from mpm_nodes.kernels.surfaces.volume import MOST, NarrowBand, match_volume
 
-    sphere = radius * spacing
+    sphere, reach = radius * spacing, bins.edge
     most = MOST * spacing if volumes is not None else 0.0
     origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + (sphere + most) / dx, largest)
     band = HALF_WIDTH * dx
@@ -289,9 +291,8 @@ def _level_set(
     thin = len(kernels.stretched.inverses) > 0
     if thin:  # sheets and threads thinner than a voxel would fall through the grid
         nothing = Stretched.none(reach).particles
-        limit = max(
-            LIMIT * sphere, 1.05 * LONGEST * THINNEST * dx
-        )  # across a sheet kernels are LONGEST times as short as the reach
+        # across a sheet kernels are LONGEST times as short as the reach
+        limit = max(LIMIT * sphere, 1.05 * LONGEST * THINNEST * dx)
         values = np.minimum(values, blend_spheres(nothing, origins, dx, reach, THINNEST * dx, limit, wide, kernels.stretched))
     if smoothing or thin or volumes is not None:
         values = redistance(values, neighbours, dx, band)
