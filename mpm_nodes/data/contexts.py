@@ -66,6 +66,7 @@ class StepContext:
         dt: Length of the substep [s]; written by the one stage declared with `sets=("dt",)`.
         time: Simulated seconds at the start of the substep, since the initial state.
         time_left: Seconds to the end of the frame; dt never exceeds it.
+        tick: Length of the parts of frames on whose ends steps end whatever the frame rate, and seconds to the end of this one.
         frame: Frame being advanced to.
         substep: Index of the substep within the frame.
         dt_min: Shortest substep that the artist allows [s].
@@ -82,6 +83,7 @@ class StepContext:
     dt: float = 0.0
     time: float = 0.0
     time_left: float = float("inf")
+    tick: tuple[float, float] = (float("inf"), float("inf"))
     frame: int = 0
     substep: int = 0
     dt_min: float = 0.0

@@ -97,6 +97,10 @@ class Clock:
         return FrameClock(self, frame)
 
 
+TICKS = 96.0
+"""About so many ticks are in a second of the shot, a whole number in each frame: 4 at 24 frames a second, 1 at 96 and above."""
+
+
 @dataclass(frozen=True)
 class FrameClock:
     """The clock over one frame: from `frame - 1` to `frame`.
@@ -145,6 +149,13 @@ class FrameClock:
         if keys.carries_keys(self.clock.pace):
             return self.clock.frame_at(simulated)
         return self.frame - 1.0 + (simulated - self.begin) / (self.end - self.begin)
+
+
+    def tick_at(self, simulated: float) -> tuple[float, float]:
+        """Return the length of the frame's ticks and what is left of the one at a time [simulated s]."""
+        tick = (self.end - self.begin) / max(1, round(TICKS / self.clock.fps))
+        left = tick - (simulated - self.begin) % tick if tick > 0.0 else 0.0
+        return tick, left if left > 1e-9 * tick else tick
 
 
 # ---------------------------------------------------------------- what is written

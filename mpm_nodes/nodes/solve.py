@@ -111,7 +111,7 @@ def solve(
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
     time_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=2.0), KeysTravel()] = 1.0,
     start_frame: A[int, Frames, NotKeyable("there is one initial state")] = 1,
-    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.01,
+    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.0105,
     dt_min: A[float, Seconds, Range(min=0.0)] = 0.0,
     precision: Precision = Precision.SINGLE,
     wall_low: A[Vec3, Metres] = (-10.0, -10.0, -10.0),
@@ -244,6 +244,7 @@ def _advance_frame(
     pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps)
     while end - solver.time > 1e-9 * length:
         step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
+        step.tick = clock.tick_at(solver.time)
         frame = clock.frame_at(solver.time)
         dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=ctx.check_cancel, keep=False)
         facts = step.report.of_substeps()
