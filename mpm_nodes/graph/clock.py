@@ -150,7 +150,6 @@ class FrameClock:
             return self.clock.frame_at(simulated)
         return self.frame - 1.0 + (simulated - self.begin) / (self.end - self.begin)
 
-
     def tick_at(self, simulated: float) -> tuple[float, float]:
         """Return the length of the frame's ticks and what is left of the one at a time [simulated s]."""
         tick = (self.end - self.begin) / max(1, round(TICKS / self.clock.fps))

@@ -25,7 +25,7 @@ CHOSEN = Facts(
     per_substep=True,
 )
 FINE = 4
-"""Steps in a tick from which on they end where it does: one more for each tick is no more than an eighth, half of that on average."""
+"""Steps in a tick from which on they end where it does: rounding them up costs an eighth of them at most then, on average half that."""
 LONGEST = Limit("dt_max")
 SHORTEST = Limit(
     "dt_min", cause="dt was held at dt_min = {dt_min:.3g} s, longer than the stable step", cure="lower the dt_min of the solve"
@@ -99,7 +99,7 @@ def choose_time_step(
 
 
 def _span(step: StepContext, dt: float) -> float:
-    """Return what is divided evenly into steps of at most dt [s]: what is left of the tick, or of the frame where ticks are short."""
+    """Return what is divided evenly into steps of at most dt [s]: the rest of the tick, or of the frame where ticks are short."""
     length, left = step.tick
     if length < FINE * dt:
         return step.time_left
