@@ -25,7 +25,7 @@ CHOSEN = Facts(
     per_substep=True,
 )
 FINE = 4
-"""Steps in a tick from which on they end where it does: rounding them up costs a quarter at most, an eighth on average."""
+"""Steps in a tick from which on they end where it does: rounding up takes less than a fifth more of them, a tenth on average."""
 LONGEST = Limit("dt_max")
 SHORTEST = Limit(
     "dt_min", cause="dt was held at dt_min = {dt_min:.3g} s, longer than the stable step", cure="lower the dt_min of the solve"
