@@ -77,6 +77,7 @@ class StepContext:
         limit: What holds dt, None before it is chosen.
         limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
+        share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
     """
 
     dt: float = 0.0
@@ -93,6 +94,7 @@ class StepContext:
     limit: Limit | None = None
     limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
     check_cancel: Callable[[], None] = lambda: None
+    share: Any = None
 
     def tell(self, group: Facts, **values: Any) -> None:
         """Tell the facts of a group that the stage declares; over the frame they are reduced as declared."""

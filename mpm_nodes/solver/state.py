@@ -58,6 +58,7 @@ class ParticleStore(Store):
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
+        share: Where a simulation runs on several ranks, this one's part (`ranks.share.Share`); else None.
     """
 
     domain = PARTICLES
@@ -103,6 +104,7 @@ class ParticleStore(Store):
         self.sort_age = 0
         self.generation = next(_layouts)
         self.next_id = 0
+        self.share: Any = None
 
     # ---------------------------------------------------------------- what kernels see
     @property
@@ -149,7 +151,8 @@ class ParticleStore(Store):
         if self.limits is None:
             self._refuse_stale("velocity_gradient")
             self.limits = [self._measured(law, segments) for law, segments in self.runs()]
-        for (law, _), limits in zip(self.runs(), self.limits, strict=True):
+        found = self.limits if self.share is None else self.share.largest_limits()
+        for (law, _), limits in zip(self.runs(), found, strict=True):
             yield law, *limits
 
     def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:

@@ -1,0 +1,39 @@
+"""What a solve looks like from outside: frozen particles in the order of their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, Particles
+from mpm_nodes.solver.periodic import within
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.run import SubstepSolver
+
+__all__ = ["snapshot_of"]
+
+
+def snapshot_of(solver: SubstepSolver, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
+    """Return frozen particles in the order of their ids, per simulated second.
+
+    On several ranks rank 0 gets those of all, the others get their own.
+
+    Args:
+        solver: The solve.
+        names: Attributes to return besides position, id and material; None for all.
+        frame: Frame whose materials they are of; None takes the last substep's.
+    """
+    store = solver.particles
+    chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
+    columns = {name: store.unpack(name) for name in ("position", *chosen)}
+    if solver.share is not None:
+        every = solver.share.team.to_first(columns) or [columns]
+        columns = {name: np.concatenate([each[name] for each in every]) for name in columns}
+    order = np.argsort(columns["id"], kind="stable")
+    columns = {name: values[order] for name, values in columns.items()}
+    columns["position"] = within(columns["position"], solver.walls, store.period)
+    own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
+    return Particles(columns, solver.materials_at(solver.frame if frame is None else frame), solver.spacing, solver.time, own)
