@@ -43,6 +43,7 @@ class FrameContext:
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
         choices: What the node chooses by measuring (`graph.choices.FrameChoices`), for cooks to choose alike; None keeps nothing.
+        team: The ranks that cook the solves of the graph together (`solver.ranks.team.Team`); None where there is one process.
     """
 
     frame: int
@@ -56,6 +57,7 @@ class FrameContext:
     fuse: bool = True
     max_substeps: int | None = None
     choices: Any = None
+    team: Any = None
 
 
 @dataclass

@@ -14,7 +14,6 @@ from mpm_nodes.data import (
     ATTRIBUTES,
     Collider,
     Emitter,
-    Material,
     MpmNodesError,
     Particles,
     StepContext,
@@ -29,7 +28,7 @@ from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.auto_steps import Choice, KeptChoices, choose_again
 from mpm_nodes.solver.checked import run_checked
-from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
+from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
@@ -396,7 +395,3 @@ class SubstepSolver:
     def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
         """Return frozen particles in the order of their ids, per simulated second; see `snapshot_of`."""
         return snapshot_of(self, names, frame)
-
-    def materials_at(self, frame: float) -> tuple[Material, ...]:
-        """Return the materials with their parameters as they are at a frame."""
-        return tuple(sampled(material, frame) for material in self.materials)

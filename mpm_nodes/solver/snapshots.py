@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Particles
+from mpm_nodes.solver.coefficients import sampled
 from mpm_nodes.solver.periodic import within
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
 
-__all__ = ["snapshot_of"]
+__all__ = ["count_of", "snapshot_of"]
 
 
 def snapshot_of(solver: SubstepSolver, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
@@ -35,5 +36,11 @@ def snapshot_of(solver: SubstepSolver, names: Sequence[str] | None = None, frame
     order = np.argsort(columns["id"], kind="stable")
     columns = {name: values[order] for name, values in columns.items()}
     columns["position"] = within(columns["position"], solver.walls, store.period)
+    materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.materials)
     own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
-    return Particles(columns, solver.materials_at(solver.frame if frame is None else frame), solver.spacing, solver.time, own)
+    return Particles(columns, materials, solver.spacing, solver.time, own)
+
+
+def count_of(solver: SubstepSolver) -> int:
+    """Return the number of particles; on several ranks of all of them, as they were sorted last."""
+    return solver.particles.count if solver.share is None else solver.share.whole_count

@@ -1,8 +1,8 @@
 """The halo of a rank's grid: blocks around the borders of its slab that its neighbours hold as well.
 
-A particle block in column c gives to the grid blocks of columns c and c + 1. So the first column of a slab is given to by both sides
-of its border, and the columns before and after it are held by both, for what looks at neighbouring nodes. Two numbers have one sum,
-whichever comes first: both ranks end up with the same bits.
+A particle block in column c gives to the grid blocks of columns c and c + 1. So the first column of a slab is given to by both
+sides of its border, and the columns before and after it are held by both, for what looks at neighbouring nodes. Two numbers have
+one sum, whichever comes first: both ranks end up with the same bits.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Limit
+from mpm_nodes.data import Cancelled, Limit
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import Halo
@@ -68,7 +68,7 @@ class Share:
         return np.floor(cells / 4.0).astype(np.int64)
 
     def mine(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return those of some new particles, which all ranks know, that lie in this rank's slab; the first ones are cut into slabs."""
+        """Return those of new particles, which all ranks know, that lie in this rank's slab; the first are cut into slabs."""
         column = self._columns(columns["position"])
         if len(column) and not self._laid_out:
             self._lay_out(column)
@@ -76,6 +76,28 @@ class Share:
         return {name: np.asarray(values)[kept] for name, values in columns.items()}
 
     # ---------------------------------------------------------------- particles between ranks
+    def take_up(self, parcels: Sequence[Parcel], own: int | None, slabs: Slabs) -> None:
+        """Go on with particles that ranks left earlier.
+
+        Args:
+            parcels: What each of them held, in their order.
+            own: Which of them is this rank's; None where the number of ranks has changed: matter is cut anew then.
+            slabs: Who held what.
+        """
+        self._laid_out = True
+        self._take(slabs)
+        if own is not None:
+            refill(self.particles, [parcels[own]])
+            return
+        refill(self.particles, parcels)
+        self.particles.sort()  # by where particles are now
+        particles, ranks = self.particles, self.team.size
+        column = particles.block_coord[:, slabs.axis]
+        mine = slice(self.team.rank, None, ranks)  # each rank counts its share of the blocks
+        self._take(cut(self.team, column[mine], np.diff(particles.block_start)[mine], slabs.axis)[0])
+        held = self.slabs.holders(column) == self.team.rank
+        refill(particles, [parcel_of(particles, np.flatnonzero(held))])
+
     def any(self, flag: bool) -> bool:
         """Return whether a flag is set on any rank."""
         return self.team.any(flag)
@@ -117,7 +139,7 @@ class Share:
         return parcel_of(self.particles, np.flatnonzero(which)) if which.any() else None
 
     def _limits_of_all(self) -> np.ndarray | None:
-        """Return the measured limits of dt by material, the largest of all ranks, shape (materials, 3); None where some are missing."""
+        """Return the limits of dt by material, the largest of all ranks, shape (materials, 3); None where some are missing."""
         particles = self.particles
         mine = np.full((particles.materials, 3), -np.inf)
         if particles.limits is None and particles.count:
@@ -169,6 +191,22 @@ class Share:
         return lower or none, upper or none, drift
 
     # ---------------------------------------------------------------- agreement
+    def stop_together(self, check: Callable[[], None]) -> None:
+        """Raise `Cancelled` on all ranks when the user has stopped one of them; `check` raises it on this one."""
+        stopped = False
+        try:
+            check()
+        except Cancelled:
+            stopped = True
+        if self.any(stopped):
+            raise Cancelled("stopped by the user")
+
+    def inside(self, found: Sequence[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+        """Return (collider, particles inside, greatest depth [m]) of all ranks for those of this one."""
+        counts = self.team.totals([count for _, count, _ in found]).tolist()
+        depths = self.team.largest([depth for _, _, depth in found]).tolist()
+        return [(name, int(count), depth) for (name, _, _), count, depth in zip(found, counts, depths, strict=True)]
+
     def largest_limits(self) -> list[tuple[float, float, float]]:
         """Return the measured limits of dt of each material that has particles here, the largest of all ranks."""
         found = self._limits_of_all()

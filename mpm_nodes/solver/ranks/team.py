@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,18 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 
-__all__ = ["Team", "join_team", "launched_ranks"]
-
-LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", ""))
-"""Environment by which launchers tell a process its rank and the number of ranks; "" where the number is not told."""
-
-
-def launched_ranks() -> int:
-    """Return how many ranks a launcher started together with this process; 0 where none did, 1 where it does not say."""
-    for rank, size in LAUNCHERS:
-        if rank in os.environ:
-            return int(os.environ[size]) if size and os.environ.get(size, "").isdigit() else 1
-    return 0
+__all__ = ["Team", "join_team"]
 
 
 def join_team() -> Team:
