@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import launched
-from mpm_nodes.data import Cancelled, InputError, MpmNodesError
+from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.search_path import trusted_path
 from mpm_nodes.terminal import plain_lines
 
@@ -106,7 +106,7 @@ def _start(args: argparse.Namespace) -> int:
     if stopped:
         raise Cancelled(f"stopped; whole frames are kept. Continue with: {again}")
     if code not in OURS:
-        raise MpmNodesError(
+        raise OutputError(
             f"one of the {args.ranks} ranks was ended from outside, most often because its memory ran out, and the others with it; "
             f"whole frames are kept in {out}. Continue, on as many ranks as you like, with: {again}"
         )

@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Particles
+from mpm_nodes.data import ATTRIBUTES, Material, Particles, Walls
 from mpm_nodes.solver.coefficients import sampled
 from mpm_nodes.solver.periodic import within
+from mpm_nodes.solver.state import ParticleStore
 
-if TYPE_CHECKING:
-    from mpm_nodes.solver.run import SubstepSolver
-
-__all__ = ["count_of", "snapshot_of"]
+__all__ = ["Seen", "count_of", "snapshot_of"]
 
 
-def snapshot_of(solver: SubstepSolver, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
+class Seen(Protocol):
+    """What is looked at of a solve.
+
+    Attributes:
+        share: This rank's part where several share the solve (`ranks.share.Share`), else None.
+        frame: Fractional frame of the last substep.
+        time: Simulated seconds.
+        spacing: Particle spacing [m].
+        walls: Its walls.
+        materials: Its materials.
+    """
+
+    share: Any
+    frame: float
+    time: float
+    spacing: float
+    walls: Walls | None
+    materials: tuple[Material, ...]
+
+    @property
+    def particles(self) -> ParticleStore:
+        """Its particles."""
+        ...
+
+
+def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
     """Return frozen particles in the order of their ids, per simulated second.
 
     On several ranks rank 0 gets those of all, the others get their own.
@@ -41,6 +64,6 @@ def snapshot_of(solver: SubstepSolver, names: Sequence[str] | None = None, frame
     return Particles(columns, materials, solver.spacing, solver.time, own)
 
 
-def count_of(solver: SubstepSolver) -> int:
+def count_of(solver: Seen) -> int:
     """Return the number of particles; on several ranks of all of them, as they were sorted last."""
     return solver.particles.count if solver.share is None else solver.share.whole_count

@@ -121,9 +121,9 @@ def scatter(
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
     if not found:
         return
-    halo = getattr(grid, "halo", None)
-    arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits}
-    for array in arrays.values() if halo is not None else ():
+    halo: Any = grid.halo if isinstance(grid, GridStore) else None
+    arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits} if halo is not None else {}
+    for array in arrays.values():
         halo.open(array)
     scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
     if halo is not None:

@@ -40,12 +40,15 @@ class Team:
         rank: Number of this process.
         size: Number of processes.
         sent: Bytes of grid and particles that this rank sent to others.
-        waited: Seconds spent in messages of grid and particles, with what the others kept this rank waiting.
+        messages: How often it sent something to another rank.
+        agreements: How often all ranks exchanged a few numbers.
+        waited: Seconds spent in all of it, with what the others kept this rank waiting.
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.Get_rank()), int(comm.Get_size())
-        self.sent, self.waited = 0, 0.0
+        self.sent = self.messages = self.agreements = 0
+        self.waited = 0.0
 
     # ---------------------------------------------------------------- agreement
     def any(self, flag: bool) -> bool:
@@ -59,6 +62,7 @@ class Team:
         begin = time.perf_counter()
         self.comm.Allgather(mine, every)
         self.waited += time.perf_counter() - begin
+        self.agreements += 1
         return every
 
     def totals(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -75,7 +79,11 @@ class Team:
 
     def every(self, value: Any) -> list[Any]:
         """Return the values of every rank, in their order."""
-        return list(self.comm.allgather(value))
+        begin = time.perf_counter()
+        found = list(self.comm.allgather(value))
+        self.waited += time.perf_counter() - begin
+        self.agreements += 1
+        return found
 
     def to_first(self, value: Any) -> list[Any] | None:
         """Return the values of every rank on rank 0, None elsewhere."""
@@ -103,6 +111,7 @@ class Team:
             request.Wait()
         self.waited += time.perf_counter() - begin
         self.sent += sum(give.nbytes for _, give, _ in pairs)
+        self.messages += len(pairs)
 
     def swap_lists(self, pairs: Iterable[tuple[int, np.ndarray]]) -> list[np.ndarray]:
         """Exchange arrays of integers of any length with single ranks; return theirs, in the order given."""
