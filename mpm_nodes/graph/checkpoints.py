@@ -14,7 +14,7 @@ from mpm_nodes.graph.archive import read_archive, write_archive
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.names import temporary
 
-__all__ = ["header_of", "read_state", "state_name", "write_parts"]
+__all__ = ["are_held", "header_of", "read_state", "state_name", "write_file", "write_parts"]
 
 
 def state_name(number: int, node: str, rank: int = 0) -> str:

@@ -132,7 +132,7 @@ def execute(
         evaluator = _evaluator(graph, options, stream, cancel)
         if options.team is not None and options.team.rank:
             with _threads(options.threads):
-                return CookResult(None, (), follow(evaluator))
+                return CookResult(None, (), follow(evaluator, _parts(evaluator, options, out)))
         parts = _parts(evaluator, options, out)
         span = _span(graph, frames)
         with _threads(options.threads):
@@ -145,7 +145,7 @@ def execute(
                     Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
                 )
             if options.team is not None:
-                tell_followers(evaluator, revision, remaining(span, done))
+                tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
@@ -234,7 +234,7 @@ class _Cook:
             handed = self.parts.handed() if self.parts.part == "solve" else []
             self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
-            write_solved(transaction, handed, self.outputs)
+            write_solved(transaction, handed, self.outputs, _ranks(self.evaluator))
             self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)

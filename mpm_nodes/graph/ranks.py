@@ -11,15 +11,17 @@ from pathlib import Path
 from mpm_nodes.graph.checkpoints import read_state, write_parts
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.parts import Parts, write_solved_part
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.graph.transaction import FrameTransaction, file_frame
 
 __all__ = ["adopt_parts", "follow", "tell_followers"]
 
 
-def tell_followers(evaluator: Evaluator, revision: Revision | None, frames: Iterable[int]) -> None:
+def tell_followers(evaluator: Evaluator, revision: Revision | None, frames: Iterable[int], parts: Parts) -> None:
     """Tell the other ranks what is cooked, and where (on rank 0)."""
     frames = list(frames)
+    evaluator.team.gathers = not (parts.part == "solve" and parts.handed())
     held = {name: evaluator.held(name) for name in evaluator.sequential()}
     folder = None if revision is None else (str(revision.folder), revision.offset)
     evaluator.team.from_first((folder, frames, held))
@@ -33,7 +35,7 @@ def adopt_parts(evaluator: Evaluator, transaction: FrameTransaction) -> None:
                 transaction.adopt(name, facts)
 
 
-def follow(evaluator: Evaluator) -> tuple[int, ...]:
+def follow(evaluator: Evaluator, parts: Parts) -> tuple[int, ...]:
     """Cook the solves of a graph together with rank 0; return the frames."""
     team = evaluator.team
     folder, frames, held = team.from_first()
@@ -42,10 +44,13 @@ def follow(evaluator: Evaluator) -> tuple[int, ...]:
             evaluator.restore(node, held[node], read_state(Folder(Path(folder[0])), file_frame(held[node], folder[1]), node, kind))
     shared = {name for name, kind in evaluator.sequential().items() if hasattr(kind, "joined")}
     solves = [node.id for node in evaluator.plan.nodes if node.id in shared]
+    handed = parts.handed() if parts.part == "solve" else []
+    team.gathers = not handed
     for frame in frames:
         evaluator.events.start_frame(frame)
-        evaluator.evaluate(solves, frame)
+        values = evaluator.evaluate(solves, frame, outputs=handed)
         if folder is not None:
-            states = evaluator.states(frame)
-            team.to_first(write_parts(Path(folder[0]), frame, file_frame(frame, folder[1]), states, team.rank))
+            root, number = Path(folder[0]), file_frame(frame, folder[1])
+            written = write_parts(root, frame, number, evaluator.states(frame), team.rank)
+            team.to_first([*written, *write_solved_part(root, number, handed, values, team)])
     return tuple(frames)

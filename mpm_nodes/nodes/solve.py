@@ -271,6 +271,8 @@ def _advance_frame(
     solver.time = end
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
+    if solver.share is not None:
+        solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
     if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"

@@ -14,7 +14,6 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.solver.emission import Stream
-from mpm_nodes.solver.ranks.resumed import facts_of_part, take_up
 from mpm_nodes.solver.stores import Saved
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class SolverState:
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
             "kind": _kind(solver),
             "domains": {},
-            **facts_of_part(solver.share),
+            **({} if solver.share is None else solver.share.facts()),
         }
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
@@ -94,6 +93,8 @@ class SolverState:
         Raises:
             MpmNodesError: The solver differs in attributes, precision or cell size.
         """
+        from mpm_nodes.solver.ranks.resumed import take_up
+
         facts = self._facts
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)

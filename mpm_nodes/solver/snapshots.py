@@ -53,7 +53,7 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
     store = solver.particles
     chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
     columns = {name: store.unpack(name) for name in ("position", *chosen)}
-    if solver.share is not None:
+    if solver.share is not None and solver.share.team.gathers:
         every = solver.share.team.to_first(columns) or [columns]
         columns = {name: np.concatenate([each[name] for each in every]) for name in columns}
     order = np.argsort(columns["id"], kind="stable")

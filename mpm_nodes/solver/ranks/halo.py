@@ -39,6 +39,11 @@ class Halo:
         found = [(other, self.slabs.border(self.team.rank, other)) for other in (self.team.rank - 1, self.team.rank + 1)]
         return [(other, border) for other, border in found if border is not None]
 
+    @property
+    def shared(self) -> list[np.ndarray]:
+        """Places of the blocks that are shared, border by border."""
+        return [near for _, near in self._shared]
+
     def ghosts(self, packed: np.ndarray) -> np.ndarray:
         """Return the neighbours' blocks at the borders.
 

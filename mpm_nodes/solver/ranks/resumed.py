@@ -12,17 +12,11 @@ from mpm_nodes.solver.ranks.slabs import Slabs
 from mpm_nodes.solver.stores import Saved
 
 if TYPE_CHECKING:
-    from mpm_nodes.solver.ranks.share import Share
     from mpm_nodes.solver.run import SubstepSolver
 
-__all__ = ["facts_of_part", "take_up"]
+__all__ = ["take_up"]
 
 PLACE = "particles"
-
-
-def facts_of_part(share: Share | None) -> dict[str, Any]:
-    """Return what a checkpoint says of the slabs; nothing of a solve on one rank."""
-    return {} if share is None else {"axis": share.slabs.axis, "cuts": list(share.slabs.cuts)}
 
 
 def take_up(solver: SubstepSolver, parts: Sequence[tuple[Mapping[str, Any], Mapping[str, np.ndarray]]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Cancelled, Limit
+from mpm_nodes.data import Cancelled, Limit, Report
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import Halo
@@ -76,6 +76,10 @@ class Share:
         return {name: np.asarray(values)[kept] for name, values in columns.items()}
 
     # ---------------------------------------------------------------- particles between ranks
+    def facts(self) -> dict[str, Any]:
+        """Return what a checkpoint says of the slabs."""
+        return {"axis": self.slabs.axis, "cuts": list(self.slabs.cuts)}
+
     def take_up(self, parcels: Sequence[Parcel], own: int | None, slabs: Slabs) -> None:
         """Go on with particles that ranks left earlier.
 
@@ -200,6 +204,10 @@ class Share:
             stopped = True
         if self.any(stopped):
             raise Cancelled("stopped by the user")
+
+    def join_report(self, report: Report, frame: int) -> None:
+        """Let what stages told of their own particles in a frame be that of all ranks."""
+        report.join(self.team.every([told for told in report.of_frame(frame) if told[0].by_rank]), frame)
 
     def inside(self, found: Sequence[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
         """Return (collider, particles inside, greatest depth [m]) of all ranks for those of this one."""

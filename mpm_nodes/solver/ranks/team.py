@@ -42,13 +42,14 @@ class Team:
         sent: Bytes of grid and particles that this rank sent to others.
         messages: How often it sent something to another rank.
         agreements: How often all ranks exchanged a few numbers.
+        gathers: Whether rank 0 takes in the particles of all when a frame is published; else each publishes its own.
         waited: Seconds spent in all of it, with what the others kept this rank waiting.
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.Get_rank()), int(comm.Get_size())
         self.sent = self.messages = self.agreements = 0
-        self.waited = 0.0
+        self.gathers, self.waited = True, 0.0
 
     # ---------------------------------------------------------------- agreement
     def any(self, flag: bool) -> bool:

@@ -21,6 +21,7 @@ REMOVED = Facts(
         Fact("momentum", "kg m/s", Reduction.SUM, "Their momentum."),
     ),
     quiet="particles",
+    by_rank=True,
 )
 
 
