@@ -9,9 +9,9 @@ __all__ = ["ranks"]
 LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMIX_RANK", ""),
+    ("PMIX_RANK", "SLURM_NTASKS"),
 )
-"""Variables by which launchers tell a process its rank and the number of ranks; "" where the number is not told."""
+"""Variables by which launchers tell a process its rank and the number of ranks."""
 
 
 def ranks() -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes import launched
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import Fact, Facts, MpmNodesError, Particles, Reduction, Report
 from mpm_nodes.graph.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
@@ -98,11 +98,36 @@ def test_periodic_walls_are_refused():
         ({"PMI_RANK": "0", "PMI_SIZE": "4"}, 4),
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 2),
         ({"PMIX_RANK": "3"}, 1),
+        ({"PMIX_RANK": "3", "SLURM_NTASKS": "8"}, 8),
     ],
 )
 def test_a_launcher_is_known_by_its_variables(told, ranks, monkeypatch):
-    for name in ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK"):
+    for name in ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_NTASKS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     assert launched.ranks() == ranks
+
+
+def test_parts_join_in_the_order_of_ids():
+    parts = [
+        Particles({"position": np.array([[float(n), 0.0, 0.0] for n in ids]), "id": np.array(ids)}, (), 0.1)
+        for ids in ([4, 0], [], [3, 1])
+    ]
+    parts[1] = Particles({"position": np.zeros((0, 3)), "id": np.zeros(0, int)}, (), 0.1)
+    joined = Particles.joined(parts)
+    assert joined["id"].tolist() == [0, 1, 3, 4] and joined["position"][:, 0].tolist() == [0.0, 1.0, 3.0, 4.0]
+
+
+def test_what_ranks_tell_of_their_own_particles_is_added_up():
+    removed = Facts("removed", "Gone.", (Fact("particles", "", Reduction.SUM, "How many."),), by_rank=True)
+    shared = Facts("resampling", "Made.", (Fact("calls", "", Reduction.SUM, "How often."),))
+    report = Report()
+    report.tell(removed, 7, {"particles": 2})
+    report.tell(shared, 7, {"calls": 1})
+    own = [told for told in report.of_frame(7) if told[0].by_rank]
+    report.join([own, [], [(removed, {"particles": 5})]], 7)
+    assert {group.event: values for group, values in report.of_frame(7)} == {
+        "removed": {"particles": 7},
+        "resampling": {"calls": 1},
+    }
