@@ -9,8 +9,8 @@ assumed and printed with the table.
 | symbol | meaning | unit |
 |---|---|---|
 | N, v | particles of a machine, its speed | -, particle-steps/s |
-| A | shared blocks of a border: columns before, at and behind it | - |
-| b, B | bytes of a shared block a substep and direction, network | B, B/s |
+| A | blocks that one side of a border gives to: the two columns nearest to it | - |
+| b, B | bytes of such a block a substep and direction, network | B, B/s |
 | m, g, l | messages and agreements a substep, latency of one message | -, -, s |
 | c | seconds to pack a byte and to add it | s/B |
 
@@ -48,7 +48,7 @@ class Exchanged:
     """What a substep of one rank with one border exchanges, sorts included.
 
     Attributes:
-        bytes: Bytes of a shared block, one direction.
+        bytes: Bytes of a block that is given, one direction.
         messages: Messages of one border, one direction.
         agreements: Times that all ranks exchange a few numbers.
         seconds: Seconds to pack a byte and to add it.
@@ -76,7 +76,7 @@ def efficiency(found: Exchanged, machines: int, particles: float, speed: float, 
         along: Whether the shot grows along one axis; else in all directions, cut into slabs nevertheless.
     """
     cells = particles / 8.0 * (1.0 if along else machines)
-    blocks = 3.0 * (cells ** (1.0 / 3.0) / 4.0 + 1.0) ** 2
+    blocks = 2.0 * (cells ** (1.0 / 3.0) / 4.0 + 1.0) ** 2
     alone = particles / speed
     sent = 2.0 * blocks * found.bytes
     exchange = sent / bandwidth + sent * found.seconds + (2.0 * found.messages + found.agreements * math.log2(machines)) * LATENCY
@@ -121,7 +121,7 @@ def run(substeps: str, cells: int, steps: int, team: Any = None) -> dict[str, fl
         after = (team.sent, team.messages, team.agreements, team.waited)
         names = ("bytes", "messages", "agreements", "waited")
         found |= {name: (b - a) / steps for name, a, b in zip(names, before, after, strict=True)}
-        found["blocks"] = float(sum(map(len, solver.share.halo.shared)))
+        found["blocks"] = float(sum(map(len, solver.share.halo.given)))
         found["packing"] = _packing(solver)
     return found
 
@@ -133,11 +133,11 @@ def _packing(solver: Any) -> float:
     least = math.inf
     for _ in range(20):
         begin = time.perf_counter()
-        for near in halo.shared:
+        for near in halo.given:
             give = np.stack([view[near]])
             view[near] += 0.0 * give[0]
         least = min(least, time.perf_counter() - begin)
-    return least / max(1, sum(view[near].nbytes for near in halo.shared))
+    return least / max(1, sum(view[near].nbytes for near in halo.given))
 
 
 def measured(substeps: str, cells: int, steps: int) -> tuple[Exchanged, dict[str, float]]:
@@ -174,7 +174,7 @@ def main() -> None:
         found, told = measured(substeps, args.cells, steps)
         print(
             f"\n{substeps}, {told['particles']:,.0f} particles on two ranks, a substep: {told['bytes'] / 1e3:.0f} kB to the "
-            f"neighbour ({told['blocks']:.0f} shared blocks, {found.bytes:.0f} B each), {found.messages:.1f} messages, "
+            f"neighbour ({told['blocks']:.0f} blocks, {found.bytes:.0f} B each), {found.messages:.1f} messages, "
             f"{found.agreements:.1f} agreements, {1e3 * found.waited:.2f} ms in MPI of {1e3 * found.whole:.1f} ms here, packing "
             f"{1e9 * found.seconds:.2f} ns/B"
         )

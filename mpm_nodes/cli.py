@@ -74,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         check_address_space(args.command)
         args.argv = [*(sys.argv[1:] if argv is None else argv)]
-        if argv is None and supervisor.wanted(args) and not launched.ranks():  # a rank is ended by its launcher
+        is_rank = getattr(args, "ranks", None) is not None and launched.ranks() > 0  # its launcher ends it
+        if argv is None and supervisor.wanted(args) and not is_rank:
             return supervisor.supervise(sys.argv[1:], args)
         code = args.run(args)
         sys.stdout.flush()  # a full disk behind it is met here, not while the interpreter ends

@@ -243,6 +243,8 @@ def _advance_frame(
     def at(name: str, time: float) -> Any:
         return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
 
+    if solver.share is not None:
+        solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
     solver.kept_choices = ctx.choices

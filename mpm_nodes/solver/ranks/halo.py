@@ -30,7 +30,7 @@ class Halo:
         self.team, self.slabs = team, slabs
         self.own = np.zeros(0, bool)
         self._foreign = np.zeros(0, np.int64)
-        self._shared: list[tuple[int, np.ndarray]] = []
+        self._given: list[tuple[int, np.ndarray, np.ndarray]] = []
         self._owned: list[tuple[int, np.ndarray, np.ndarray]] = []
 
     @property
@@ -40,9 +40,9 @@ class Halo:
         return [(other, border) for other, border in found if border is not None]
 
     @property
-    def shared(self) -> list[np.ndarray]:
-        """Places of the blocks that are shared, border by border."""
-        return [near for _, near in self._shared]
+    def given(self) -> list[np.ndarray]:
+        """Places of the blocks whose sums neighbours get from this rank, border by border."""
+        return [give for _, give, _ in self._given]
 
     def ghosts(self, packed: np.ndarray) -> np.ndarray:
         """Return the neighbours' blocks at the borders.
@@ -52,8 +52,7 @@ class Halo:
         """
         columns, offers = column_of(packed, self.slabs.axis), []
         for other, border in self.neighbours:
-            first = border - 1 if other > self.team.rank else border
-            offers.append((other, packed[(columns >= first) & (columns <= first + 1)]))
+            offers.append((other, packed[_given_to(columns, border, other > self.team.rank)]))
         taken = self.team.swap_lists(offers)
         return np.concatenate([np.zeros(0, np.int64), *taken])
 
@@ -62,13 +61,14 @@ class Halo:
         columns = column_of(packed, self.slabs.axis)
         self.own = self.slabs.holders(columns) == self.team.rank
         self._foreign = np.flatnonzero(~self.own)
-        self._shared, self._owned = [], []
+        self._given, self._owned = [], []
         for other, border in self.neighbours:
+            below = other > self.team.rank  # this rank is the lower one
+            mine, theirs = (np.flatnonzero(_given_to(columns, border, lower)) for lower in (below, not below))
+            self._given.append((other, mine, theirs))
             near = np.flatnonzero((columns >= border - 1) & (columns <= border + 1))
-            upper = columns[near] >= border
-            mine = upper if other < self.team.rank else ~upper
-            self._shared.append((other, near))
-            self._owned.append((other, near[mine], near[~mine]))
+            own = (columns[near] < border) == below
+            self._owned.append((other, near[own], near[~own]))
 
     def open(self, array: np.ndarray, width: int = 256) -> None:
         """Forget what an array holds in blocks of others, before this rank adds to it: so that nothing is counted twice.
@@ -81,15 +81,15 @@ class Halo:
 
     def sum(self, *arrays: np.ndarray, width: int = 256) -> None:
         """Add up what both sides of each border gave to the shared blocks of arrays of one type."""
-        if not self._shared or not arrays:
+        if not self._given or not arrays:
             return
         views = [_blocks(array, width, len(self.own)) for array in arrays]
-        gives = [np.stack([view[near] for view in views]) for _, near in self._shared]
-        takes = [np.empty_like(give) for give in gives]
-        self.team.swap((other, give, take) for (other, _), give, take in zip(self._shared, gives, takes, strict=True))
-        for (_, near), take in zip(self._shared, takes, strict=True):
-            for view, given in zip(views, take, strict=True):
-                view[near] += given
+        gives = [np.stack([view[mine] for view in views]) for _, mine, _ in self._given]
+        takes = [np.empty((len(views), len(theirs), width), views[0].dtype) for _, _, theirs in self._given]
+        self.team.swap((other, give, take) for (other, _, _), give, take in zip(self._given, gives, takes, strict=True))
+        for (_, _, theirs), take in zip(self._given, takes, strict=True):
+            for view, sums in zip(views, take, strict=True):
+                view[theirs] += sums
 
     def copy(self, array: np.ndarray, width: int = 256) -> None:
         """Take the values of shared blocks from the rank that they belong to."""
@@ -101,6 +101,12 @@ class Halo:
         self.team.swap((other, give, take) for (other, _, _), give, take in zip(self._owned, gives, takes, strict=True))
         for (_, _, theirs), take in zip(self._owned, takes, strict=True):
             view[theirs] = take
+
+
+def _given_to(columns: np.ndarray, border: int, lower: bool) -> np.ndarray:
+    """Return which columns of the halo at a border the particles of its lower or of its upper side give to."""
+    first = border - 1 if lower else border
+    return (columns >= first) & (columns <= first + 1)
 
 
 def _blocks(array: np.ndarray, width: int, count: int) -> np.ndarray:

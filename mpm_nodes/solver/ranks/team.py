@@ -28,6 +28,10 @@ def join_team() -> Team:
     return Team(MPI.COMM_WORLD)
 
 
+PAUSE = 5e-4
+"""Seconds between two looks at whether all have come."""
+
+
 class Team:
     """All ranks of a simulation.
 
@@ -124,9 +128,11 @@ class Team:
         return takes
 
     # ---------------------------------------------------------------- the end
-    def barrier(self) -> None:
-        """Wait for the others."""
-        self.comm.Barrier()
+    def meet(self) -> None:
+        """Wait for all ranks, however long one of them has other work, and leave it the cores: MPI itself would keep them busy."""
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(PAUSE)
 
     def abort(self, code: int) -> None:
         """End all ranks at once (local)."""
