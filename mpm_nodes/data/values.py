@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -175,6 +175,13 @@ class Particles:
         facts = {"materials": [material.to_json() for material in self.materials], "spacing": self.spacing, "time": self.time}
         own = {"fields": [field.to_json() for field in self.fields.values()]} if self.fields else {}
         return {**facts, **own}, dict(self.attributes)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Particles]) -> Particles:
+        """Return the particles of all parts of a solve, in the order of their ids."""
+        order = np.argsort(np.concatenate([part["id"] for part in parts]), kind="stable")
+        columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0].attributes}
+        return dataclasses.replace(parts[0], attributes=columns)
 
     @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:

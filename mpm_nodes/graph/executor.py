@@ -20,6 +20,7 @@ from mpm_nodes.graph.events import Event, EventStream
 from mpm_nodes.graph.figures import FrameFigures
 from mpm_nodes.graph.parts import Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.ranks import adopt_parts, follow, tell_followers
 from mpm_nodes.graph.resume import continue_from, manifest_of
 from mpm_nodes.graph.revision import KEEP_EVERY, Revision, check_writable
 from mpm_nodes.graph.store import DiskStore, MemoryStore
@@ -73,6 +74,8 @@ class CookOptions:
         deep: With `resume`, read every file that is there to find damage; damaged frames are cooked again, the others stay.
         part: "solve" cooks the sequential nodes and writes what they hand on, "frames" makes the rest of it; "all" cooks both.
         solved: Output root or revision folder of a cook of the part "solve"; the part "frames" reads it.
+        team: The ranks that cook the solves together (`solver.ranks.team.join_team`): each calls `execute` with the same arguments.
+            Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -88,6 +91,7 @@ class CookOptions:
     deep: bool = False
     part: str = "all"
     solved: str | Path | None = None
+    team: Any = None
     crash: Callable[[str], None] | None = None
 
 
@@ -126,6 +130,9 @@ def execute(
     revision: Revision | None = None
     try:
         evaluator = _evaluator(graph, options, stream, cancel)
+        if options.team is not None and options.team.rank:
+            with _threads(options.threads):
+                return CookResult(None, (), follow(evaluator, _parts(evaluator, options, out)))
         parts = _parts(evaluator, options, out)
         span = _span(graph, frames)
         with _threads(options.threads):
@@ -137,6 +144,8 @@ def execute(
                 revision, span, done, repaired = continue_from(
                     Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
                 )
+            if options.team is not None:
+                tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
@@ -172,6 +181,7 @@ def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: 
         checked=options.checked,
         fuse=options.fuse,
         max_substeps=options.max_substeps,
+        team=options.team,
     )
 
 
@@ -199,7 +209,7 @@ class _Cook:
         self.stream.emit("plan", frames=[*span], nodes=len(self.evaluator.plan.nodes), out=folder, done=len(done))
         if self.revision is not None:  # a cook that died after its last commit had no time to do it
             self.revision.retain(every=self.keep_every)
-        for frame in range(max([span[0] - 1, *done]) + 1, span[1] + 1):
+        for frame in remaining(span, done):
             self._frame(frame, span[1])
 
     def _frame(self, frame: int, last: int) -> None:
@@ -224,10 +234,11 @@ class _Cook:
             handed = self.parts.handed() if self.parts.part == "solve" else []
             self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
-            write_solved(transaction, handed, self.outputs)
+            write_solved(transaction, handed, self.outputs, _ranks(self.evaluator))
             self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
+            adopt_parts(self.evaluator, transaction)
             names = transaction.commit(**self.stream.frame_figures(), lineage=self.evaluator.lineage(frame))
         except BaseException:
             transaction.abort()
@@ -241,6 +252,11 @@ class _Cook:
 
 
 # ---------------------------------------------------------------- before the first frame
+def remaining(span: tuple[int, int], done: Sequence[int]) -> range:
+    """Return the frames of a span that are still to be cooked."""
+    return range(max([span[0] - 1, *done]) + 1, span[1] + 1)
+
+
 def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
     settings = graph.settings
     first, last = (settings.start, settings.end) if frames is None else frames
@@ -268,8 +284,12 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
     return parts
 
 
+def _ranks(evaluator: Evaluator) -> int:
+    return 1 if evaluator.team is None else int(evaluator.team.size)
+
+
 def _preflight(evaluator: Evaluator, parts: Parts, span: tuple[int, int], out: str | Path | None) -> None:
-    estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1]))
+    estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1], _ranks(evaluator)))
     preflight.check_memory(estimates, evaluator.graph.settings)
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = 0

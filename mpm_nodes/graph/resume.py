@@ -93,7 +93,8 @@ def continue_from(
         _check_same(revision, manifest)
         evaluator.choices.follow(revision)
         first, end = revision.manifest["frames"]
-        repaired = _repair(revision, evaluator, first, events, deep)
+        # ranks go back to the last good frame instead: what is cooked between frames only one of them would know of
+        repaired = [] if evaluator.team is not None else _repair(revision, evaluator, first, events, deep)
         last = revision.resume_frame(evaluator.sequential(), first)
         chosen = _span(revision, span, first, _end(revision.manifest, manifest), last)
         had = revision.committed()

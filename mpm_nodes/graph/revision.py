@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.archive import read_archive
+from mpm_nodes.graph.checkpoints import are_held, read_state, state_name
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.lock import FolderLock
 from mpm_nodes.graph.names import TEMPORARY, temporary
@@ -251,8 +251,8 @@ class Revision:
         good = good[: sound.index(False)] if False in sound else good
         for frame, record in reversed(good):
             files = record["files"]
-            checkpoints = [self.checkpoint_name(frame, node) for node in states]
-            held = all(name in files and self._matches(name, files[name]) for name in checkpoints)
+            checkpoints = are_held(files, file_frame(frame, self.offset), states) if states else []
+            held = checkpoints is not None and all(self._matches(name, files[name]) for name in checkpoints)
             if held and all(self._matches(*found) for found in own(frame, record)):
                 return frame
         return None
@@ -261,8 +261,8 @@ class Revision:
         """Return the last frame with a record and a sound checkpoint of every node in `states`, whatever else is damaged."""
         for frame in reversed(self.committed()):
             files = (self.record(frame) or {"files": {}})["files"]
-            names = [self.checkpoint_name(frame, node) for node in states]
-            if files and all(name in files and self._matches(name, files[name]) for name in names):
+            names = are_held(files, file_frame(frame, self.offset), states) if states else []
+            if files and names is not None and all(self._matches(name, files[name]) for name in names):
                 return frame
         return None
 
@@ -286,7 +286,7 @@ class Revision:
     # ------------------------------------------------------------ checkpoints
     def checkpoint_name(self, frame: int, node: str) -> str:
         """Return the name, relative to the revision, of the checkpoint of `node` after `frame`."""
-        return f"checkpoints/{file_frame(frame, self.offset):04d}.{node}.state"
+        return state_name(file_frame(frame, self.offset), node)
 
     def load_checkpoint(self, frame: int, node: str, kind: Any) -> Any:
         """Return the value of the sequential node `node` after `frame`, built by `kind.from_arrays`.
@@ -294,16 +294,7 @@ class Revision:
         Raises:
             InputError: The file is damaged, or holds a state of another format than `kind` reads.
         """
-        name = self.checkpoint_name(frame, node)
-        path = self.folder / name
-        with self.files.stream(name) as stream:
-            header, arrays = read_archive(path, stream)
-        expected = getattr(kind, "STATE_FORMAT", 1)
-        if header["format"] != expected:
-            raise InputError(
-                f"{path}: holds state format {header['format']}, this version reads {expected}; cook again without --resume"
-            )
-        return kind.from_arrays(header["facts"], arrays)
+        return read_state(self.files, file_frame(frame, self.offset), node, kind)
 
     def retain(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> None:
         """Delete checkpoints but those of the last `last` frames and of the frames whose number divides by `every`."""

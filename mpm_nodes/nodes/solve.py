@@ -55,6 +55,8 @@ class SolveOutputs(NamedTuple):
 
 BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
+GATHERED = 200
+"""What a particle takes on rank 0 of several, which publishes those of all."""
 
 
 def _expected(told: PreflightContext) -> dict[str, Any]:
@@ -81,7 +83,22 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
         streamed = 0.0
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * BYTES * scale) + BYTES_ALWAYS
+    if told.ranks > 1:
+        warnings += _shared(told)
+        memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
+
+
+def _shared(told: PreflightContext) -> list[str]:
+    """Refuse what ranks cannot share, and return what it is well to know of the rest."""
+    from mpm_nodes.graph.substeps import plan_substeps, resolve
+    from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
+
+    resolved = resolve(told.knobs["substeps"])
+    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+    periodic = any(told.knobs[f"wall_{axis}_{side}"] is WallRule.PERIODIC for axis in "xyz" for side in ("low", "high"))
+    refuse_on_ranks(plans, (int(periodic),) * 3)
+    return list(warnings_on_ranks(plans))
 
 
 def _refuse_unread_moduli(bodies: Sequence[Any], substeps: Any) -> None:
@@ -178,6 +195,7 @@ def solve(
             checked=ctx.checked,
             fuse=ctx.fuse,
             clock=clock,
+            team=ctx.team,
         )
         if previous is not None:
             previous.revive(solver)
@@ -220,10 +238,13 @@ def _advance_frame(
     from mpm_nodes.solver.pace import Pace
     from mpm_nodes.solver.plates import Splines
     from mpm_nodes.solver.sides import one_sided, refuse_coupled
+    from mpm_nodes.solver.snapshots import count_of
 
     def at(name: str, time: float) -> Any:
         return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
 
+    if solver.share is not None:
+        solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
     solver.kept_choices = ctx.choices
@@ -239,25 +260,28 @@ def _advance_frame(
     solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
     step.frame, step.substep = ctx.frame, 0
-    before, began, held = dict(solver.stage_seconds), time.perf_counter(), solver.particles.count
+    before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
     pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps)
     while end - solver.time > 1e-9 * length:
         step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
         step.tick = clock.tick_at(solver.time)
         frame = clock.frame_at(solver.time)
-        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=ctx.check_cancel, keep=False)
+        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=_stop(solver, ctx), keep=False)
         facts = step.report.of_substeps()
-        ctx.report("substep", dt=dt, particles=solver.particles.count, **facts)
+        ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
         pace.after(dt, end - solver.time, facts)
     solver.time = end
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
+    if solver.share is not None:
+        solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
-    if held and not solver.particles.count and not any(stream.lasts_beyond(end) for stream in solver.streams):
+    if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
-    for name, count, depth in solver.colliders.report(solver.particles):
+    inside = solver.colliders.report(solver.particles)
+    for name, count, depth in inside if solver.share is None else solver.share.inside(inside):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)
         if depth > 0.5 * solver.cell_size:
@@ -267,6 +291,14 @@ def _advance_frame(
                 message=f"{count} particles are inside collider '{name}', up to {depth:.3g} m "
                 f"deep; lower choose_time_step.cfl or the cell size if it shows",
             )
+
+
+def _stop(solver: Any, ctx: FrameContext) -> Callable[[], None]:
+    """Return what stops a substep when the user asks for it; ranks stop together, between two substeps."""
+    if solver.share is None:
+        return ctx.check_cancel
+    solver.share.stop_together(ctx.check_cancel)
+    return lambda: None
 
 
 def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[[str, float], Any]) -> None:

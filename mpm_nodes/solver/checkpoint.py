@@ -40,6 +40,18 @@ class SolverState:
         self.solver = solver
         self._facts: dict[str, Any] = {} if facts is None else facts
         self._arrays: dict[str, np.ndarray] = {} if arrays is None else arrays
+        self._further: list[SolverState] = []
+
+    @property
+    def parts(self) -> int:
+        """How many ranks hold a part of it."""
+        return 1 if self.solver is None or self.solver.share is None else self.solver.share.team.size
+
+    @classmethod
+    def joined(cls, parts: list[SolverState]) -> SolverState:
+        """Return the state of which ranks stored parts, in their order."""
+        parts[0]._further = parts[1:]
+        return parts[0]
 
     @property
     def nbytes(self) -> int:
@@ -59,6 +71,7 @@ class SolverState:
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
             "kind": _kind(solver),
             "domains": {},
+            **({} if solver.share is None else solver.share.facts()),
         }
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
@@ -80,12 +93,17 @@ class SolverState:
         Raises:
             MpmNodesError: The solver differs in attributes, precision or cell size.
         """
+        from mpm_nodes.solver.ranks.resumed import take_up
+
         facts = self._facts
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)
             if mine != its:
                 raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook again without --resume")
         for place, store in solver.lasting_stores.items():
+            if place == "particles" and (self._further or solver.share is not None):
+                take_up(solver, [(part._facts, part._arrays) for part in (self, *self._further)])
+                continue
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
             store.restore(Saved.from_arrays(facts["domains"][place], own))
         solver.time, solver.substeps_done = facts["time"], facts["substeps"]

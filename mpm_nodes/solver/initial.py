@@ -165,9 +165,10 @@ def measure_gradients(particles: ParticleStore, grid: GridStore) -> None:
         particles: Sorted particles.
         grid: The grid that follows them; its momenta and velocities are cleared afterwards.
     """
-    if not particles.count or particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
+    if particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
         return
-    if not np.ptp(particles.unpack("velocity"), axis=0).any():
+    alone = particles.share is None  # else all ranks do the same, whatever the velocities of one may be
+    if alone and not (particles.count and np.ptp(particles.unpack("velocity"), axis=0).any()):
         return
     grid.clear("momentum")
     scatter(particles, grid, Kernel.QUADRATIC, Deposit("momentum", "mass", rows_of("velocity")))

@@ -60,6 +60,7 @@ class ParticleStore(Store):
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
         travelled: How far particles and plates may have moved towards each other since particles' sides were found [m].
+        share: Where a simulation runs on several ranks, this one's part (`ranks.share.Share`); else None.
     """
 
     domain = PARTICLES
@@ -106,6 +107,7 @@ class ParticleStore(Store):
         self.travelled = math.inf
         self.generation = next(_layouts)
         self.next_id = 0
+        self.share: Any = None
 
     # ---------------------------------------------------------------- what kernels see
     @property
@@ -152,7 +154,8 @@ class ParticleStore(Store):
         if self.limits is None:
             self._refuse_stale("velocity_gradient")
             self.limits = [self._measured(law, segments) for law, segments in self.runs()]
-        for (law, _), limits in zip(self.runs(), self.limits, strict=True):
+        found = self.limits if self.share is None else self.share.largest_limits()
+        for (law, _), limits in zip(self.runs(), found, strict=True):
             yield law, *limits
 
     def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:
