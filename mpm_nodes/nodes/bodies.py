@@ -70,7 +70,8 @@ def passed_on(told: PreflightContext) -> dict[str, Any]:
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    return {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+    return {**totals, "rods": told.distinct("collider", "rods")}
 
 
 def fastest(velocity: Any) -> np.ndarray:

@@ -62,6 +62,7 @@ GATHERED = 200
 def _expected(told: PreflightContext) -> dict[str, Any]:
     """Estimate the solve's memory at its last frame, and say what will surprise."""
     from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
+    from mpm_nodes.nodes.rods import rod_warnings
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
     particles = told.total("sources", "particles") + told.total("emitters", "particles")
@@ -71,6 +72,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     _refuse_unread_moduli(bodies, told.knobs["substeps"])
     warnings = list(weight_warnings(bodies, gravity))
+    warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
     if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
