@@ -107,7 +107,7 @@ class Share:
         return self.team.any(flag)
 
     def sort(self) -> None:
-        """Sort the particles of all ranks: those that left their slab are handed over, and slabs are cut again where one is crowded.
+        """Sort the particles of all ranks: who left a slab is handed over, and slabs are cut again where one is crowded.
 
         Who comes from a lower rank stands before those of this one, who comes from a higher one behind: particles of one cell
         have the order that they have on one rank.
