@@ -13,11 +13,12 @@ assumed and printed with the table.
 | b, B | bytes of such a block a substep and direction, network | B, B/s |
 | m, g, l | messages and agreements a substep, latency of one message | -, -, s |
 | c | seconds to pack a byte and to add it | s/B |
+| u | what the fullest slab holds over the mean: slabs are whole columns of four cells | - |
 
-    t(1) = N / v,    t(P) = N / v + 2 A b (1 / B + c) + (m + g log2 P) l,    efficiency = t(1) / t(P)
+    t(1) = N / v,    t(P) = u N / v + 2 A b (1 / B + c) + (2 m + g log2 P) l,    efficiency = t(1) / t(P)
 
 Neighbours on both sides send at once over a link of both directions, and share its bandwidth. Where the shot grows in all
-directions, A grows with P^(2/3); where it grows along one, it stays.
+directions, A grows with P^(2/3); where it grows along one, it stays. Slabs narrower than two columns do not exist: a dash.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Exchanged:
 
 
 def efficiency(found: Exchanged, machines: int, particles: float, speed: float, bandwidth: float, along: bool) -> float:
-    """Return t(1) / t(P) for a block of eight particles a cell on every machine.
+    """Return t(1) / t(P) for a block of eight particles a cell on every machine, NaN where slabs would be too narrow.
 
     Args:
         found: What a substep exchanges.
@@ -75,12 +76,15 @@ def efficiency(found: Exchanged, machines: int, particles: float, speed: float, 
         bandwidth: B [B/s].
         along: Whether the shot grows along one axis; else in all directions, cut into slabs nevertheless.
     """
-    cells = particles / 8.0 * (1.0 if along else machines)
-    blocks = 2.0 * (cells ** (1.0 / 3.0) / 4.0 + 1.0) ** 2
+    edge = (particles / 8.0 * (1.0 if along else machines)) ** (1.0 / 3.0) / 4.0  # in blocks
+    width = edge if along else edge / machines
+    if width < 2.0:
+        return math.nan
+    blocks = 2.0 * (edge + 1.0) ** 2
     alone = particles / speed
     sent = 2.0 * blocks * found.bytes
     exchange = sent / bandwidth + sent * found.seconds + (2.0 * found.messages + found.agreements * math.log2(machines)) * LATENCY
-    return alone / (alone + exchange)
+    return alone / (alone * math.ceil(width) / width + exchange)
 
 
 def table(found: Exchanged, speed: float) -> str:
@@ -89,7 +93,9 @@ def table(found: Exchanged, speed: float) -> str:
     lines.append("|" + "---|" * (1 + len(_columns())))
     for machines in MACHINES:
         shares = [efficiency(found, machines, n * 1e6, speed, NETWORKS[name], along) for n, name, _, along in _columns()]
-        lines.append(f"| {machines} | " + " | ".join(f"{100 * share:.0f} %" for share in shares) + " |")
+        lines.append(
+            f"| {machines} | " + " | ".join("-" if math.isnan(share) else f"{100 * share:.0f} %" for share in shares) + " |"
+        )
     return "\n".join(lines)
 
 

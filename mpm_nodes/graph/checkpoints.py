@@ -63,7 +63,7 @@ def write_parts(folder: Path, frame: int, number: int, states: Mapping[str, Any]
         folder: The revision folder.
         frame: Frame that the states are after.
         number: Its number in file names.
-        states: States by node; those that are no part of a shared one are rank 0's to write.
+        states: States by node; those that ranks do not share are rank 0's to write.
         rank: Number of this rank.
     """
     files, written = Folder(folder), []

@@ -21,7 +21,7 @@ from mpm_nodes.solver.state import ParticleStore
 __all__ = ["Share", "shared_among"]
 
 CROWDED = 1.2
-"""Particles of the fullest rank over the mean beyond which matter is cut anew."""
+"""Particles of the fullest rank over the mean beyond which matter is cut again."""
 
 WORTH = 0.95
 """Share of the fullest rank's particles that a new cut must get below."""
@@ -39,7 +39,7 @@ class Share:
         slabs: Who holds what.
         halo: What the grid shares with the neighbours'.
         handed: Particles that this rank gave to others so far.
-        recuts: How often matter was cut anew.
+        recuts: How often matter was cut again.
         whole_count: Particles of all ranks after the last sort.
     """
 
@@ -85,7 +85,7 @@ class Share:
 
         Args:
             parcels: What each of them held, in their order.
-            own: Which of them is this rank's; None where the number of ranks has changed: matter is cut anew then.
+            own: Which of them is this rank's; None where the number of ranks has changed: matter is cut again then.
             slabs: Who held what.
         """
         self._laid_out = True
@@ -107,7 +107,7 @@ class Share:
         return self.team.any(flag)
 
     def sort(self) -> None:
-        """Sort the particles of all ranks: those that left their slab are handed over, and slabs are cut anew where one is crowded.
+        """Sort the particles of all ranks: who left a slab is handed over, and slabs are cut again where one is crowded.
 
         Who comes from a lower rank stands before those of this one, who comes from a higher one behind: particles of one cell
         have the order that they have on one rank.

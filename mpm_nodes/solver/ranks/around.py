@@ -8,11 +8,11 @@ import numpy as np
 
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Neighbourhood", "neighbourhood"]
+__all__ = ["ParticlesAround", "particles_around"]
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class ParticlesAround:
     """Particles by block as `ParticleStore` keeps them, in three rows of offsets; those of other ranks are not weak.
 
     Attributes:
@@ -48,7 +48,7 @@ class Neighbourhood:
         return self.rows[name]
 
 
-def neighbourhood(particles: ParticleStore) -> tuple[Neighbourhood, slice]:
+def particles_around(particles: ParticleStore) -> tuple[ParticlesAround, slice]:
     """Return the particles of this rank between those of the lower and of the upper neighbour, and which are this rank's.
 
     All ranks ask for it together; neighbours send nothing where no particle here is weak.
@@ -62,7 +62,7 @@ def neighbourhood(particles: ParticleStore) -> tuple[Neighbourhood, slice]:
         np.concatenate([lower.rows[name], mine, upper.rows[name]], axis=1)
         for name, mine in zip(("position", "mass"), own, strict=True)
     )
-    around = Neighbourhood(
+    around = ParticlesAround(
         int(counts.sum()),
         np.concatenate([lower.coord, particles.block_coord, upper.coord]),
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
