@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Cancelled, MpmNodesError
-from mpm_nodes.graph import preflight
+from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
@@ -73,6 +73,8 @@ class CookOptions:
         deep: With `resume`, read every file that is there to find damage; damaged frames are cooked again, the others stay.
         part: "solve" cooks the sequential nodes and writes what they hand on, "frames" makes the rest of it; "all" cooks both.
         solved: Output root or revision folder of a cook of the part "solve"; the part "frames" reads it.
+        again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
+        again_of: Name of that older revision ("r001"); "" takes the newest.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -88,6 +90,8 @@ class CookOptions:
     deep: bool = False
     part: str = "all"
     solved: str | Path | None = None
+    again_from: int | None = None
+    again_of: str = ""
     crash: Callable[[str], None] | None = None
 
 
@@ -124,6 +128,7 @@ def execute(
     stream = EventStream(*([on_event] if on_event else []), lambda event: _note_warning(event, warnings))
     started = time.perf_counter()
     revision: Revision | None = None
+    failed = False
     try:
         evaluator = _evaluator(graph, options, stream, cancel)
         parts = _parts(evaluator, options, out)
@@ -134,16 +139,21 @@ def execute(
             repaired: list[int] = []
             if out is not None:
                 manifest = manifest_of(graph, span, options.overrides, options.part)
-                revision, span, done, repaired = continue_from(
-                    Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
-                )
+                if options.again_from is not None:
+                    revision = _again(Path(out), evaluator, manifest, span, resume, stream, options)
+                    span, done = (revision.manifest["frames"][0], span[1]), revision.committed()
+                else:
+                    revision, span, done, repaired = continue_from(
+                        Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
+                    )
             cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
+        failed = isinstance(error, MpmNodesError) and not isinstance(error, Cancelled)
         _say_failure(stream, error)
         raise
     finally:
-        if revision is not None and not revision.discard_if_empty():
+        if revision is not None and not revision.discard_if_empty(taken_too=failed):
             revision.close()
     seconds = time.perf_counter() - started
     stream.emit("done", frames=[*span], seconds=seconds, out=str(revision.folder) if revision else None)
@@ -157,6 +167,23 @@ def execute(
         seconds,
         tuple(cook.figures),
     )
+
+
+def _again(
+    out: Path,
+    evaluator: Evaluator,
+    manifest: Mapping[str, Any],
+    span: tuple[int, int],
+    resume: bool,
+    stream: EventStream,
+    options: CookOptions,
+) -> Revision:
+    assert options.again_from is not None
+    if resume:
+        again.refuse_resumed(options.again_from)
+    revision = again.take_frames(out, options.again_of, options.again_from, evaluator, manifest, span[1], stream)
+    evaluator.choices.follow(revision)
+    return revision
 
 
 def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: threading.Event | None) -> Evaluator:

@@ -46,6 +46,10 @@ class attribType:
     Point = "attribType.Point"
 
 
+class primType:
+    Volume = "Volume"
+
+
 class exprLanguage:
     Hscript = "exprLanguage.Hscript"
     Python = "exprLanguage.Python"

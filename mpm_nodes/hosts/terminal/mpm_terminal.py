@@ -219,6 +219,10 @@ class Host:
         """Go on after the last whole frame of the newest cook."""
         self.cook(*self.spec["cook"]["resume"])
 
+    def again(self, frame, revision=""):
+        """again FRAME [rNNN]: cook again from a frame with the graph as it is now; frames before it come from an older cook."""
+        self.cook(*(word.format(frame=frame, revision=revision) for word in self.spec["cook"]["again"]))
+
     def _tell(self, event):
         kind = event.get("event")
         if kind == "plan":
@@ -256,7 +260,23 @@ class Host:
             self.say(f"{name:8} {getattr(Host, name).__doc__.splitlines()[0]}")
 
 
-COMMANDS = ("help", "new", "kinds", "show", "add", "set", "wire", "remove", "load", "save", "out", "check", "cook", "resume")
+COMMANDS = (
+    "help",
+    "new",
+    "kinds",
+    "show",
+    "add",
+    "set",
+    "wire",
+    "remove",
+    "load",
+    "save",
+    "out",
+    "check",
+    "cook",
+    "resume",
+    "again",
+)
 
 
 def value_of(knob, text):
