@@ -75,7 +75,7 @@ def cached(centre, floor=True) -> Graph:
 
 
 def test_the_cache_draws_colliders_as_they_are_now(tmp_path):
-    """A box that stood still in the older cook stands elsewhere, or moves from the chosen frame on; frames before are still played."""
+    """A box that stood still in the older cook stands elsewhere, or moves from the chosen frame on; earlier frames are played."""
     Usd = pytest.importorskip("pxr.Usd")
     UsdGeom = pytest.importorskip("pxr.UsdGeom")
     execute(cached((2.0, 0.0, 0.0)), out=tmp_path)

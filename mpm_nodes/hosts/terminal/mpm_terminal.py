@@ -215,13 +215,10 @@ class Host:
             raise HostFault(self.own(f"{error.strip()}\n{meaning['doc'] if meaning else f'ended with code {code}'}"))
         self.say("done")
 
-    def resume(self):
-        """Go on after the last whole frame of the newest cook."""
-        self.cook(*self.spec["cook"]["resume"])
-
-    def again(self, frame, revision=""):
-        """again FRAME [rNNN]: cook again from a frame with the graph as it is now; frames before it come from an older cook."""
-        self.cook(*(word.format(frame=frame, revision=revision) for word in self.spec["cook"]["again"]))
+    def resume(self, frame=""):
+        """Go on after the last whole frame of the newest cook; with a FRAME, cook the graph as it is now again from there."""
+        again = [word.format(frame=frame, revision="") for word in self.spec["cook"]["again"]]
+        self.cook(*(again if frame else self.spec["cook"]["resume"]))
 
     def _tell(self, event):
         kind = event.get("event")
@@ -260,23 +257,7 @@ class Host:
             self.say(f"{name:8} {getattr(Host, name).__doc__.splitlines()[0]}")
 
 
-COMMANDS = (
-    "help",
-    "new",
-    "kinds",
-    "show",
-    "add",
-    "set",
-    "wire",
-    "remove",
-    "load",
-    "save",
-    "out",
-    "check",
-    "cook",
-    "resume",
-    "again",
-)
+COMMANDS = ("help", "new", "kinds", "show", "add", "set", "wire", "remove", "load", "save", "out", "check", "cook", "resume")
 
 
 def value_of(knob, text):
