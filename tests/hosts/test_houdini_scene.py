@@ -17,7 +17,8 @@ def test_a_source_is_mesh_material_and_emission_in_one(houdini, tmp_path):
     """Wired into Sources it is two nodes of the graph, into Emitters a third streams out of it; the program takes both."""
     cook, fall = small_shot(houdini), houdini.work.node("fall")
     box = houdini.work.createNode("box", "box1")
-    toy = make(houdini, "source", "toy", name="honey")
+    toy = make(houdini, "source", "toy")
+    toy.parm("name").set("honey")
     toy.setInput(0, box)
     toy.parm("velocityy").set(-2.0)
     wire(fall, sources=toy)
