@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Cancelled, MpmNodesError
-from mpm_nodes.graph import preflight
+from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
@@ -76,6 +76,8 @@ class CookOptions:
         solved: Output root or revision folder of a cook of the part "solve"; the part "frames" reads it.
         team: The ranks that cook the solves together (`solver.ranks.team.join_team`): each calls `execute` with the same arguments.
             Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
+        again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
+        again_of: Name of that older revision ("r001"); "" takes the newest.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -92,6 +94,8 @@ class CookOptions:
     part: str = "all"
     solved: str | Path | None = None
     team: Any = None
+    again_from: int | None = None
+    again_of: str = ""
     crash: Callable[[str], None] | None = None
 
 
@@ -128,7 +132,12 @@ def execute(
     stream = EventStream(*([on_event] if on_event else []), lambda event: _note_warning(event, warnings))
     started = time.perf_counter()
     revision: Revision | None = None
+    failed = False
     try:
+        if options.team is not None and options.again_from is not None:
+            raise MpmNodesError(
+                "ranks do not begin again from a frame; cook again on one, stop it after a frame, and go on with --ranks --resume"
+            )
         evaluator = _evaluator(graph, options, stream, cancel)
         if options.team is not None and options.team.rank:
             with _threads(options.threads):
@@ -141,18 +150,23 @@ def execute(
             repaired: list[int] = []
             if out is not None:
                 manifest = manifest_of(graph, span, options.overrides, options.part)
-                revision, span, done, repaired = continue_from(
-                    Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
-                )
+                if options.again_from is not None:
+                    revision = _again(Path(out), evaluator, manifest, span, resume, stream, options)
+                    span, done = (revision.manifest["frames"][0], span[1]), revision.committed()
+                else:
+                    revision, span, done, repaired = continue_from(
+                        Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
+                    )
             if options.team is not None:
                 tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
+        failed = isinstance(error, MpmNodesError) and not isinstance(error, Cancelled)
         _say_failure(stream, error)
         raise
     finally:
-        if revision is not None and not revision.discard_if_empty():
+        if revision is not None and not revision.discard_if_empty(taken_too=failed):
             revision.close()
     seconds = time.perf_counter() - started
     stream.emit("done", frames=[*span], seconds=seconds, out=str(revision.folder) if revision else None)
@@ -166,6 +180,23 @@ def execute(
         seconds,
         tuple(cook.figures),
     )
+
+
+def _again(
+    out: Path,
+    evaluator: Evaluator,
+    manifest: Mapping[str, Any],
+    span: tuple[int, int],
+    resume: bool,
+    stream: EventStream,
+    options: CookOptions,
+) -> Revision:
+    assert options.again_from is not None
+    if resume:
+        again.refuse_resumed(options.again_from)
+    revision = again.take_frames(out, options.again_of, options.again_from, evaluator, manifest, span[1], stream)
+    evaluator.choices.follow(revision)
+    return revision
 
 
 def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: threading.Event | None) -> Evaluator:

@@ -200,7 +200,7 @@ def solve(
             team=ctx.team,
         )
         if previous is not None:
-            previous.revive(solver)
+            previous.revive(solver, clock.simulated(ctx.frame - 1))
         if previous is None:
             templates = [emitter.template for emitter in emitters]
             for text in (crowding(sources, settings.cell_size), crowding(templates, settings.cell_size, "emitters")):

@@ -224,7 +224,8 @@ class ParticleStore(Store):
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
         self.block_body = tables.get("block_body", np.zeros(len(self.block_coord), np.int32))
         self.block_sides = tables.get("block_sides", np.zeros(1, np.int64))
-        self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
+        none = np.zeros((0, 3), np.int64)  # of a material that joins a solve that goes on with other settings
+        self.segments = [tables.get(f"runs of material {index}", none) for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
         self.bound.clear()
         self.put(saved.fields)
