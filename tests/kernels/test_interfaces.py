@@ -11,7 +11,7 @@ import numpy as np
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
-from mpm_nodes.kernels.interfaces.sampling import sample_union
+from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
@@ -59,7 +59,7 @@ def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: flo
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
     cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, np.full((3, 2), 2.0 * FAR), 0)
-    points = sample_union(bins, places, inside, cuts, everywhere, 1.0, 7, 0)
+    points = sample_union(bins, places, inside, cuts, everywhere, Spread(1.0, even, 7), 0)
     return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
 
 
