@@ -253,7 +253,7 @@ class Collider:
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
         contact_hysteresis: Advancing less receding angle, which lie evenly around the contact angle [degrees].
-        wetting: k_SL / k_LG of places on its surface, in the world at the cooked frame; None: as the contact angle says, everywhere.
+        wetting: k_SL / k_LG of places on its surface, in the world at the cooked frame; None: that of the contact angle everywhere.
         still: Whether it is known to stand still in every frame.
     """
 

@@ -9,8 +9,8 @@
 
     k_SL = - k (cos theta_r + cos theta_a) / 2       k_p = k (cos theta_r - cos theta_a) / 2
 
-A line that gives way under k_p advances at theta_a and recedes at theta_r, by Young's law with k_p on either side. Where k_SL varies
-over a body it belongs to the place on the body, not to the matter: - grad k_SL per area pulls the matter along as well.
+A line that gives way under k_p advances at theta_a and recedes at theta_r, by Young's law with k_p on either side. Where k_SL
+varies over a body it belongs to the place on the body, not to the matter: - grad k_SL per area pulls the matter along as well.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def pulls(samples: SampleStore, grid: GridStore, kernel: Kernel) -> np.ndarray |
 def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) -> None:
     """Take from the velocity across contact lines what their grip can hold within a substep.
 
-    The line near a node is the sum of dA (I - n n^T) grad w over the wetted samples: by the divergence theorem what is left of it is
-    the integral of w m along the edge of the wetted area.
+    The line near a node is the sum of dA (I - n n^T) grad w over the wetted samples: by the divergence theorem what is left of it
+    is the integral of w m along the edge of the wetted area.
 
     Args:
         samples: With pinning and footing, on the grid's blocks.

@@ -1,4 +1,4 @@
-"""Contact lines that hold: drops that stay on slopes up to what their advancing and receding angles bear, and move on uneven bodies."""
+"""Contact lines: what advancing and receding angles hold back, and what uneven wetting pulls along."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def until(run: SubstepSolver, time: float) -> tuple[float, float]:
 class PinnedDrop(VerificationProblem):
     """A drop that slides down a slope is held back by its contact lines, which recede at one angle and advance at another.
 
-    Scene: half a disc of 8 cells (slab) on a floor that slips, 75 degrees receding and 105 advancing, gravity along the floor alone:
-        1.5 times what the lines bear; viscous; from 1 s to 2 s (a capillary time is 0.7 s).
+    Scene: half a disc of 8 cells (slab) on a floor that slips, 75 degrees receding and 105 advancing, gravity along the floor
+        alone: 1.5 times what the lines bear; viscous; from 1 s to 2 s (a capillary time is 0.7 s).
     Exact: k (cos theta_r - cos theta_a) for each metre of the slab; the rest of gravity accelerates the drop.
     Tolerance: 10 % of the force that holds it back.
     """
@@ -74,7 +74,7 @@ class WettingGradient(VerificationProblem):
     """
 
     name = "wetting_gradient"
-    source = "Young's law; Brochard 1989"
+    source = "de Gennes 2004"
     slow = True
 
     def findings(self) -> Iterator[Finding]:

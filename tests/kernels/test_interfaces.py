@@ -8,6 +8,7 @@ import sys
 
 import numba
 import numpy as np
+import pytest
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
@@ -49,7 +50,7 @@ def test_every_cut_edge_is_a_corner_of_a_triangle():
         assert set(TRIANGLES[case, : COUNTS[case]].ravel().tolist()) == cut
 
 
-def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234):
+def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234, even: bool = True):
     """Return place, area and normal of every sample, and the position of its owner; `depth` 0 leaves the union's own surface."""
     store = ParticleStore(["velocity"], cell_size=0.1, dtype=np.float32)
     store.append({"position": position if order is None else position[order]})
@@ -75,6 +76,17 @@ def test_samples_hang_on_no_order_and_no_number_of_threads():
         assert np.array_equal(whole, surface(position))
     finally:
         numba.set_num_threads(threads)
+
+
+def test_even_and_random_samples_stand_for_the_same_surface():
+    """Areas and area vectors agree to rounding; even samples sum linear functions of every triangle exactly, random ones do not."""
+    position = np.random.default_rng(5).uniform(0.0, 0.5, (300, 3))
+    even, random = (surface(position, even=each) for each in (True, False))
+    assert even[:, 6].sum() == pytest.approx(random[:, 6].sum(), rel=1e-12)
+    volumes = [(each[:, :3] * each[:, 3:6] * each[:, 6:7]).sum(axis=0) for each in (even, random)]
+    # the sum of x_a n_a dA is the volume, whichever axis a is
+    assert np.ptp(volumes[0]) < 1e-9 * volumes[0].mean()
+    assert np.ptp(volumes[1]) > 1e-6 * volumes[1].mean()
 
 
 def test_a_ball_has_the_area_of_its_spheres_or_of_its_matter():

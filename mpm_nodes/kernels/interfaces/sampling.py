@@ -9,9 +9,9 @@
 
 Even samples stand in the middles of the like parts that lines along its sides cut a triangle into, the fewest of at most a_s: what
 they sum is exact for linear functions, so forces change as smoothly as the surface does. Random ones, the source's, keep half of
-sqrt(a_s) from each other (up to ten tries each), and a triangle with one sample has it in the middle. Areas are equal and sum to that
-of the triangle. The random numbers are a hash of the place in space: samples hang neither on the number of threads nor on the order of
-particles, and stay where they are while the surface does.
+sqrt(a_s) from each other (up to ten tries each), and a triangle with one sample has it in the middle. Areas are equal and sum to
+that of the triangle. The random numbers are a hash of the place in space: samples hang neither on the number of threads nor on the
+order of particles, and stay where they are while the surface does.
 """
 
 from __future__ import annotations

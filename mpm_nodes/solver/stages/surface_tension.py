@@ -261,7 +261,8 @@ def add_surface_forces(
 ) -> Stage["samples", "grid"]:
     """Scatter the force of the surface energy to the grid: f_i = - sum k dA (I - n n^T) grad w (C21 eq. 16 at rest).
 
-    Each sample's forces have neither sum nor torque; a body whose wetting varies over its surface pulls besides. Explicit: offers the limit of capillary waves, 0.5 sqrt(rho h^3 / (4 pi k)).
+    Each sample's forces have neither sum nor torque; a body whose wetting varies over its surface pulls besides.
+    Explicit: offers the limit of capillary waves, 0.5 sqrt(rho h^3 / (4 pi k)).
 
     Args:
         samples: Samples with their tension.
@@ -314,9 +315,9 @@ def pin_contact_line(
 ) -> Stage["samples", "grid"]:
     """Hold the edge of wetted areas where it is, up to the force that advancing and receding angles stand for (Furmidge 1962).
 
-    The velocity of a node across the line loses up to dt k_p l / m, with k_p = k (cos theta_r - cos theta_a) / 2 and the length l of
-    the line near it. A slab of liquid then stays on a slope up to rho A g sin(alpha) = k (cos theta_r - cos theta_a). Wire it behind
-    the collisions. Without a hysteresis it does nothing.
+    The velocity of nodes across the line loses up to dt k_p l / m, with k_p = k (cos theta_r - cos theta_a) / 2 and the length l of
+    the line near them. So k (cos theta_r - cos theta_a) for each metre of its width holds back a drop that slides; with less than
+    that to pull it, it creeps. Wire it behind the collisions. Without a hysteresis it does nothing.
 
     Args:
         samples: With the pinning that set_tension gave them.
