@@ -108,9 +108,10 @@ def pulls(samples: SampleStore, grid: GridStore, kernel: Kernel) -> np.ndarray |
     """Return the force of uneven wetting as a grid array [N], None where there is none."""
     if not samples.count or not samples.rows("pull").any():
         return None
-    force = np.zeros_like(grid.array("force"))
+    force = np.zeros_like(grid.array("momentum"))
     _scatter(samples, grid, kernel, samples.array("area"), (samples.array("pull"), force))
-    force.reshape(-1)[3::4] = 0.0
+    force = force[: 256 * grid.count]
+    force[3::4] = 0.0
     return force
 
 
@@ -129,7 +130,7 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
     if not samples.count or not samples.rows("pinning").any():
         return
     wetted = samples.rows("pinning")[0] > 0.0
-    line, dry, foot = (np.zeros_like(grid.array("force")) for _ in range(3))
+    line, dry, foot = (np.zeros_like(grid.array("momentum")) for _ in range(3))
     SurfaceEnergy(samples, grid, STENCIL[kernel.value], "pinning").add_force(line)
     area = samples.array("area")
     free, met = area.copy(), area.copy()
