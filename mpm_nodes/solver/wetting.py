@@ -56,8 +56,8 @@ def wet(
         MpmNodesError: A hysteresis takes an angle out of 0 to 180 degrees, or a ratio of a body lies outside -1 to 1.
     """
     which = touched(samples, colliders, step, reach, slab)
-    angles = [(each.name, *_angles(each, walls)) for each in colliders.colliders]
-    ratios, grips = (np.array(each) for each in zip(*map(_ratio_and_grip, [*angles, *[("walls", *walls)] * 6]), strict=True))
+    angles = [_angles(each, walls) for each in colliders.colliders]
+    ratios, grips = (np.array(each) for each in zip(*map(_ratio_and_grip, [*angles, *[("set_tension", *walls)] * 6]), strict=True))
     tension = samples.rows("tension")[0]
     met = np.flatnonzero(which >= 0)
     at, k = which[met], tension[met].astype(float)
@@ -74,12 +74,15 @@ def wet(
             samples.rows("footing")[:] = footing.T
 
 
-def _angles(collider: Collider, walls: tuple[float, float]) -> tuple[float, float]:
-    return walls if collider.contact_angle is None else (collider.contact_angle, collider.contact_hysteresis)
+def _angles(collider: Collider, walls: tuple[float, float]) -> tuple[str, float, float]:
+    """Return who says how a collider is wetted, its contact angle and hysteresis [degrees]."""
+    if collider.contact_angle is None:
+        return "set_tension", *walls
+    return f"collider '{collider.name}'", collider.contact_angle, collider.contact_hysteresis
 
 
 def _ratio_and_grip(given: tuple[str, float, float]) -> tuple[float, float]:
-    """Return k_SL / k and k_p / k of a body's name, contact angle and hysteresis [degrees]."""
+    """Return k_SL / k and k_p / k of who says it, contact angle and hysteresis [degrees]."""
     name, angle, hysteresis = given
     low, high = angle - 0.5 * hysteresis, angle + 0.5 * hysteresis
     if not (hysteresis >= 0.0 and 0.0 <= low and high <= 180.0):

@@ -137,7 +137,7 @@ def test_hysteresis_beyond_the_angles_is_told():
     with pytest.raises(MpmNodesError, match=r"hysteresis: 60 degrees around 20 recede at -10 and advance at 50"):
         collider_contact_angle(plate(), angle=20.0, hysteresis=60.0)
     substeps = {"preset": "surface_tension", "set": {"contact_angle": 170.0, "hysteresis": 40.0}}
-    with pytest.raises(MpmNodesError, match=r"walls: a contact angle of 170 degrees with a hysteresis of 40 recedes at 150"):
+    with pytest.raises(MpmNodesError, match=r"set_tension: a contact angle of 170 degrees with a hysteresis of 40 recedes at 150"):
         solver(drop(MATTER), substeps, colliders=[plate()]).step(1e-3)
 
 
