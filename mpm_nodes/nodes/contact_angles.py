@@ -27,6 +27,8 @@ from mpm_nodes.nodes.bodies import collider_passed_on
 from mpm_nodes.nodes.values_of_files import field_of, primvar_values, volume_of, voxels
 
 _Angle = A[float, Degrees, Range(min=0.0, max=180.0)]
+_ROUNDING = 1e-6
+"""Share of the range by which a number may lie beyond it: files hold single precision, and faces are interpolated."""
 _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
 
 
@@ -157,9 +159,11 @@ def _ratios(where: str, numbers: np.ndarray, values: Wetting, angles: tuple[floa
         Wetting.RATIO: (-1.0, 1.0, "with |k_SL| > k_LG there is no contact angle; ratios lie from -1 (wets) to 1 (repels)"),
         Wetting.MASK: (0.0, 1.0, "masks lie from 0 to 1"),
     }[values]
-    bad = np.flatnonzero(~((numbers >= low) & (numbers <= high)))
+    slack = _ROUNDING * (high - low)
+    bad = np.flatnonzero(~((numbers >= low - slack) & (numbers <= high + slack)))
     if len(bad):
         raise MpmNodesError(f"{where} has a value of {numbers[bad[0]]:g}; {cure}, or set `values` to what the file holds")
+    numbers = np.clip(numbers, low, high)
     if values is Wetting.RATIO:
         return numbers
     if values is Wetting.ANGLE:

@@ -109,7 +109,9 @@ def grid_of(folder, value: float):
     return path
 
 
-@pytest.mark.parametrize(("values", "number", "ratio"), [("angle", 60.0, -0.5), ("ratio", 0.25, 0.25), ("mask", 0.5, -0.25)])
+@pytest.mark.parametrize(
+    ("values", "number", "ratio"), [("angle", 60.0, -0.5), ("ratio", 0.25, 0.25), ("mask", 0.5, -0.25), ("mask", 1.0000001, -0.5)]
+)
 def test_a_grid_paints_angles_ratios_and_masks(tmp_path, values, number, ratio):
     """Inside the grid what it says; outside, the angle given: 90 degrees. A mask of a half is half way to 60 degrees."""
     body = collider_contact_angle_vdb(plate(), SETTINGS, path=grid_of(tmp_path, number), values=Wetting(values), painted=60.0)
