@@ -294,5 +294,8 @@ SAMPLE_FIELDS = table(
     Field("owner", "p", (), "", doc="Nearest particle, by its place in memory.", kind="int32", structural=True),
     Field("owner_mass", "m_p", (), "kg", doc="Mass of the owner before its mass was shared."),
     Field("tension", "k", (), "N/m", doc="Surface energy density."),
+    Field("pull", "-grad k_SL", (3,), "N/m^2", doc="Force per area of a body whose wetting varies over its surface."),
+    Field("pinning", "k_p", (), "N/m", doc="Force per length that holds the edge of a wetted area in its place."),
+    Field("footing", "v_b", (3,), "m/s", doc="Velocity of the body that a wetted sample touches."),
 )
 """Fields of the surface samples by name."""

@@ -36,6 +36,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.heat",
+    "mpm_nodes.nodes.contact_angles",
     "mpm_nodes.nodes.temperature_fields",
     "mpm_nodes.nodes.tension",
     "mpm_nodes.nodes.surface",
