@@ -422,7 +422,7 @@ def test_stages_are_not_in_the_tab_menu_and_recipes_are(package, spec):
 
 
 def test_names_and_lists_stand_as_in_public_assets(package):
-    """DialogScripts bear the full operator name; lists begin with the sections that public ones begin with and end with the options."""
+    """DialogScripts bear the full operator name; lists begin with what public ones begin with and end with the options."""
     for folder in (package / "mpm_nodes" / "otls").iterdir():
         home = next(folder.glob("mpm__nodes*"))
         operator = (home / "FunctionName").read_text()
