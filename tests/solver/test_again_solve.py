@@ -67,8 +67,8 @@ def test_matter_that_would_not_be_the_same_is_refused(older):
 
 def cached(centre, floor=True) -> Graph:
     """Return the falling cube beside a box, and a cache of both."""
-    bodies = [("block", "collide_box", {"centre": centre, "size": (0.2, 0.2, 0.2)})]
-    bodies += [("low", "collide_box", {"centre": (3.0, 0.0, 0.0), "size": (0.2, 0.2, 0.2)})] if floor else []
+    bodies = [("crate", "collide_box", {"name": "crate", "centre": centre, "size": (0.2, 0.2, 0.2)})]
+    bodies += [("low", "collide_box", {"name": "low", "centre": (3.0, 0.0, 0.0), "size": (0.2, 0.2, 0.2)})] if floor else []
     graph = shot(**FALL, colliders=bodies)
     graph.add("write_cache", "cache", particles=graph["sim"]["particles"], colliders=[graph[name] for name, _, _ in bodies])
     return graph
@@ -86,7 +86,7 @@ def test_the_cache_draws_colliders_as_they_are_now(tmp_path):
         stage = Usd.Stage.Open(str(tmp_path / name / "cache.usda"))
         assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (1, 5)
         meshes = {prim.GetName(): UsdGeom.Mesh(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Mesh)}
-        block, low = (next(mesh for key, mesh in meshes.items() if each in key) for each in ("block", "low"))
+        block, low = (next(mesh for key, mesh in meshes.items() if each in key) for each in ("crate", "low"))
         for frame, height in wanted.items():
             middle = np.mean(np.array(block.GetPointsAttr().Get(frame)), axis=0)
             np.testing.assert_allclose(middle, (2.0, height, 0.0), atol=1e-5, err_msg=f"{name} {frame}")
