@@ -7,7 +7,6 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import launched
+from mpm_nodes.children import launch
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
-from mpm_nodes.search_path import trusted_path
 from mpm_nodes.terminal import plain_lines
 
 __all__ = ["run"]
 
-BEGIN = "import sys; sys.path[:] = {path!r}; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
 OURS = range(6)
 """Exit codes of commands; a launcher has others where a process was ended from outside."""
 PATIENCE = 2.0
@@ -86,8 +84,7 @@ def _start(args: argparse.Namespace) -> int:
     launcher = _launcher()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     environment = {"NUMBA_NUM_THREADS": str(max(1, cores // args.ranks)), **os.environ}
-    begin = [sys.executable, "-X", "utf8", "-c", BEGIN.format(path=trusted_path())]
-    child = subprocess.Popen([launcher, "-n", str(args.ranks), *begin, *args.argv], stdin=subprocess.DEVNULL, env=environment)
+    child = launch([launcher, "-n", str(args.ranks)], args.argv, env=environment)
     stopped: list[int] = []
 
     def stop(number: int, frame: Any) -> None:

@@ -98,7 +98,7 @@ class Clock:
 
 
 TICKS = 96.0
-"""About so many ticks are in a second of the shot, a whole number in each frame: 4 at 24 frames a second, 1 at 96 and above."""
+"""Least ticks in a second of the shot: frames are halved, so 24, 48 and 96 a second share them, and 30, 60 and 120 do."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ class FrameClock:
 
     def tick_at(self, simulated: float) -> tuple[float, float]:
         """Return the length of the frame's ticks and what is left of the one at a time [simulated s]."""
-        tick = (self.end - self.begin) / max(1, round(TICKS / self.clock.fps))
+        halvings = max(0, math.ceil(math.log2(0.99 * TICKS / self.clock.fps)))
+        tick = (self.end - self.begin) / 2**halvings
         left = tick - (simulated - self.begin) % tick if tick > 0.0 else 0.0
         return tick, left if left > 1e-9 * tick else tick
 

@@ -71,6 +71,8 @@ class Evaluator:
         checked: Run stages in checked mode.
         fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
         max_substeps: Substeps that a frame of a solve may take; None for any number.
+
+    Attributes:
         team: The ranks that cook the solves together; None where there is one process.
     """
 
@@ -85,7 +87,6 @@ class Evaluator:
         checked: bool = False,
         fuse: bool = True,
         max_substeps: int | None = None,
-        team: Any = None,
     ) -> None:
         self.plan = plan_graph(graph)
         self.graph = graph
@@ -98,7 +99,7 @@ class Evaluator:
         self.cancel = cancel or threading.Event()
         self.checked, self.fuse, self.max_substeps = checked, fuse, max_substeps
         self.files: FrameTransaction | None = None
-        self.team = team
+        self.team: Any = None
         self.solved: SolvedFrames | None = None
         self._handed: dict[str, list[str]] = {}
         self._states: dict[str, _State] = {}

@@ -136,7 +136,7 @@ def execute(
     try:
         if options.team is not None and options.again_from is not None:
             raise MpmNodesError(
-                "ranks do not begin again from a frame; cook again on one, stop it after a frame, and go on with --ranks --resume"
+                "ranks do not begin again from a frame; cook from it on one rank, stop after a frame, and go on with several"
             )
         evaluator = _evaluator(graph, options, stream, cancel)
         if options.team is not None and options.team.rank:
@@ -203,7 +203,7 @@ def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: 
     store = options.store
     if store is None:
         store = MemoryStore(default_memory_limit() if options.memory_limit is None else options.memory_limit)
-    return Evaluator(
+    evaluator = Evaluator(
         graph,
         store=store,
         disk=options.disk,
@@ -212,8 +212,9 @@ def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: 
         checked=options.checked,
         fuse=options.fuse,
         max_substeps=options.max_substeps,
-        team=options.team,
     )
+    evaluator.team = options.team
+    return evaluator
 
 
 class _Cook:

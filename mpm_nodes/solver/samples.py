@@ -34,14 +34,14 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["Placement", "SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
+__all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
 
 
 OPEN_PLANE = 1 << 40
 """Number of a cell beyond all: where a surface is cut off at none."""
 
 
-class Placement(enum.Enum):
+class SamplePlacement(enum.Enum):
     """How samples lie on the triangles of the surface.
 
     EVEN: in the middles of like parts.

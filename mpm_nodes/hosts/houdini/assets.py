@@ -11,7 +11,7 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
-from mpm_nodes.hosts.houdini.helpers import farm_parms, guides_asset, points_asset, source_asset
+from mpm_nodes.hosts.houdini.further_assets import farm_parms, guides_asset, points_asset, source_asset
 from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
 PROGRAM = ("validate", "upgrade", "cook", "resume", "again", "farm", "wedge", "exit_codes", "wording")

@@ -49,7 +49,7 @@ def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] =
     if alone:
         raise MpmNodesError(
             f"ranks: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} not shared among ranks (heat, projection, surface "
-            "tension, separate bodies, and stages of your own that look beyond one particle); leave --ranks out"
+            "tension, separate bodies, and stages of your own that look beyond one particle); solve on one rank"
         )
 
 
@@ -73,7 +73,7 @@ def refuse_plates(colliders: ColliderSet) -> None:
         name = colliders.colliders[int(colliders.plates[0])].name
         raise MpmNodesError(
             f"ranks: collider '{name}' is a thin plate or holds thin sheets, whose two sides are not kept apart on several ranks; "
-            "make it thicker than three cells, or leave --ranks out"
+            "make it thicker than three cells, or solve on one rank"
         )
 
 

@@ -31,7 +31,7 @@ from mpm_nodes.solver import wetting
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.resampling import INERTIA
-from mpm_nodes.solver.samples import Placement, SampleStore, Slab
+from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy, SurfacePull
@@ -86,7 +86,7 @@ def sample_surface(
     radius: A[float, Unitless, Range(min=0.5, max=1.0)] = RADIUS,
     shift: bool = True,
     sample_area: A[float, Unitless, Range(min=0.02, max=4.0)] = 0.25,
-    placement: Placement = Placement.RANDOM,
+    placement: SamplePlacement = SamplePlacement.RANDOM,
     slab: Slab = Slab.NONE,
     seed: A[int, Range(min=0)] = 0,
 ) -> Stage["particles", "samples", "colliders"]:
@@ -123,7 +123,7 @@ def sample_surface(
                 "planes of nodes, a whole number of cells apart"
             )
         low[axis], high[axis] = planes
-    spread = Spread(4.0 * sample_area, placement is Placement.EVEN, seed)
+    spread = Spread(4.0 * sample_area, placement is SamplePlacement.EVEN, seed)
     sharing.sample_surface(particles, samples, radius, shift, spread, (low, high))
 
 
