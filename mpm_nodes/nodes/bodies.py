@@ -26,11 +26,13 @@ class Body(NamedTuple):
         material: Its material.
         edges: Edges of the box, one a row, shape (3, 3) [m].
         place: Its middle [m].
+        heated: Whether it makes heat.
     """
 
     material: Material
     edges: np.ndarray
     place: np.ndarray
+    heated: bool = False
 
     def width(self, direction: np.ndarray) -> float:
         """Return how far the box reaches along a direction, shape (3,) of any length [m]."""

@@ -70,7 +70,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    _refuse_unread_moduli(bodies, told.knobs["substeps"])
+    _refuse_unread(bodies, told.knobs["substeps"])
     warnings = list(weight_warnings(bodies, gravity))
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
@@ -103,18 +103,24 @@ def _shared(told: PreflightContext) -> list[str]:
     return list(warnings_on_ranks(plans))
 
 
-def _refuse_unread_moduli(bodies: Sequence[Any], substeps: Any) -> None:
-    """Refuse matter that says how incompressible it is where nothing projects: the solve would, a cook later."""
+def _refuse_unread(bodies: Sequence[Any], substeps: Any) -> None:
+    """Refuse matter that says how incompressible it is where nothing projects, or that makes heat where none is carried.
+
+    The solve would refuse it too, after what comes before it was cooked.
+    """
     given = [body.material for body in bodies if body.material.bulk_modulus is not None]
-    if not given:
+    heated = any(body.heated for body in bodies)
+    if not (given or heated):
         return
     from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.initial import refuse_unread_modulus
+    from mpm_nodes.solver.initial import refuse_unread_heat_source, refuse_unread_modulus
 
     resolved = resolve(substeps)
     plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
     for material in given:
         refuse_unread_modulus(material, material.label or material.law, plans)
+    if heated:
+        refuse_unread_heat_source(plans)
 
 
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))

@@ -12,7 +12,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import stamp
 
-__all__ = ["field_of", "primvar_values", "sampled", "volume_of", "voxels"]
+__all__ = ["field_of", "primvar_values", "sampled", "shares", "volume_of", "voxels"]
 
 
 def field_of(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
@@ -76,6 +76,29 @@ def sampled(volume: Any, position: np.ndarray, translate: Vec3, scale: float, ou
     values, held = sample_vectors(leaves.origins, np.where(known[..., 1:2] > 0.0, known, 0.0), index)
     inside = held & (values[:, 1] > 1e-3)
     return np.where(inside, values[:, 0] / np.maximum(values[:, 1], 1e-3), outside)
+
+
+def shares(volume: Any, position: np.ndarray, translate: Vec3, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the trilinear sums of a grid's values at positions [m], and the share of each sum that the grid holds, shape (n,).
+
+    What the grid does not hold counts as 0, so values fall off to nothing over a voxel, and the integral over space is that of
+    the voxels.
+    """
+    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
+
+    there = np.linalg.inv(volume.transform)
+    index = ((position - np.asarray(translate)) / scale) @ there[:3, :3].T + there[:3, 3]
+    leaves = volume.level_set
+    held = leaves.values != np.float32(leaves.background)
+    known = np.stack([np.where(held, leaves.values, 0.0), held, np.zeros_like(leaves.values)], axis=-1)
+    # voxels outside every leaf are left out of averages: empty leaves all around count as 0
+    around = np.stack(np.meshgrid(*(np.array([-8, 0, 8]),) * 3, indexing="ij"), -1).reshape(-1, 3)
+    origins = np.asarray(leaves.origins, np.int64).reshape(-1, 3)
+    whole, place = np.unique((origins[:, None] + around).reshape(-1, 3), axis=0, return_inverse=True)
+    values = np.zeros((len(whole), *known.shape[1:]), np.float32)
+    values[place.reshape(len(origins), 27)[:, 13]] = known
+    found, _ = sample_vectors(whole, values, index)
+    return found[:, 0], found[:, 1]
 
 
 def voxels(volume: Any, scale: float) -> tuple[np.ndarray, np.ndarray]:

@@ -126,7 +126,7 @@ class SubstepSolver:
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
-        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or n in columns)]
+        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in columns)]
         names += [*(n for n in columns if n in ATTRIBUTES), *own]
         self.particles = ParticleStore(
             names,
