@@ -66,11 +66,11 @@ def surroundings(streams: bool = False) -> dict[str, Any]:
     return found
 
 
-FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20}}
+FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, "avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}}
 FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
-    "flip": lambda: (swirling(RUBBER), FLIP, surroundings()),
+    "flip": lambda: (swirling(RUBBER), FLIP, {"gravity": (0.0, 0.0, 0.0)}),
     "foam": lambda: (tearing(), FOAM, surroundings()),
     "implicit": lambda: (swirling(RUBBER), "implicit_apic", {**surroundings(streams=True), "dt_max": 2e-3}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),

@@ -51,7 +51,9 @@ def test_an_even_source_heats_at_its_rate():
 
 def test_it_adds_to_that_of_the_stage():
     """A number for all matter and one for these particles are one source."""
-    both = solver(set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e6}}, **STILL)
+    both = solver(
+        set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e6}}, **STILL
+    )
     both.step(1e-3)
     one = solver(set_heat_source(wax(300.0), source=3.0 * POWER), "explicit_heat", **STILL)
     one.step(1e-3)

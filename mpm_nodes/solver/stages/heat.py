@@ -132,7 +132,13 @@ def rasterize_heat(
     ],
     staggered: A[
         StaggeredStore,
-        Writes("heat", "heat_capacity", "volume", "heat_source", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Writes(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
     ],
     *,
     transfer: Transfer = Transfer.APIC,
@@ -157,7 +163,9 @@ def rasterize_heat(
         heating = "heating_rate"  # the array's weight is m c: m c times q V / (m c) is the power
         source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
         np.multiply(source, volume_per_heat, out=particles.rows(heating)[0])
-    give(particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces)
+    give(
+        particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces
+    )
 
 
 # ---------------------------------------------------------------- on the grid
@@ -165,7 +173,13 @@ def rasterize_heat(
 def conduct_heat(
     staggered: A[
         StaggeredStore,
-        Reads("heat", "heat_capacity", "volume", "heat_source", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Reads(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
         Reads("surface_area", "surface_flux", when=("sampled", True)),
         Writes("temperature"),
     ],
