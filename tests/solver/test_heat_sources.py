@@ -13,11 +13,13 @@ from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes.data import Emitter, InputError, LevelSet, MpmNodesError, Particles, Thermal
 from mpm_nodes.nodes.heat_sources import set_heat_source, set_heat_source_vdb
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
+from usd_io.openvdb_module import find_openvdb
 
 STILL = {"gravity": (0.0, 0.0, 0.0), "colliders": []}
 TIGHT = {"preset": "explicit_heat", "set": {"conduct_heat.tolerance": 1e-13}}
-POWER = 1e6
+POWER = 1e9
 
 
 def mask(folder: Path, value: float = 1.0) -> Path:
@@ -32,7 +34,7 @@ def mask(folder: Path, value: float = 1.0) -> Path:
 
 def uneven() -> np.ndarray:
     """Return heat sources of the cube's 216 particles, some of which cool."""
-    return POWER * np.random.default_rng(5).uniform(-0.3, 1.0, 216)
+    return 1e8 * np.random.default_rng(5).uniform(-0.3, 1.0, 216)
 
 
 def power(particles: Particles) -> float:
@@ -51,7 +53,7 @@ def test_an_even_source_heats_at_its_rate():
 
 def test_it_adds_to_that_of_the_stage():
     """A number for all matter and one for these particles are one source."""
-    both = solver(set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e6}}, **STILL)
+    both = solver(set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e9}}, **STILL)
     both.step(1e-3)
     one = solver(set_heat_source(wax(300.0), source=3.0 * POWER), "explicit_heat", **STILL)
     one.step(1e-3)
@@ -88,11 +90,9 @@ def test_a_mask_heats_only_what_it_covers(tmp_path):
     )  # the mask falls off over the voxel below its first centre
     assert (painted["heat_source"][x > middle] == POWER).all() and (painted["heat_source"][x < middle - 0.1] == 0.0).all()
     run = solver(painted, TIGHT, **STILL)
-    ids = run.particles.unpack("id")
     for _ in range(5):
         run.step(1e-3)
     rise = (run.particles.unpack("temperature") - 300.0) / (5 * 1e-3 * POWER / (900.0 * 2000.0))
-    assert np.array_equal(ids, run.particles.unpack("id"))
     x = run.particles.unpack("position")[:, 0]
     far, near = x < middle - 0.1 - 2.0 * cell, x > middle + 2.0 * cell
     assert far.any() and near.any()
@@ -126,8 +126,13 @@ def test_what_is_no_source_is_refused(tmp_path):
         set_heat_source_vdb(wax(), path=mask(tmp_path), grid="power")
     with pytest.raises(InputError, match="no such file"):
         set_heat_source_vdb(wax(), path=tmp_path / "none.vdb")
-    with pytest.raises(MpmNodesError, match="'heat_source' in .* is not a finite number in every place where there is matter"):
-        set_heat_source_vdb(wax(), path=mask(tmp_path, float("nan")))
+    vdb = find_openvdb()
+    hollow = vdb.FloatGrid(0.0)
+    hollow.name = "heat_source"
+    hollow.copyFromArray(np.full((8, 8, 8), np.nan, np.float32))
+    vdb.write(str(tmp_path / "hollow.vdb"), [hollow])
+    with pytest.raises(InputError, match="grid 'heat_source' holds NaN or infinite values"):
+        set_heat_source_vdb(wax(), path=tmp_path / "hollow.vdb")
 
 
 def test_substeps_without_heat_refuse_it():
@@ -184,9 +189,9 @@ def test_it_goes_on_from_a_state():
     through = solver(wax(heat_source=uneven()), colliders=[plate()])
     for _ in range(4):
         through.step(1e-3)
-    state = through.save_state()
+    state = SolverState.from_arrays(*SolverState(through).to_arrays())
     resumed = solver(wax(heat_source=uneven()), colliders=[plate()])
-    resumed.restore(state)
+    state.revive(resumed)
     for run in (through, resumed):
         for _ in range(4):
             run.step(1e-3)
