@@ -82,19 +82,19 @@ def test_the_books_close():
 def test_a_mask_heats_only_what_it_covers(tmp_path):
     """Half of a block that hardly conducts lies in the mask: it heats as it should, the other half stays as it was."""
     poor = dataclasses.replace(WAX, thermal=Thermal(2000.0, 1e-6, 2000.0, 1e-6, 0.0, None, None))
-    block = cube(poor, (0.0, 0.0, 0.0), temperature=300.0)
+    block = cube(poor, cells=12, cell_size=0.05, temperature=300.0)
     x = block["position"][:, 0]
     middle, cell = 0.5 * (x.min() + x.max()), 2.0 * block.spacing
-    painted = set_heat_source_vdb(
-        block, path=mask(tmp_path), strength=POWER, translate=(middle, -0.2, -0.2)
-    )  # the mask falls off over the voxel below its first centre
+    # the mask falls off over the voxel before its first centre
+    painted = set_heat_source_vdb(block, path=mask(tmp_path), strength=POWER, translate=(middle, -0.05, -0.05))
     assert (painted["heat_source"][x > middle] == POWER).all() and (painted["heat_source"][x < middle - 0.1] == 0.0).all()
     run = solver(painted, TIGHT, **STILL)
     for _ in range(5):
         run.step(1e-3)
     rise = (run.particles.unpack("temperature") - 300.0) / (5 * 1e-3 * POWER / (900.0 * 2000.0))
     x = run.particles.unpack("position")[:, 0]
-    far, near = x < middle - 0.1 - 2.0 * cell, x > middle + 2.0 * cell
+    # a particle gives to cells within 1.5 cells of it, and takes from as many
+    far, near = x < middle - 0.1 - 3.0 * cell, x > middle + 3.0 * cell
     assert far.any() and near.any()
     assert np.abs(rise[far]).max() < 1e-9 and np.abs(rise[near] - 1.0).max() < 1e-9
 
@@ -131,7 +131,7 @@ def test_what_is_no_source_is_refused(tmp_path):
     hollow.name = "heat_source"
     hollow.copyFromArray(np.full((8, 8, 8), np.nan, np.float32))
     vdb.write(str(tmp_path / "hollow.vdb"), [hollow])
-    with pytest.raises(InputError, match="grid 'heat_source' holds NaN or infinite values"):
+    with pytest.raises(MpmNodesError, match="'heat_source' in .* is not a finite number in every place where there is matter"):
         set_heat_source_vdb(wax(), path=tmp_path / "hollow.vdb")
 
 
@@ -196,5 +196,5 @@ def test_it_goes_on_from_a_state():
         for _ in range(4):
             run.step(1e-3)
     ends = [run.snapshot().attributes for run in (through, resumed)]
-    assert "heat_source" in ends[0] and "heating_rate" not in ends[0]
+    assert "heating_rate" in through.unsaved("particles") and "heat_source" not in through.unsaved("particles")
     assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
