@@ -69,7 +69,7 @@ def set_heat_source_vdb(
 
     Raises:
         InputError: The file cannot be read, or has no such grid of numbers.
-        MpmNodesError: Strength or outside is not finite, or the grid is not where there is matter.
+        MpmNodesError: Strength, outside or a value of the grid where there is matter is not finite.
     """
     for knob, given in (("strength", strength), ("outside", outside)):
         if not math.isfinite(given):

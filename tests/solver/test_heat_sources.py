@@ -13,11 +13,13 @@ from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes.data import Emitter, InputError, LevelSet, MpmNodesError, Particles, Thermal
 from mpm_nodes.nodes.heat_sources import set_heat_source, set_heat_source_vdb
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
+from usd_io.openvdb_module import find_openvdb
 
 STILL = {"gravity": (0.0, 0.0, 0.0), "colliders": []}
 TIGHT = {"preset": "explicit_heat", "set": {"conduct_heat.tolerance": 1e-13}}
-POWER = 1e6
+POWER = 1e9
 
 
 def mask(folder: Path, value: float = 1.0) -> Path:
@@ -32,7 +34,7 @@ def mask(folder: Path, value: float = 1.0) -> Path:
 
 def uneven() -> np.ndarray:
     """Return heat sources of the cube's 216 particles, some of which cool."""
-    return POWER * np.random.default_rng(5).uniform(-0.3, 1.0, 216)
+    return 1e8 * np.random.default_rng(5).uniform(-0.3, 1.0, 216)
 
 
 def power(particles: Particles) -> float:
@@ -51,9 +53,7 @@ def test_an_even_source_heats_at_its_rate():
 
 def test_it_adds_to_that_of_the_stage():
     """A number for all matter and one for these particles are one source."""
-    both = solver(
-        set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e6}}, **STILL
-    )
+    both = solver(set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e9}}, **STILL)
     both.step(1e-3)
     one = solver(set_heat_source(wax(300.0), source=3.0 * POWER), "explicit_heat", **STILL)
     one.step(1e-3)
@@ -82,21 +82,19 @@ def test_the_books_close():
 def test_a_mask_heats_only_what_it_covers(tmp_path):
     """Half of a block that hardly conducts lies in the mask: it heats as it should, the other half stays as it was."""
     poor = dataclasses.replace(WAX, thermal=Thermal(2000.0, 1e-6, 2000.0, 1e-6, 0.0, None, None))
-    block = cube(poor, (0.0, 0.0, 0.0), temperature=300.0)
+    block = cube(poor, cells=12, cell_size=0.05, temperature=300.0)
     x = block["position"][:, 0]
     middle, cell = 0.5 * (x.min() + x.max()), 2.0 * block.spacing
-    painted = set_heat_source_vdb(
-        block, path=mask(tmp_path), strength=POWER, translate=(middle, -0.2, -0.2)
-    )  # the mask falls off over the voxel below its first centre
+    # the mask falls off over the voxel before its first centre
+    painted = set_heat_source_vdb(block, path=mask(tmp_path), strength=POWER, translate=(middle, -0.05, -0.05))
     assert (painted["heat_source"][x > middle] == POWER).all() and (painted["heat_source"][x < middle - 0.1] == 0.0).all()
     run = solver(painted, TIGHT, **STILL)
-    ids = run.particles.unpack("id")
     for _ in range(5):
         run.step(1e-3)
     rise = (run.particles.unpack("temperature") - 300.0) / (5 * 1e-3 * POWER / (900.0 * 2000.0))
-    assert np.array_equal(ids, run.particles.unpack("id"))
     x = run.particles.unpack("position")[:, 0]
-    far, near = x < middle - 0.1 - 2.0 * cell, x > middle + 2.0 * cell
+    # a particle gives to cells within 1.5 cells of it, and takes from as many
+    far, near = x < middle - 0.1 - 3.0 * cell, x > middle + 3.0 * cell
     assert far.any() and near.any()
     assert np.abs(rise[far]).max() < 1e-9 and np.abs(rise[near] - 1.0).max() < 1e-9
 
@@ -128,8 +126,13 @@ def test_what_is_no_source_is_refused(tmp_path):
         set_heat_source_vdb(wax(), path=mask(tmp_path), grid="power")
     with pytest.raises(InputError, match="no such file"):
         set_heat_source_vdb(wax(), path=tmp_path / "none.vdb")
+    vdb = find_openvdb()
+    hollow = vdb.FloatGrid(0.0)
+    hollow.name = "heat_source"
+    hollow.copyFromArray(np.full((8, 8, 8), np.nan, np.float32))
+    vdb.write(str(tmp_path / "hollow.vdb"), [hollow])
     with pytest.raises(MpmNodesError, match="'heat_source' in .* is not a finite number in every place where there is matter"):
-        set_heat_source_vdb(wax(), path=mask(tmp_path, float("nan")))
+        set_heat_source_vdb(wax(), path=tmp_path / "hollow.vdb")
 
 
 def test_substeps_without_heat_refuse_it():
@@ -186,12 +189,12 @@ def test_it_goes_on_from_a_state():
     through = solver(wax(heat_source=uneven()), colliders=[plate()])
     for _ in range(4):
         through.step(1e-3)
-    state = through.save_state()
+    state = SolverState.from_arrays(*SolverState(through).to_arrays())
     resumed = solver(wax(heat_source=uneven()), colliders=[plate()])
-    resumed.restore(state)
+    state.revive(resumed)
     for run in (through, resumed):
         for _ in range(4):
             run.step(1e-3)
     ends = [run.snapshot().attributes for run in (through, resumed)]
-    assert "heat_source" in ends[0] and "heating_rate" not in ends[0]
+    assert "heating_rate" in through.unsaved("particles") and "heat_source" not in through.unsaved("particles")
     assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
