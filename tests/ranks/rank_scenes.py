@@ -66,7 +66,8 @@ def surroundings(streams: bool = False) -> dict[str, Any]:
     return found
 
 
-FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, "avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}}
+SOURCES_RULE = {"avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}  # which puts particles in here
+FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, **SOURCES_RULE}}
 FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
