@@ -262,7 +262,9 @@ STAGGERED_FIELDS = table(
     Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
     Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
-    Field("heat_source", "q V", (), "W", doc="Heat made in a cell by the matter's own sources.", packed=("heat", 2), shift=(1, 1, 1)),
+    Field(
+        "heat_source", "q V", (), "W", doc="Heat made in a cell by the matter's own sources.", packed=("heat", 2), shift=(1, 1, 1)
+    ),
     Field("surface_flux", "A b", (), "W", doc="Heat through the surface.", packed=("surface_heat", 0), shift=(1, 1, 1)),
     Field("surface_area", "A", (), "m^2", doc="Free surface of a cell.", packed=("surface_heat", 3), shift=(1, 1, 1)),
     Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),

@@ -15,7 +15,16 @@ from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
-__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields", "refuse_unread_heat_source", "refuse_unread_modulus"]
+__all__ = [
+    "ALWAYS",
+    "OPTIONAL",
+    "completed",
+    "measure_gradients",
+    "origin_of",
+    "own_fields",
+    "refuse_unread_heat_source",
+    "refuse_unread_modulus",
+]
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""

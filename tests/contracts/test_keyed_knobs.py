@@ -116,7 +116,12 @@ def files(tmp_path_factory) -> dict[str, Path]:
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"collider_contact_angle_vdb": "ball", "collider_contact_angle_usd": "mesh"}
-PATHS |= {"set_heat_source_vdb": "ball", "set_temperature_vdb": "ball", "collider_temperature_vdb": "ball", "collider_temperature_usd": "mesh"}
+PATHS |= {
+    "set_heat_source_vdb": "ball",
+    "set_temperature_vdb": "ball",
+    "collider_temperature_vdb": "ball",
+    "collider_temperature_usd": "mesh",
+}
 
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:

@@ -132,7 +132,13 @@ def rasterize_heat(
     ],
     staggered: A[
         StaggeredStore,
-        Writes("heat", "heat_capacity", "volume", "heat_source", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Writes(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
     ],
     *,
     transfer: Transfer = Transfer.APIC,
@@ -141,7 +147,8 @@ def rasterize_heat(
     """Transfer heat to cells, and volume and conductivity to the faces between them.
 
     M_c = sum w m c, M_c T_c = sum w m c (T_p + grad T_p . (x_c - x_p)) with APIC (C21 section 4.2), without the gradient with FLIP
-    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K. Heat that particles make (attribute heat_source q), sum w V q, goes with it.
+    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K. Heat that
+    particles make (attribute heat_source q) goes with it: sum w V q.
 
     Args:
         particles: Particles to transfer.
@@ -157,7 +164,9 @@ def rasterize_heat(
         heating = "heating_rate"  # the array's weight is m c: m c times q V / (m c) is the power
         source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
         np.multiply(source, volume_per_heat, out=particles.rows(heating)[0])
-    give(particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces)
+    give(
+        particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces
+    )
 
 
 # ---------------------------------------------------------------- on the grid
@@ -165,7 +174,13 @@ def rasterize_heat(
 def conduct_heat(
     staggered: A[
         StaggeredStore,
-        Reads("heat", "heat_capacity", "volume", "heat_source", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Reads(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
         Reads("surface_area", "surface_flux", when=("sampled", True)),
         Writes("temperature"),
     ],
