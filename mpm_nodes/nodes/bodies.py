@@ -16,7 +16,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "passed_on"]
+__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "heated", "passed_on"]
 
 
 class Body(NamedTuple):
@@ -26,13 +26,11 @@ class Body(NamedTuple):
         material: Its material.
         edges: Edges of the box, one a row, shape (3, 3) [m].
         place: Its middle [m].
-        heated: Whether it makes heat.
     """
 
     material: Material
     edges: np.ndarray
     place: np.ndarray
-    heated: bool = False
 
     def width(self, direction: np.ndarray) -> float:
         """Return how far the box reaches along a direction, shape (3,) of any length [m]."""
@@ -67,7 +65,16 @@ def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
 
 def passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the particles that are wired into its port `particles`."""
-    return {"particles": told.total("particles", "particles"), "bodies": told.distinct("particles", "bodies")}
+    return {
+        "particles": told.total("particles", "particles"),
+        "bodies": told.distinct("particles", "bodies"),
+        "heated": heated(told, "particles"),
+    }
+
+
+def heated(told: PreflightContext, *ports: str) -> bool:
+    """Return whether some of the matter that comes in through these ports makes heat."""
+    return any(told.total(port, "heated") > 0 for port in ports)
 
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:

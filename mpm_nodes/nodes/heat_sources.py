@@ -24,8 +24,7 @@ _Source = A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7), _START
 def _heated(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on, and told to be heated unless every number is 0."""
     given = any(told.knobs.get(knob, 0.0) != 0.0 for knob in ("source", "strength", "outside"))
-    passed = passed_on(told)
-    return {**passed, "bodies": tuple(body._replace(heated=given) for body in passed["bodies"])}
+    return {**passed_on(told), "heated": given}
 
 
 @node(category="Emit", label="Heat Source", preflight=_heated)
@@ -68,17 +67,12 @@ def set_heat_source_vdb(
         scale: Factor on all lengths of the file, for files that are not in metres.
 
     Raises:
-        InputError: The file cannot be read, or has no such grid of numbers.
-        MpmNodesError: Strength, outside or a value of the grid where there is matter is not finite.
+        InputError: The file cannot be read, has no such grid of numbers, or the grid holds NaN.
+        MpmNodesError: Strength or outside is not finite.
     """
     for knob, given in (("strength", strength), ("outside", outside)):
         if not math.isfinite(given):
             raise MpmNodesError(f"set_heat_source_vdb.{knob}: is {given:g}; give a finite number")
     total, share = shares(volume_of(kept, path, grid), particles["position"], translate, scale)
     values = strength * total + outside * (1.0 - share)
-    if not np.isfinite(values).all():
-        raise MpmNodesError(
-            f"set_heat_source_vdb.grid: '{grid}' in {path} is not a finite number in every place where there is matter; write W/m^3 "
-            "or a mask of 0 to 1"
-        )
     return dataclasses.replace(particles, attributes={**particles.attributes, "heat_source": values})

@@ -34,7 +34,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
-from mpm_nodes.nodes.bodies import flowed
+from mpm_nodes.nodes.bodies import flowed, heated
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -70,7 +70,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    _refuse_unread(bodies, told.knobs["substeps"])
+    _refuse_unread(bodies, heated(told, "sources", "emitters"), told.knobs["substeps"])
     warnings = list(weight_warnings(bodies, gravity))
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
@@ -103,14 +103,13 @@ def _shared(told: PreflightContext) -> list[str]:
     return list(warnings_on_ranks(plans))
 
 
-def _refuse_unread(bodies: Sequence[Any], substeps: Any) -> None:
+def _refuse_unread(bodies: Sequence[Any], makes_heat: bool, substeps: Any) -> None:
     """Refuse matter that says how incompressible it is where nothing projects, or that makes heat where none is carried.
 
     The solve would refuse it too, after what comes before it was cooked.
     """
     given = [body.material for body in bodies if body.material.bulk_modulus is not None]
-    heated = any(body.heated for body in bodies)
-    if not (given or heated):
+    if not (given or makes_heat):
         return
     from mpm_nodes.graph.substeps import plan_substeps, resolve
     from mpm_nodes.solver.initial import refuse_unread_heat_source, refuse_unread_modulus
@@ -119,7 +118,7 @@ def _refuse_unread(bodies: Sequence[Any], substeps: Any) -> None:
     plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
     for material in given:
         refuse_unread_modulus(material, material.label or material.law, plans)
-    if heated:
+    if makes_heat:
         refuse_unread_heat_source(plans)
 
 

@@ -53,7 +53,9 @@ def test_an_even_source_heats_at_its_rate():
 
 def test_it_adds_to_that_of_the_stage():
     """A number for all matter and one for these particles are one source."""
-    both = solver(set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e9}}, **STILL)
+    both = solver(
+        set_heat_source(wax(300.0), source=POWER), {"preset": "explicit_heat", "set": {"conduct_heat.source": 2e9}}, **STILL
+    )
     both.step(1e-3)
     one = solver(set_heat_source(wax(300.0), source=3.0 * POWER), "explicit_heat", **STILL)
     one.step(1e-3)
@@ -122,16 +124,17 @@ def test_what_is_no_source_is_refused(tmp_path):
         set_heat_source(wax(), source=float("nan"))
     with pytest.raises(MpmNodesError, match=r"set_heat_source_vdb.strength: is inf; give a finite number"):
         set_heat_source_vdb(wax(), path=mask(tmp_path), strength=float("inf"))
-    with pytest.raises(InputError, match="no grid named 'power'"):
+    with pytest.raises(InputError, match=r"no grid named 'power'"):
         set_heat_source_vdb(wax(), path=mask(tmp_path), grid="power")
     with pytest.raises(InputError, match="no such file"):
         set_heat_source_vdb(wax(), path=tmp_path / "none.vdb")
     vdb = find_openvdb()
     hollow = vdb.FloatGrid(0.0)
     hollow.name = "heat_source"
-    hollow.copyFromArray(np.full((8, 8, 8), np.nan, np.float32))
+    hollow.copyFromArray(np.ones((8, 8, 8), np.float32))
+    hollow.fill((0, 0, 0), (3, 3, 3), float("nan"))
     vdb.write(str(tmp_path / "hollow.vdb"), [hollow])
-    with pytest.raises(MpmNodesError, match="'heat_source' in .* is not a finite number in every place where there is matter"):
+    with pytest.raises(InputError, match="grid 'heat_source' holds NaN or infinite values"):
         set_heat_source_vdb(wax(), path=tmp_path / "hollow.vdb")
 
 

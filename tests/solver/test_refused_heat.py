@@ -91,5 +91,9 @@ def test_a_heat_source_where_nothing_carries_heat_is_refused_before_the_cook(tmp
         said = "".join(capsys.readouterr())
         assert "heat_source" in said and "take the preset explicit_heat" in said, said
     assert not list(out.rglob("*.usd*"))
+    stream = {"type": "emit_stream", "knobs": {"velocity": [0.0, -1.0, 0.0]}, "inputs": {"template": "warm"}}
+    streamed = {"knobs": {"substeps": {"preset": "explicit_apic"}}, "inputs": {"emitters": ["flow"]}}
+    assert main(["validate", str(shot(tmp_path, "explicit_apic", warm=heated, flow=stream, sim=streamed))]) == 2
+    assert "heat_source" in "".join(capsys.readouterr())
     assert main(["validate", str(shot(tmp_path, "explicit_apic", warm={**heated, "knobs": {"source": 0.0}}))]) == 0
     assert main(["validate", str(shot(tmp_path, "explicit_heat", warm=heated))]) == 0

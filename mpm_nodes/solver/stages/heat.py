@@ -147,7 +147,8 @@ def rasterize_heat(
     """Transfer heat to cells, and volume and conductivity to the faces between them.
 
     M_c = sum w m c, M_c T_c = sum w m c (T_p + grad T_p . (x_c - x_p)) with APIC (C21 section 4.2), without the gradient with FLIP
-    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K. Heat that particles make (attribute heat_source q), sum w V q, goes with it.
+    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K. Heat that
+    particles make (attribute heat_source q) goes with it: sum w V q.
 
     Args:
         particles: Particles to transfer.
