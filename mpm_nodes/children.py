@@ -15,13 +15,14 @@ from typing import Any
 
 from mpm_nodes.search_path import trusted_path
 
-__all__ = ["command", "last_words", "run", "start"]
+__all__ = ["command", "last_words", "launch", "run", "start"]
 
 _BEGIN = (
     "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_parent; end_with_parent({parent}); "
     "from mpm_nodes.search_path import refuse_settings_beside_graphs; refuse_settings_beside_graphs(); "
 )
 _FUNCTION = "from importlib import import_module; import_module({module!r}).{function}(*sys.argv[1:])"
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
 _SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 LONGEST_WORDS = 300
 
@@ -48,6 +49,15 @@ def run(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> sub
 def start(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> subprocess.Popen:
     """Start an isolated child; `options` are those of `subprocess.Popen`."""
     return subprocess.Popen(command(entry, *arguments), **{"stdin": subprocess.DEVNULL, **options})
+
+
+def launch(launcher: Sequence[str], arguments: Sequence[str], **options: Any) -> subprocess.Popen:
+    """Start a launcher of several processes (`mpiexec -n 4`), each an isolated program of this package with these arguments.
+
+    The launcher ends with whoever ends it, and ends them; `options` are those of `subprocess.Popen`.
+    """
+    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path())]
+    return subprocess.Popen([*launcher, *begin, *arguments], **{"stdin": subprocess.DEVNULL, **options})
 
 
 def last_words(said: bytes | str, status: int) -> str:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 import mpm_nodes
-from mpm_nodes import orphans, supervisor
+from mpm_nodes import launched, orphans, supervisor
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 from mpm_nodes.terminal import plain, plain_lines
 
@@ -73,7 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     try:
         check_address_space(args.command)
-        if argv is None and supervisor.wanted(args):
+        args.argv = [*(sys.argv[1:] if argv is None else argv)]
+        is_rank = getattr(args, "ranks", None) is not None and launched.ranks() > 0  # its launcher ends it
+        if argv is None and supervisor.wanted(args) and not is_rank:
             return supervisor.supervise(sys.argv[1:], args)
         code = args.run(args)
         sys.stdout.flush()  # a full disk behind it is met here, not while the interpreter ends

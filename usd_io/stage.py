@@ -34,6 +34,7 @@ from usd_io.showing import add_variants, describe_asset, extents_hint
 
 __all__ = [
     "CacheNames",
+    "forget_still",
     "frame_layer",
     "read_layer",
     "root_layers",
@@ -189,6 +190,13 @@ def still_prims(layer: Sdf.Layer | None) -> frozenset[str]:
     """Return the paths of the colliders that never move: in the layer of them, or those that a root stage knows."""
     prims = [prim for top in (layer.rootPrims if layer else ()) for prim in top.nameChildren]
     return frozenset(str(prim.path) for prim in prims if prim.customData.get(STILL))
+
+
+def forget_still(root: Sdf.Layer, kept: Collection[str]) -> None:
+    """Let colliders that a root stage takes for still ones count as such no longer, all but those in `kept`."""
+    for path in still_prims(root) - set(kept):
+        prim = root.GetPrimAtPath(path)
+        prim.customData = {name: value for name, value in prim.customData.items() if name != STILL}
 
 
 def _add_volume(layer: Sdf.Layer, path: str, volumes: Sequence[LevelSet], number: int, file: str, taken: set[str]) -> Any:

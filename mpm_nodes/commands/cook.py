@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes.commands import ranks
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 
 
@@ -28,6 +29,12 @@ def add(command: argparse.ArgumentParser) -> None:
         help="cook the solves alone and keep what they hand on, or the other nodes from what another cook kept (default: all)",
     )
     command.add_argument("--solved", type=Path, metavar="DIR", help="with --part frames: output root of the cook with --part solve")
+    command.add_argument(
+        "--ranks",
+        type=positive,
+        metavar="N",
+        help="share each solve among N processes by MPI: alone it starts them here, under mpiexec -n N or srun it joins the others",
+    )
 
 
 def add_graph_options(command: argparse.ArgumentParser) -> None:
@@ -46,6 +53,13 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
     """Declare how a cook runs."""
     command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: the graph's)")
     command.add_argument("--resume", action="store_true", help="continue the newest cook in DIR after its last good frame")
+    command.add_argument(
+        "--again-from",
+        type=int,
+        metavar="N",
+        help="cook a changed graph again from frame N on: a new revision takes the frames before it from the newest cook in DIR",
+    )
+    command.add_argument("--of", default="", metavar="rNNN", help="with --again-from: take the frames from this revision instead")
     command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
     command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
     command.add_argument("--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks")
@@ -91,14 +105,21 @@ def frame_span(text: str) -> tuple[int, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Cook, then say what was written."""
+    return ranks.run(args, cook_graph)
+
+
+def cook_graph(args: argparse.Namespace) -> int:
+    """Cook in this process, which may be one of several ranks, then say what was written."""
     graph = load(args.graph, args.overrides)
     out = args.out or Path("out") / args.graph.stem
     resume = f"mpm-nodes cook {args.graph} --out {out} --resume" + "".join(f" --set {text}" for text in args.overrides)
     resume += "" if args.part == "all" else f" --part {args.part}"
     resume += "" if args.solved is None else f" --solved {args.solved}"
+    resume += "" if args.ranks is None else f" --ranks {args.ranks}"
     result = cook(graph, args, out, resume)
-    with contextlib.suppress(BrokenPipeError):
-        print_written(result, args)
+    if args.team is None or not args.team.rank:
+        with contextlib.suppress(BrokenPipeError):
+            print_written(result, args)
     return 0
 
 
@@ -166,6 +187,9 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 disk=None if args.cache is None else DiskStore(args.cache),
                 part=getattr(args, "part", "all"),
                 solved=getattr(args, "solved", None),
+                team=getattr(args, "team", None),
+                again_from=args.again_from,
+                again_of=args.of,
             )
         except Cancelled as error:
             error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)

@@ -38,7 +38,7 @@ from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
-from mpm_nodes.data.surface_temperatures import TemperatureField
+from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import (
@@ -157,9 +157,9 @@ __all__ = [
     "StaggeredGrid",
     "StepContext",
     "SubstepGraph",
+    "SurfaceField",
     "SurfaceSamples",
     "SurfaceTension",
-    "TemperatureField",
     "TemperatureTable",
     "Thermal",
     "Transfer",

@@ -43,6 +43,7 @@ class FrameContext:
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
         choices: What the node chooses by measuring (`graph.choices.FrameChoices`), for cooks to choose alike; None keeps nothing.
+        team: The ranks that cook the solves of the graph together (`solver.ranks.team.Team`); None where there is one process.
     """
 
     frame: int
@@ -56,6 +57,7 @@ class FrameContext:
     fuse: bool = True
     max_substeps: int | None = None
     choices: Any = None
+    team: Any = None
 
 
 @dataclass
@@ -66,6 +68,7 @@ class StepContext:
         dt: Length of the substep [s]; written by the one stage declared with `sets=("dt",)`.
         time: Simulated seconds at the start of the substep, since the initial state.
         time_left: Seconds to the end of the frame; dt never exceeds it.
+        tick: Length of the parts of frames on whose ends steps end whatever the frame rate, and seconds to the end of this one.
         frame: Frame being advanced to.
         substep: Index of the substep within the frame.
         dt_min: Shortest substep that the artist allows [s].
@@ -77,11 +80,13 @@ class StepContext:
         limit: What holds dt, None before it is chosen.
         limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
+        share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
     """
 
     dt: float = 0.0
     time: float = 0.0
     time_left: float = float("inf")
+    tick: tuple[float, float] = (float("inf"), float("inf"))
     frame: int = 0
     substep: int = 0
     dt_min: float = 0.0
@@ -93,6 +98,7 @@ class StepContext:
     limit: Limit | None = None
     limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
     check_cancel: Callable[[], None] = lambda: None
+    share: Any = None
 
     def tell(self, group: Facts, **values: Any) -> None:
         """Tell the facts of a group that the stage declares; over the frame they are reduced as declared."""

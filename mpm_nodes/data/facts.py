@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,7 @@ class Facts:
         quiet: Name of the fact that keeps the event unpublished while it is 0; "" publishes whenever something was told.
         warning: Sentence with {fact} in it that is published as a warning where the fact `warn_if` is not 0.
         warn_if: See there.
+        by_rank: Whether each of several ranks tells of its own particles; their values are reduced at the end of the frame.
     """
 
     event: str
@@ -60,6 +61,7 @@ class Facts:
     quiet: str = ""
     warning: str = ""
     warn_if: str = ""
+    by_rank: bool = False
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -148,6 +150,15 @@ class Report(Mapping[str, Mapping[str, Any]]):
         for held in self._tallies.values():
             if held.frame == frame:
                 yield held.group, dict(held.values)
+
+    def join(self, others: Sequence[Sequence[tuple[Facts, dict[str, Any]]]], frame: int) -> None:
+        """Take what each rank was told of its own particles in a frame, reduced, in place of what is held."""
+        for event in [event for event, held in self._tallies.items() if held.group.by_rank]:
+            del self._tallies[event]
+        for told in others:
+            for group, values in told:
+                if group.by_rank:
+                    self.tell(group, frame, values)
 
     def of_substeps(self) -> dict[str, Any]:
         """Return the facts that are part of the event of every substep, as they were told last."""

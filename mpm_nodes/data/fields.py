@@ -198,6 +198,8 @@ ATTRIBUTES: dict[str, Field] = table(
         resampling=_MEAN,
     ),
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
+    Field("heat_source", "q", (), "W/m^3", doc="Heat made in a cubic metre of undeformed matter.", resampling=_MEAN),
+    Field("heating_rate", "q V / (m c)", (), "K/s", doc="Heating by the heat source.", resampling=_MEAN, passing=True),
     Field(
         "concentration",
         "c",
@@ -260,6 +262,9 @@ STAGGERED_FIELDS = table(
     Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
     Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
     Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
+    Field(
+        "heat_source", "q V", (), "W", doc="Heat made in a cell by the matter's own sources.", packed=("heat", 2), shift=(1, 1, 1)
+    ),
     Field("surface_flux", "A b", (), "W", doc="Heat through the surface.", packed=("surface_heat", 0), shift=(1, 1, 1)),
     Field("surface_area", "A", (), "m^2", doc="Free surface of a cell.", packed=("surface_heat", 3), shift=(1, 1, 1)),
     Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
@@ -294,5 +299,8 @@ SAMPLE_FIELDS = table(
     Field("owner", "p", (), "", doc="Nearest particle, by its place in memory.", kind="int32", structural=True),
     Field("owner_mass", "m_p", (), "kg", doc="Mass of the owner before its mass was shared."),
     Field("tension", "k", (), "N/m", doc="Surface energy density."),
+    Field("pull", "-grad k_SL", (3,), "N/m^2", doc="Force per area of a body whose wetting varies over its surface."),
+    Field("pinning", "k_p", (), "N/m", doc="Force per length that holds the edge of a wetted area in its place."),
+    Field("footing", "v_b", (3,), "m/s", doc="Velocity of the body that a wetted sample touches."),
 )
 """Fields of the surface samples by name."""

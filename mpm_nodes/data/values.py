@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
-from mpm_nodes.data.surface_temperatures import TemperatureField
+from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
@@ -177,6 +177,13 @@ class Particles:
         return {**facts, **own}, dict(self.attributes)
 
     @classmethod
+    def joined(cls, parts: Sequence[Particles]) -> Particles:
+        """Return the particles of all parts of a solve, in the order of their ids."""
+        order = np.argsort(np.concatenate([part["id"] for part in parts]), kind="stable")
+        columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0].attributes}
+        return dataclasses.replace(parts[0], attributes=columns)
+
+    @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
         """Return the particles that `to_arrays` described."""
         materials = tuple(Material.from_json(material) for material in facts["materials"])
@@ -252,6 +259,8 @@ class Collider:
         temperatures: Of places on its surface, in the world at the cooked frame; None: `temperature` everywhere.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
+        contact_hysteresis: Advancing less receding angle, which lie evenly around the contact angle [degrees].
+        wetting: k_SL / k_LG of places on its surface, in the world at the cooked frame; None: that of the contact angle everywhere.
         still: Whether it is known to stand still in every frame.
     """
 
@@ -265,8 +274,10 @@ class Collider:
     temperature: float | None = None
     conductance: float = float("inf")
     contact_angle: float | None = None
+    contact_hysteresis: float = 0.0
+    wetting: SurfaceField | None = None
     still: bool = False
-    temperatures: TemperatureField | None = None
+    temperatures: SurfaceField | None = None
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,10 @@ class Clock:
         return FrameClock(self, frame)
 
 
+TICKS = 96.0
+"""Least ticks in a second of the shot: frames are halved, so 24, 48 and 96 a second share them, and 30, 60 and 120 do."""
+
+
 @dataclass(frozen=True)
 class FrameClock:
     """The clock over one frame: from `frame - 1` to `frame`.
@@ -145,6 +149,13 @@ class FrameClock:
         if keys.carries_keys(self.clock.pace):
             return self.clock.frame_at(simulated)
         return self.frame - 1.0 + (simulated - self.begin) / (self.end - self.begin)
+
+    def tick_at(self, simulated: float) -> tuple[float, float]:
+        """Return the length of the frame's ticks and what is left of the one at a time [simulated s]."""
+        halvings = max(0, math.ceil(math.log2(0.99 * TICKS / self.clock.fps)))
+        tick = (self.end - self.begin) / 2**halvings
+        left = tick - (simulated - self.begin) % tick if tick > 0.0 else 0.0
+        return tick, left if left > 1e-9 * tick else tick
 
 
 # ---------------------------------------------------------------- what is written

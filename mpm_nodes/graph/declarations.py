@@ -169,12 +169,14 @@ class PreflightContext:
         settings: Settings of the graph; `end` is the last frame that will be cooked.
         inputs: By port, what the preflights of the wired nodes said.
         kept: Where the node keeps what its cook will need as well.
+        ranks: How many processes cook the solves together.
     """
 
     knobs: Mapping[str, Any]
     settings: GraphSettings = field(default_factory=GraphSettings)
     inputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     kept: Kept = NOTHING_KEPT
+    ranks: int = 1
 
     def total(self, port: str, fact: str) -> int:
         """Return the sum of a fact over the nodes that are wired into a port."""

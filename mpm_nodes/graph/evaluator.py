@@ -71,6 +71,9 @@ class Evaluator:
         checked: Run stages in checked mode.
         fuse: Let neighbouring stages of a solve run as one kernel; the numbers are the same to rounding.
         max_substeps: Substeps that a frame of a solve may take; None for any number.
+
+    Attributes:
+        team: The ranks that cook the solves together; None where there is one process.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Evaluator:
         self.cancel = cancel or threading.Event()
         self.checked, self.fuse, self.max_substeps = checked, fuse, max_substeps
         self.files: FrameTransaction | None = None
+        self.team: Any = None
         self.solved: SolvedFrames | None = None
         self._handed: dict[str, list[str]] = {}
         self._states: dict[str, _State] = {}
@@ -298,6 +302,7 @@ class Evaluator:
             fuse=self.fuse,
             max_substeps=self.max_substeps,
             choices=self.choices.of(self.plan.key(node.id, frame)),
+            team=self.team,
         )
 
     @staticmethod

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Cancelled, MpmNodesError
-from mpm_nodes.graph import preflight
+from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
 from mpm_nodes.graph.figures import FrameFigures
 from mpm_nodes.graph.parts import Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.ranks import adopt_parts, follow, tell_followers
 from mpm_nodes.graph.resume import continue_from, manifest_of
 from mpm_nodes.graph.revision import KEEP_EVERY, Revision, check_writable
 from mpm_nodes.graph.store import DiskStore, MemoryStore
@@ -73,6 +74,10 @@ class CookOptions:
         deep: With `resume`, read every file that is there to find damage; damaged frames are cooked again, the others stay.
         part: "solve" cooks the sequential nodes and writes what they hand on, "frames" makes the rest of it; "all" cooks both.
         solved: Output root or revision folder of a cook of the part "solve"; the part "frames" reads it.
+        team: The ranks that cook the solves together (`solver.ranks.team.join_team`): each calls `execute` with the same arguments.
+            Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
+        again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
+        again_of: Name of that older revision ("r001"); "" takes the newest.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -88,6 +93,9 @@ class CookOptions:
     deep: bool = False
     part: str = "all"
     solved: str | Path | None = None
+    team: Any = None
+    again_from: int | None = None
+    again_of: str = ""
     crash: Callable[[str], None] | None = None
 
 
@@ -124,8 +132,16 @@ def execute(
     stream = EventStream(*([on_event] if on_event else []), lambda event: _note_warning(event, warnings))
     started = time.perf_counter()
     revision: Revision | None = None
+    failed = False
     try:
+        if options.team is not None and options.again_from is not None:
+            raise MpmNodesError(
+                "ranks do not begin again from a frame; cook from it on one rank, stop after a frame, and go on with several"
+            )
         evaluator = _evaluator(graph, options, stream, cancel)
+        if options.team is not None and options.team.rank:
+            with _threads(options.threads):
+                return CookResult(None, (), follow(evaluator, _parts(evaluator, options, out)))
         parts = _parts(evaluator, options, out)
         span = _span(graph, frames)
         with _threads(options.threads):
@@ -134,16 +150,23 @@ def execute(
             repaired: list[int] = []
             if out is not None:
                 manifest = manifest_of(graph, span, options.overrides, options.part)
-                revision, span, done, repaired = continue_from(
-                    Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
-                )
+                if options.again_from is not None:
+                    revision = _again(Path(out), evaluator, manifest, span, resume, stream, options)
+                    span, done = (revision.manifest["frames"][0], span[1]), revision.committed()
+                else:
+                    revision, span, done, repaired = continue_from(
+                        Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
+                    )
+            if options.team is not None:
+                tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
             cook.run(span, done)
     except BaseException as error:
+        failed = isinstance(error, MpmNodesError) and not isinstance(error, Cancelled)
         _say_failure(stream, error)
         raise
     finally:
-        if revision is not None and not revision.discard_if_empty():
+        if revision is not None and not revision.discard_if_empty(taken_too=failed):
             revision.close()
     seconds = time.perf_counter() - started
     stream.emit("done", frames=[*span], seconds=seconds, out=str(revision.folder) if revision else None)
@@ -159,11 +182,28 @@ def execute(
     )
 
 
+def _again(
+    out: Path,
+    evaluator: Evaluator,
+    manifest: Mapping[str, Any],
+    span: tuple[int, int],
+    resume: bool,
+    stream: EventStream,
+    options: CookOptions,
+) -> Revision:
+    assert options.again_from is not None
+    if resume:
+        again.refuse_resumed(options.again_from)
+    revision = again.take_frames(out, options.again_of, options.again_from, evaluator, manifest, span[1], stream)
+    evaluator.choices.follow(revision)
+    return revision
+
+
 def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: threading.Event | None) -> Evaluator:
     store = options.store
     if store is None:
         store = MemoryStore(default_memory_limit() if options.memory_limit is None else options.memory_limit)
-    return Evaluator(
+    evaluator = Evaluator(
         graph,
         store=store,
         disk=options.disk,
@@ -173,6 +213,8 @@ def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: 
         fuse=options.fuse,
         max_substeps=options.max_substeps,
     )
+    evaluator.team = options.team
+    return evaluator
 
 
 class _Cook:
@@ -199,7 +241,7 @@ class _Cook:
         self.stream.emit("plan", frames=[*span], nodes=len(self.evaluator.plan.nodes), out=folder, done=len(done))
         if self.revision is not None:  # a cook that died after its last commit had no time to do it
             self.revision.retain(every=self.keep_every)
-        for frame in range(max([span[0] - 1, *done]) + 1, span[1] + 1):
+        for frame in remaining(span, done):
             self._frame(frame, span[1])
 
     def _frame(self, frame: int, last: int) -> None:
@@ -224,10 +266,11 @@ class _Cook:
             handed = self.parts.handed() if self.parts.part == "solve" else []
             self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
-            write_solved(transaction, handed, self.outputs)
+            write_solved(transaction, handed, self.outputs, _ranks(self.evaluator))
             self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
+            adopt_parts(self.evaluator, transaction)
             names = transaction.commit(**self.stream.frame_figures(), lineage=self.evaluator.lineage(frame))
         except BaseException:
             transaction.abort()
@@ -241,6 +284,11 @@ class _Cook:
 
 
 # ---------------------------------------------------------------- before the first frame
+def remaining(span: tuple[int, int], done: Sequence[int]) -> range:
+    """Return the frames of a span that are still to be cooked."""
+    return range(max([span[0] - 1, *done]) + 1, span[1] + 1)
+
+
 def _span(graph: Graph, frames: tuple[int, int] | None) -> tuple[int, int]:
     settings = graph.settings
     first, last = (settings.start, settings.end) if frames is None else frames
@@ -268,8 +316,12 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
     return parts
 
 
+def _ranks(evaluator: Evaluator) -> int:
+    return 1 if evaluator.team is None else int(evaluator.team.size)
+
+
 def _preflight(evaluator: Evaluator, parts: Parts, span: tuple[int, int], out: str | Path | None) -> None:
-    estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1]))
+    estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1], _ranks(evaluator)))
     preflight.check_memory(estimates, evaluator.graph.settings)
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
     disk = 0

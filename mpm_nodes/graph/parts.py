@@ -4,6 +4,8 @@ A cook of the part "solve" writes what the sequential nodes hand to the others, 
 
     r001/solved/0007.fall.particles.value
 
+Where several ranks share the solves, each writes its own part, ranks beside the first as `0007.fall.particles.rank1.value`.
+
 A cook of the part "frames" reads these in place of cooking the nodes. Each file belongs to the commit of its frame, whose record
 holds the lineage key of the node: values of another graph or of other input files are refused.
 """
@@ -17,6 +19,7 @@ from typing import Any
 
 from mpm_nodes.data import InputError
 from mpm_nodes.graph.archive import read_archive, write_archive
+from mpm_nodes.graph.checkpoints import write_file
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.plan import Plan, PlannedNode
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
@@ -105,19 +108,39 @@ class Parts:
         return reached
 
 
-def write_solved(files: FrameTransaction, wires: Collection[tuple[str, str]], values: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write outputs of sequential nodes into the frame of a transaction."""
+def write_solved(
+    files: FrameTransaction, wires: Collection[tuple[str, str]], values: Mapping[str, Mapping[str, Any]], ranks: int = 1
+) -> None:
+    """Write outputs of sequential nodes into the frame of a transaction; of several ranks, those of rank 0."""
     for node, output in wires:
         value = values[node][output]
         path = files.path(_name(files.number, node, output))
-        facts, arrays = value.to_arrays()
         with writing(str(path)):
-            write_archive(path, {"format": getattr(value, "STATE_FORMAT", 1), "facts": facts}, arrays)
+            write_archive(path, *_stored(value, ranks))
         files.finished(path)
 
 
-def _name(number: int, node: str, output: str) -> str:
-    return f"solved/{number:04d}.{node}.{output}.value"
+def write_solved_part(
+    folder: Path, number: int, wires: Collection[tuple[str, str]], values: Mapping[str, Mapping[str, Any]], team: Any
+) -> list[tuple[str, dict[str, Any]]]:
+    """Write this rank's outputs under temporary names; return names, and size and digest of each, for rank 0's commit."""
+    files, written = Folder(folder), []
+    for node, output in wires:
+        if node in values and hasattr(values[node][output], "joined"):
+            name = _name(number, node, output, team.rank)
+            written.append((name, write_file(files, name, *_stored(values[node][output], team.size))))
+    return written
+
+
+def _stored(value: Any, ranks: int) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """Return what stands in the file of an output: header and arrays."""
+    facts, arrays = value.to_arrays()
+    header = {"format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
+    return (header if ranks == 1 or not hasattr(value, "joined") else {**header, "parts": ranks}), arrays
+
+
+def _name(number: int, node: str, output: str, rank: int = 0) -> str:
+    return f"solved/{number:04d}.{node}.{output}{f'.rank{rank}' if rank else ''}.value"
 
 
 class SolvedFrames:
@@ -158,7 +181,13 @@ class SolvedFrames:
     def _read(self, node: PlannedNode, number: int, output: str) -> Any:
         found = node.declaration.output(output)
         kind: Any = None if found is None else found.type
-        name = _name(number, node.id, output)
+        first, parts = self._read_part(kind, _name(number, node.id, output))
+        if parts == 1:
+            return first
+        others = (self._read_part(kind, _name(number, node.id, output, rank))[0] for rank in range(1, parts))
+        return kind.joined([first, *others])
+
+    def _read_part(self, kind: Any, name: str) -> tuple[Any, int]:
         path = self.folder / name
         try:
             with self.files.stream(name) as stream:
@@ -168,4 +197,4 @@ class SolvedFrames:
         expected = getattr(kind, "STATE_FORMAT", 1)
         if header["format"] != expected:
             raise InputError(f"{path}: holds format {header['format']}, this version reads {expected}; solve it again")
-        return kind.from_arrays(header["facts"], arrays)
+        return kind.from_arrays(header["facts"], arrays), int(header.get("parts", 1))

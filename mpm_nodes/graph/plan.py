@@ -119,6 +119,7 @@ class Plan:
         self._by_id = {planned.id: planned for planned in nodes}
         self._files = lineage.FileFacts(base)
         self._keys: dict[tuple[str, int], str] = {}
+        self._taken: dict[tuple[str, int], str] = {}
         self._has_sequence = any(planned.is_sequential for planned in nodes)
 
     def __getitem__(self, name: str) -> PlannedNode:
@@ -148,6 +149,11 @@ class Plan:
                 self._add_keys(each)
         return self._keys[name, frame]
 
+    def take(self, frame: int, keys: Mapping[str, str]) -> None:
+        """Let values of nodes at a frame be those of another graph, by their keys there: what follows on them is keyed by them."""
+        self._taken = {(name, frame): key for name, key in keys.items()}
+        self._keys.clear()
+
     def _add_keys(self, frame: int) -> None:
         for planned in self.nodes:
             declaration = planned.declaration
@@ -158,7 +164,8 @@ class Plan:
             ]
             follows = planned.is_sequential and frame > self.settings.start
             before = self._keys[planned.id, frame - 1] if follows else None
-            self._keys[planned.id, frame] = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
+            own = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
+            self._keys[planned.id, frame] = self._taken.get((planned.id, frame), own)
 
     def _fact(self, planned: PlannedNode, knob: Knob, frame: int) -> Any:
         if knob.name in planned.substeps:

@@ -28,7 +28,9 @@ _CGROUP = (
 """Folder, limit and use of memory of the container, in versions 2 and 1 of the kernel's interface."""
 
 
-def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None = None) -> dict[str, dict[str, Any]]:
+def estimate(
+    plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None = None, ranks: int = 1
+) -> dict[str, dict[str, Any]]:
     """Return every node's own estimate, {} for those that make none. Nothing is cooked.
 
     Args:
@@ -36,6 +38,7 @@ def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None
         frame: Frame at which keyed knobs are taken.
         kept: Where nodes keep what their cook will need as well.
         last: Last frame that will be cooked; None for the shot's.
+        ranks: How many processes cook the solves together.
 
     Raises:
         MpmNodesError: A node's preflight refuses; the message names the node.
@@ -46,7 +49,7 @@ def estimate(plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None
         inputs = {port: tuple(found[source] for source, _ in wires) for port, wires in node.inputs.items()}
         preflight = node.declaration.preflight
         try:
-            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept))
+            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept, ranks))
         except OverflowError as error:
             problem = Problem(
                 node.id, "is of a size that numbers do not hold", cure="give it a smaller size, or raise settings.cell_size"

@@ -13,7 +13,16 @@ from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph.folder import Folder, json_bytes
 from mpm_nodes.graph.names import checked_parts
 
-__all__ = ["MANIFEST_FORMAT", "RECORD_FORMAT", "RESERVED", "STATE_FORMAT", "read_manifest", "read_record", "sealed_record"]
+__all__ = [
+    "MANIFEST_FORMAT",
+    "RECORD_FORMAT",
+    "RESERVED",
+    "STATE_FORMAT",
+    "read_manifest",
+    "read_record",
+    "resealed",
+    "sealed_record",
+]
 
 RECORD_FORMAT = "mpm_nodes.commit"
 MANIFEST_FORMAT = "mpm_nodes.cook"
@@ -39,6 +48,12 @@ def sealed_record(*, frame: int, files: Mapping[str, Any], graph_digest: str, fa
         "facts": dict(facts),
     }
     return {**record, "seal": _seal(record)}
+
+
+def resealed(record: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a commit record with other files, sealed; the rest stays as its cook wrote it."""
+    body = {**{key: value for key, value in record.items() if key != "seal"}, "files": dict(files)}
+    return {**body, "seal": _seal(body)}
 
 
 def _seal(record: Mapping[str, Any]) -> str:

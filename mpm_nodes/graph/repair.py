@@ -18,7 +18,7 @@ from mpm_nodes.graph.names import temporary
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.graph.transaction import FrameTransaction, writing
 
-__all__ = ["Fault", "find_faults", "repair"]
+__all__ = ["Fault", "find_faults", "go_back", "repair"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
         wanted = [fault.name for fault in faults if fault.frame == frame]
         if all(name.startswith("checkpoints/") for name in wanted):
             continue  # a checkpoint that cannot be read is passed over; the frame itself is whole
-        _go_back(revision, evaluator, frame, first)
+        go_back(revision, evaluator, frame, first)
         events.start_frame(frame)
         events.emit("frame_start", frame=frame, last=frames[-1])
         transaction, begin = _Repairing(revision, frame), time.perf_counter()
@@ -94,7 +94,7 @@ def repair(revision: Revision, evaluator: Evaluator, faults: Sequence[Fault], fi
     return repaired
 
 
-def _go_back(revision: Revision, evaluator: Evaluator, frame: int, first: int) -> None:
+def go_back(revision: Revision, evaluator: Evaluator, frame: int, first: int) -> None:
     """Give the sequential nodes the states after the frame before `frame`, from the nearest checkpoint or the first frame on."""
     nodes = evaluator.sequential()
     at_hand = [held for held in map(evaluator.held, nodes) if held is not None and held < frame]

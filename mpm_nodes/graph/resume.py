@@ -15,7 +15,7 @@ from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.events import EventStream
 from mpm_nodes.graph.records import STATE_FORMAT
 from mpm_nodes.graph.repair import find_faults, repair
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.revision import TAKEN, Revision
 from mpm_nodes.graph.transaction import frame_offset
 
 __all__ = ["ResumeRefused", "continue_from", "graph_digest", "is_whole", "manifest_of"]
@@ -92,9 +92,13 @@ def continue_from(
     try:
         _check_same(revision, manifest)
         evaluator.choices.follow(revision)
+        if revision.taken is not None:
+            evaluator.plan.take(revision.taken, revision.manifest[TAKEN]["lineage"])
         first, end = revision.manifest["frames"]
-        repaired = _repair(revision, evaluator, first, events, deep)
+        # ranks go back to the last good frame instead: what is cooked between frames only one of them would know of
+        repaired = [] if evaluator.team is not None else _repair(revision, evaluator, first, events, deep)
         last = revision.resume_frame(evaluator.sequential(), first)
+        _refuse_lost(revision, last)
         chosen = _span(revision, span, first, _end(revision.manifest, manifest), last)
         had = revision.committed()
         if last is not None:
@@ -128,17 +132,30 @@ def _repair(revision: Revision, evaluator: Evaluator, first: int, events: EventS
     last = revision.newest_state(evaluator.sequential())
     if last is None or last < first or _changed_inputs(revision, evaluator, last):
         return []
+    taken = revision.taken
     faults = find_faults(revision, first, last, digests=range(first, last + 1) if deep else [last])
+    if taken is not None and any(fault.frame <= taken for fault in faults):
+        _refuse_lost(revision, None)
     frames = sorted({fault.frame for fault in faults if not fault.name.startswith("checkpoints/")})
     if not frames:
         return []
     several = "frames " + ", ".join(map(str, frames[:20])) + (" ..." if len(frames) > 20 else "")
     text = f"frame {frames[0]} is damaged; it is" if len(frames) == 1 else f"{several} are damaged; they are"
     events.emit("warning", where=str(revision.folder), message=f"{text} cooked again, the others stay")
-    repaired = repair(revision, evaluator, faults, first, events)
+    repaired = repair(revision, evaluator, faults, first if taken is None else taken, events)
     if repaired != frames:  # what was cooked in vain must not be taken for a frame's own work
         evaluator.forget()
     return repaired
+
+
+def _refuse_lost(revision: Revision, last: int | None) -> None:
+    """Refuse to go on where frames that came from another cook are damaged: this graph does not make them."""
+    taken = revision.taken
+    if taken is not None and (last is None or last < taken):
+        raise ResumeRefused(
+            f"{revision.folder}: frames up to {taken} came from {revision.manifest[TAKEN]['from']}, and some are damaged; "
+            f"cook again from frame {taken + 1} of that cook"
+        )
 
 
 def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.archive import read_archive
+from mpm_nodes.graph.checkpoints import are_held, read_state, state_name
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.lock import FolderLock
 from mpm_nodes.graph.names import TEMPORARY, temporary
 from mpm_nodes.graph.records import MANIFEST_FORMAT, STATE_FORMAT, read_manifest, read_record
 from mpm_nodes.graph.transaction import FrameTransaction, file_frame, writing
 
-__all__ = ["Revision", "latest_revision", "list_revisions"]
+__all__ = ["TAKEN", "Revision", "for_other_settings", "latest_revision", "list_revisions"]
 
+TAKEN = "taken"
+"""Entry of a manifest: the revision that the first frames came from, the last of them, and what its states were made of."""
 KEEP_LAST = 2
 KEEP_EVERY = 24
 _REVISION = re.compile(r"r(\d{3,9})")
@@ -96,6 +98,26 @@ class Revision:
             return cls._begin(folder, manifest, FolderLock(folder))
 
     @classmethod
+    def open(cls, folder: Path) -> Revision:
+        """Open a revision folder, and finish or remove what a dead cook left.
+
+        Raises:
+            OutputError: Another cook is writing it, or it is not a folder of ours.
+            InputError: Its manifest is damaged.
+        """
+        lock = FolderLock(folder)
+        try:
+            stored = read_manifest(Folder(folder))
+            if stored is None:
+                raise InputError(f"{folder}: holds no cook.json, so no cook began in it; choose another revision")
+            revision = cls(folder, stored, lock)
+            revision.recover()
+        except BaseException:
+            lock.release()
+            raise
+        return revision
+
+    @classmethod
     def resume(cls, root: Path, manifest: Mapping[str, Any]) -> Revision | None:
         """Open the newest revision below `root`, finish or remove what a dead cook left; None when there is none.
 
@@ -140,8 +162,14 @@ class Revision:
         """Let other cooks write this revision."""
         self._lock.release()
 
-    def discard_if_empty(self) -> bool:
-        """Remove a revision in which no frame was ever committed and that holds nothing else; say whether it was removed."""
+    def discard_if_empty(self, taken_too: bool = False) -> bool:
+        """Remove a revision in which no frame was ever committed and that holds nothing else; say whether it was removed.
+
+        Args:
+            taken_too: Whether frames that were taken from another revision do not count.
+        """
+        if taken_too and self.taken is not None and not any(frame > self.taken for frame in self.committed()):
+            self.roll_back(None)
         if self.committed():
             return False
         with contextlib.suppress(OSError, OutputError):
@@ -164,6 +192,11 @@ class Revision:
     def offset(self) -> int:
         """Added to frame numbers in file names."""
         return int(self.manifest["frame_offset"])
+
+    @property
+    def taken(self) -> int | None:
+        """Last frame that came from another revision, None where none did."""
+        return self.manifest[TAKEN]["last"] if TAKEN in self.manifest else None
 
     def record_name(self, frame: int) -> str:
         """Return the name of the commit record of `frame`, relative to the revision."""
@@ -251,8 +284,8 @@ class Revision:
         good = good[: sound.index(False)] if False in sound else good
         for frame, record in reversed(good):
             files = record["files"]
-            checkpoints = [self.checkpoint_name(frame, node) for node in states]
-            held = all(name in files and self._matches(name, files[name]) for name in checkpoints)
+            checkpoints = are_held(files, file_frame(frame, self.offset), states) if states else []
+            held = checkpoints is not None and all(self._matches(name, files[name]) for name in checkpoints)
             if held and all(self._matches(*found) for found in own(frame, record)):
                 return frame
         return None
@@ -261,8 +294,8 @@ class Revision:
         """Return the last frame with a record and a sound checkpoint of every node in `states`, whatever else is damaged."""
         for frame in reversed(self.committed()):
             files = (self.record(frame) or {"files": {}})["files"]
-            names = [self.checkpoint_name(frame, node) for node in states]
-            if files and all(name in files and self._matches(name, files[name]) for name in names):
+            names = are_held(files, file_frame(frame, self.offset), states) if states else []
+            if files and names is not None and all(self._matches(name, files[name]) for name in names):
                 return frame
         return None
 
@@ -286,7 +319,7 @@ class Revision:
     # ------------------------------------------------------------ checkpoints
     def checkpoint_name(self, frame: int, node: str) -> str:
         """Return the name, relative to the revision, of the checkpoint of `node` after `frame`."""
-        return f"checkpoints/{file_frame(frame, self.offset):04d}.{node}.state"
+        return state_name(file_frame(frame, self.offset), node)
 
     def load_checkpoint(self, frame: int, node: str, kind: Any) -> Any:
         """Return the value of the sequential node `node` after `frame`, built by `kind.from_arrays`.
@@ -294,16 +327,8 @@ class Revision:
         Raises:
             InputError: The file is damaged, or holds a state of another format than `kind` reads.
         """
-        name = self.checkpoint_name(frame, node)
-        path = self.folder / name
-        with self.files.stream(name) as stream:
-            header, arrays = read_archive(path, stream)
-        expected = getattr(kind, "STATE_FORMAT", 1)
-        if header["format"] != expected:
-            raise InputError(
-                f"{path}: holds state format {header['format']}, this version reads {expected}; cook again without --resume"
-            )
-        return kind.from_arrays(header["facts"], arrays)
+        value = read_state(self.files, file_frame(frame, self.offset), node, kind)
+        return for_other_settings(value) if frame == self.taken else value
 
     def retain(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> None:
         """Delete checkpoints but those of the last `last` frames and of the frames whose number divides by `every`."""
@@ -314,12 +339,20 @@ class Revision:
     def surplus_checkpoints(self, last: int = KEEP_LAST, every: int = KEEP_EVERY) -> list[str]:
         """Return the names, relative to the revision, of the checkpoints that `retain` would delete."""
         newest = {file_frame(frame, self.offset) for frame in self.committed()[-last:]}
+        if self.taken is not None:  # frames after it are made from it, whatever those before were made from
+            newest.add(file_frame(self.taken, self.offset))
 
         def surplus(name: str) -> bool:
             match = _STATE.fullmatch(name)
             return match is not None and int(match[1]) not in newest and not (every and int(match[1]) % every == 0)
 
         return [f"checkpoints/{name}" for name in self.files.names("checkpoints") if surplus(name)]
+
+
+def for_other_settings(state: Any) -> Any:
+    """Return a state for a node whose settings are no longer those that made it; a type that has no such way takes it as it is."""
+    changed: Callable[[], Any] | None = getattr(state, "for_other_settings", None)
+    return state if changed is None else changed()
 
 
 def temporary_files(folder: Path) -> list[Path]:

@@ -30,6 +30,7 @@ from typing import Any, Protocol
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.archive import write_archive
 from mpm_nodes.graph.background import Background, Task
+from mpm_nodes.graph.checkpoints import header_of
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.names import checked_parts, temporary
 from mpm_nodes.graph.records import RESERVED, sealed_record
@@ -194,9 +195,14 @@ class FrameTransaction:
         name = self.revision.checkpoint_name(self.frame, node)
         path = self._reserve(checked_parts(name))
         facts, arrays = value.to_arrays()
-        header = {"node": node, "frame": self.frame, "format": getattr(value, "STATE_FORMAT", 1), "facts": facts}
+        header = header_of(node, self.frame, value, facts)
         self._states[node] = value
         self._facts[name] = self._worker.start(functools.partial(self._write_state, name, path, header, arrays))
+
+    def adopt(self, name: str, facts: dict[str, Any]) -> None:
+        """Let a file belong to the frame that another rank has written under its temporary name, with its size and digest."""
+        self._files[name] = self.folder / temporary(name)
+        self._facts[name] = self._worker.start(lambda: facts)
 
     def checkpoint(self, states: Mapping[str, Any]) -> None:
         """Write the values of the sequential nodes, by node id, so that a resumed cook can go on after this frame."""

@@ -67,7 +67,8 @@ def volume_ratios(particles: Particles) -> np.ndarray:
         named = next((name for name in ("volume_ratio", "left_strain") if found.function(name)), None)
         if not len(chosen) or named is None:
             continue
-        state = {name: np.asarray(particles[name], np.float64)[chosen] for name in found.state if name in particles}
+        mine = slice(None) if len(chosen) == len(particles) else chosen
+        state = {name: np.asarray(particles[name][mine], np.float64) for name in found.state if name in particles}
         if state:
             value = call_law(found.id, named, state)
             ratios[chosen] = value[0] if isinstance(value, tuple) else value

@@ -16,7 +16,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "passed_on"]
+__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "heated", "passed_on"]
 
 
 class Body(NamedTuple):
@@ -65,12 +65,22 @@ def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
 
 def passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the particles that are wired into its port `particles`."""
-    return {"particles": told.total("particles", "particles"), "bodies": told.distinct("particles", "bodies")}
+    return {
+        "particles": told.total("particles", "particles"),
+        "bodies": told.distinct("particles", "bodies"),
+        "heated": heated(told, "particles"),
+    }
+
+
+def heated(told: PreflightContext, *ports: str) -> bool:
+    """Return whether some of the matter that comes in through these ports makes heat."""
+    return any(told.total(port, "heated") > 0 for port in ports)
 
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    return {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+    return {**totals, "rods": told.distinct("collider", "rods")}
 
 
 def fastest(velocity: Any) -> np.ndarray:

@@ -92,7 +92,7 @@ def write_cache(
     from usd_io import require_usd
 
     require_usd()
-    from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers, root_so_far, still_layer, still_prims
+    from usd_io.stage import CacheNames, FrameContent, forget_still, frame_layer, root_layers, root_so_far, still_layer, still_prims
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -107,8 +107,11 @@ def write_cache(
     made_by = provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
     content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale)
-    still = still_layer(names, colliders) if number == first else None
-    known = still_prims(still or before)
+    begins = number == first or files.manifest.get("taken", {}).get("last") == files.frame - 1
+    still = still_layer(names, colliders) if begins else None
+    known = still_prims(still if begins else before)
+    if begins and before is not None:  # cooked again from here: what stood still may move now
+        forget_still(before, known)
     layer = frame_layer(names, number, fps, content, known)
     around = root_layers(names, layer, first, number, fps, made_by, before, known)
     export_layer(layer, layer_file)

@@ -25,6 +25,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
+from mpm_nodes.nodes.rods import Rod
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
@@ -114,7 +115,13 @@ def collide_box(
     )
 
 
-@node(category="Collide", label="Capsule Collider", version=1, alternatives=TURNS)
+def _rod(told: PreflightContext) -> dict[str, Any]:
+    """Tell how thick it is: splines reach around thin ones."""
+    thickness = 2.0 * float(told.knobs["radius"])
+    return {"rods": (Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"])),)}
+
+
+@node(category="Collide", label="Capsule Collider", version=1, preflight=_rod, alternatives=TURNS)
 def collide_capsule(
     ctx: FrameContext,
     *,

@@ -33,10 +33,10 @@ from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import body_of
+from mpm_nodes.nodes.bodies import body_of, heated
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED
-from mpm_nodes.nodes.seeding import Seeding, SeedLayout, fill_region, seeding_estimate
+from mpm_nodes.nodes.seeding import Lattice, Seeding, SeedLayout, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -77,7 +77,8 @@ def _mesh_of(told: PreflightContext) -> Region:
 
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
-    return {"particles": told.total("sources", "particles"), "bodies": told.distinct("sources", "bodies")}
+    bodies = told.distinct("sources", "bodies")
+    return {"particles": told.total("sources", "particles"), "bodies": bodies, "heated": heated(told, "sources")}
 
 
 # ---------------------------------------------------------------- nodes
@@ -130,6 +131,7 @@ def emit_sphere(
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
     seeding: Seeding = Seeding.LATTICE,
+    lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
     seed: _Seed = 0,
@@ -143,13 +145,15 @@ def emit_sphere(
         velocity: Initial velocity of the centre.
         angular_velocity: Initial spin about the centre.
         seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
+        lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it: for
+            what moves and pours out streams.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
     from mpm_nodes.kernels.level_sets.regions import sphere_region
 
-    placement = SeedLayout(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed)
+    placement = SeedLayout(centre, _STILL, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, lattice=lattice)
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
 
 
@@ -168,6 +172,7 @@ def emit_level_set(
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
     seeding: Seeding = Seeding.LATTICE,
+    lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
     seed: _Seed = 0,
@@ -185,12 +190,14 @@ def emit_level_set(
         velocity: Initial velocity.
         angular_velocity: Initial spin about the middle of the particles.
         seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
+        lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it: for
+            what moves and pours out streams.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
     placement = SeedLayout(
-        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation
+        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
     region = _level_set_region(kept, path, grid, scale)
     return fill_region("emit_level_set", region, placement, settings, material)
@@ -212,6 +219,7 @@ def emit_mesh(
     velocity: A[Vec3, MetresPerSecond] = (0.0, 0.0, 0.0),
     angular_velocity: A[Vec3, RadiansPerSecond] = (0.0, 0.0, 0.0),
     seeding: Seeding = Seeding.LATTICE,
+    lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
     seed: _Seed = 0,
@@ -232,12 +240,14 @@ def emit_mesh(
         velocity: Initial velocity.
         angular_velocity: Initial spin about the middle of the particles.
         seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
+        lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it: for
+            what moves and pours out streams.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
     """
     placement = SeedLayout(
-        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation
+        translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
     region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
     if findings:

@@ -31,6 +31,13 @@ class Seeding(enum.Enum):
     POISSON = "poisson"
 
 
+class Lattice(enum.Enum):
+    """Whose axes the lattice has."""
+
+    WORLD = "world"
+    BODY = "body"
+
+
 @dataclass(frozen=True)
 class SeedLayout:
     """How a region's particles are laid out and moved.
@@ -45,6 +52,7 @@ class SeedLayout:
         stiffness_variation: Half width of the random factor on the stiffness; 0 writes no `stiffness_scale` column.
         seed: Seed of every random choice.
         orientation: Quaternion (w, x, y, z), in place of the angles.
+        lattice: Whether lattice points stay where they are in the world, or in the body, as that moves.
     """
 
     centre: Vec3 = (0.0, 0.0, 0.0)
@@ -56,6 +64,7 @@ class SeedLayout:
     stiffness_variation: float = 0.0
     seed: int = 0
     orientation: Orientation = UNTURNED
+    lattice: Lattice = Lattice.WORLD
 
 
 def fill_region(where: str, region: Region, placement: SeedLayout, settings: GraphSettings, material: Material) -> Particles:
@@ -142,7 +151,8 @@ def _points(region: Region, placement: SeedLayout, spacing: float) -> np.ndarray
     jitter = None if placement.jitter <= 0.0 else np.random.default_rng([placement.seed, 0])
     if region.kind == BOX:
         return _box_lattice(region, spacing, placement.jitter, jitter)
-    return _cut_lattice(region, placement.centre, spacing, placement.jitter, jitter)
+    shift = placement.centre if placement.lattice is Lattice.WORLD else (0.0, 0.0, 0.0)
+    return _cut_lattice(region, shift, spacing, placement.jitter, jitter)
 
 
 def _box_lattice(region: Region, spacing: float, amount: float, jitter: np.random.Generator | None) -> np.ndarray:
@@ -157,7 +167,7 @@ def _box_lattice(region: Region, spacing: float, amount: float, jitter: np.rando
 
 
 def _cut_lattice(region: Region, centre: Vec3, spacing: float, amount: float, jitter: np.random.Generator | None) -> np.ndarray:
-    """Return the points ((i + 1/2) spacing) of the world's lattice that lie inside the region, slab by slab."""
+    """Return the points ((i + 1/2) spacing - centre) of a lattice that lie inside the region, slab by slab."""
     shift = np.asarray(centre, np.float64)
     first = np.floor((region.low + shift) / spacing).astype(np.int64) - 1
     last = np.ceil((region.high + shift) / spacing).astype(np.int64) + 1

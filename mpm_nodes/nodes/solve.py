@@ -34,7 +34,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
-from mpm_nodes.nodes.bodies import flowed
+from mpm_nodes.nodes.bodies import flowed, heated
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -55,11 +55,14 @@ class SolveOutputs(NamedTuple):
 
 BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
+GATHERED = 200
+"""What a particle takes on rank 0 of several, which publishes those of all."""
 
 
 def _expected(told: PreflightContext) -> dict[str, Any]:
     """Estimate the solve's memory at its last frame, and say what will surprise."""
     from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
+    from mpm_nodes.nodes.rods import rod_warnings
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
     particles = told.total("sources", "particles") + told.total("emitters", "particles")
@@ -67,8 +70,9 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    _refuse_unread_moduli(bodies, told.knobs["substeps"])
+    _refuse_unread(bodies, heated(told, "sources", "emitters"), told.knobs["substeps"])
     warnings = list(weight_warnings(bodies, gravity))
+    warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
     if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
@@ -81,21 +85,41 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
         streamed = 0.0
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * BYTES * scale) + BYTES_ALWAYS
+    if told.ranks > 1:
+        warnings += _shared(told)
+        memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
 
 
-def _refuse_unread_moduli(bodies: Sequence[Any], substeps: Any) -> None:
-    """Refuse matter that says how incompressible it is where nothing projects: the solve would, a cook later."""
+def _shared(told: PreflightContext) -> list[str]:
+    """Refuse what ranks cannot share, and return what it is well to know of the rest."""
+    from mpm_nodes.graph.substeps import plan_substeps, resolve
+    from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
+
+    resolved = resolve(told.knobs["substeps"])
+    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+    periodic = any(told.knobs[f"wall_{axis}_{side}"] is WallRule.PERIODIC for axis in "xyz" for side in ("low", "high"))
+    refuse_on_ranks(plans, (int(periodic),) * 3)
+    return list(warnings_on_ranks(plans))
+
+
+def _refuse_unread(bodies: Sequence[Any], makes_heat: bool, substeps: Any) -> None:
+    """Refuse matter that says how incompressible it is where nothing projects, or that makes heat where none is carried.
+
+    The solve would refuse it too, after what comes before it was cooked.
+    """
     given = [body.material for body in bodies if body.material.bulk_modulus is not None]
-    if not given:
+    if not (given or makes_heat):
         return
     from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.initial import refuse_unread_modulus
+    from mpm_nodes.solver.initial import refuse_unread_heat_source, refuse_unread_modulus
 
     resolved = resolve(substeps)
     plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
     for material in given:
         refuse_unread_modulus(material, material.label or material.law, plans)
+    if makes_heat:
+        refuse_unread_heat_source(plans)
 
 
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))
@@ -111,7 +135,7 @@ def solve(
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
     time_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=2.0), KeysTravel()] = 1.0,
     start_frame: A[int, Frames, NotKeyable("there is one initial state")] = 1,
-    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.01,
+    dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.0105,
     dt_min: A[float, Seconds, Range(min=0.0)] = 0.0,
     precision: Precision = Precision.SINGLE,
     wall_low: A[Vec3, Metres] = (-10.0, -10.0, -10.0),
@@ -178,9 +202,10 @@ def solve(
             checked=ctx.checked,
             fuse=ctx.fuse,
             clock=clock,
+            team=ctx.team,
         )
         if previous is not None:
-            previous.revive(solver)
+            previous.revive(solver, clock.simulated(ctx.frame - 1))
         if previous is None:
             templates = [emitter.template for emitter in emitters]
             for text in (crowding(sources, settings.cell_size), crowding(templates, settings.cell_size, "emitters")):
@@ -220,10 +245,13 @@ def _advance_frame(
     from mpm_nodes.solver.pace import Pace
     from mpm_nodes.solver.plates import Splines
     from mpm_nodes.solver.sides import one_sided, refuse_coupled
+    from mpm_nodes.solver.snapshots import count_of
 
     def at(name: str, time: float) -> Any:
         return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
 
+    if solver.share is not None:
+        solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
     end, length = clock.end, clock.end - clock.begin
     _move_walls(solver, ctx, clock, at)
     solver.kept_choices = ctx.choices
@@ -239,24 +267,28 @@ def _advance_frame(
     solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
     step.frame, step.substep = ctx.frame, 0
-    before, began, held = dict(solver.stage_seconds), time.perf_counter(), solver.particles.count
+    before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
     pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps)
     while end - solver.time > 1e-9 * length:
         step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
+        step.tick = clock.tick_at(solver.time)
         frame = clock.frame_at(solver.time)
-        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=ctx.check_cancel, keep=False)
+        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=_stop(solver, ctx), keep=False)
         facts = step.report.of_substeps()
-        ctx.report("substep", dt=dt, particles=solver.particles.count, **facts)
+        ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
         pace.after(dt, end - solver.time, facts)
     solver.time = end
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
+    if solver.share is not None:
+        solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
-    if held and not solver.particles.count and not any(stream.lasts_beyond(end) for stream in solver.streams):
+    if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
-    for name, count, depth in solver.colliders.report(solver.particles):
+    inside = solver.colliders.report(solver.particles)
+    for name, count, depth in inside if solver.share is None else solver.share.inside(inside):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)
         if depth > 0.5 * solver.cell_size:
@@ -266,6 +298,14 @@ def _advance_frame(
                 message=f"{count} particles are inside collider '{name}', up to {depth:.3g} m "
                 f"deep; lower choose_time_step.cfl or the cell size if it shows",
             )
+
+
+def _stop(solver: Any, ctx: FrameContext) -> Callable[[], None]:
+    """Return what stops a substep when the user asks for it; ranks stop together, between two substeps."""
+    if solver.share is None:
+        return ctx.check_cancel
+    solver.share.stop_together(ctx.check_cancel)
+    return lambda: None
 
 
 def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[[str, float], Any]) -> None:

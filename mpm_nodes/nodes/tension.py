@@ -8,8 +8,6 @@ import numpy as np
 
 from mpm_nodes.data import (
     A,
-    Collider,
-    Degrees,
     Kelvins,
     Material,
     MpmNodesError,
@@ -23,7 +21,6 @@ from mpm_nodes.data import (
 from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import collider_passed_on
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -116,16 +113,3 @@ def set_concentration(
     """
     columns = {**particles.attributes, "concentration": np.full(len(particles), concentration)}
     return dataclasses.replace(particles, attributes=columns)
-
-
-@node(category="Collide", label="Contact Angle", preflight=collider_passed_on)
-def collider_contact_angle(collider: Collider, *, angle: A[float, Degrees, Range(min=0.0, max=180.0)] = 60.0) -> Collider:
-    """Say how liquids with a surface tension wet a collider.
-
-    Args:
-        collider: Any collider; a sticky one pins the edge of the liquid, take slip or separate.
-        angle: Between its surface and that of the liquid, through the liquid: 0 wets, 90 is neutral, 180 repels.
-
-    Source: Young's law; C21 section 3.6.
-    """
-    return dataclasses.replace(collider, contact_angle=angle)

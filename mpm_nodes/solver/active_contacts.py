@@ -22,6 +22,7 @@ class ActiveContacts:
         slot: Room for a number of every node; it takes the place of the node's constraint, or -1.
         count: Grid blocks.
         slip: Speed below which a contact sticks [m/s].
+        own: Grid blocks whose friction counts, bool, where several ranks share the grid; None: all.
 
     Attributes:
         slot: As given.
@@ -35,7 +36,7 @@ class ActiveContacts:
         clamped: How many contacts the last `clamp` stopped.
     """
 
-    def __init__(self, rows: np.ndarray, slot: np.ndarray, count: int, slip: float) -> None:
+    def __init__(self, rows: np.ndarray, slot: np.ndarray, count: int, slip: float, own: np.ndarray | None = None) -> None:
         self.rows, self.slot, self._count, self._slip = rows, slot, count, slip
         slot[: 64 * count] = -1
         self._of_row = np.empty(len(rows), np.int64)
@@ -48,6 +49,7 @@ class ActiveContacts:
         self._impulse = np.zeros(len(rows))
         self.rubs = bool(len(rows)) and bool((rows[:, contacts.FRICTION] > 0).any())
         self.clamped = 0
+        self._counts = None if own is None else own[rows[:, contacts.NODE].astype(np.int64) >> 6]
 
     # ---------------------------------------------------------------- which hold
     def choose(self, velocity: np.ndarray) -> None:
@@ -96,7 +98,11 @@ class ActiveContacts:
         """Return the potential of friction [J], and leave its derivative in `drag_slope`."""
         if not self.rubs:
             return 0.0
-        return friction.drag_of(self._rubbing(), velocity, self.drag_slope)
+        found = friction.drag_of(self._rubbing(), velocity, self.drag_slope)
+        if self._counts is None:
+            return found
+        rubbing = self._rubbing()
+        return friction.drag_of(rubbing._replace(active=rubbing.active * self._counts), velocity, np.empty_like(self.drag_slope))
 
     def bend(self, momentum: np.ndarray, velocity: np.ndarray, gradient: np.ndarray) -> None:
         """Leave the second derivative of friction at these velocities in `drag`."""

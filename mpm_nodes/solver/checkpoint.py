@@ -8,6 +8,7 @@ a sort, so a resumed solve continues with the same bits as one that was never in
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -38,8 +39,21 @@ class SolverState:
         self, solver: SubstepSolver | None = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
     ) -> None:
         self.solver = solver
+        self.has_other_settings = False
         self._facts: dict[str, Any] = {} if facts is None else facts
         self._arrays: dict[str, np.ndarray] = {} if arrays is None else arrays
+        self._further: list[SolverState] = []
+
+    @property
+    def parts(self) -> int:
+        """How many ranks hold a part of it."""
+        return 1 if self.solver is None or self.solver.share is None else self.solver.share.team.size
+
+    @classmethod
+    def joined(cls, parts: list[SolverState]) -> SolverState:
+        """Return the state of which ranks stored parts, in their order."""
+        parts[0]._further = parts[1:]
+        return parts[0]
 
     @property
     def nbytes(self) -> int:
@@ -59,6 +73,7 @@ class SolverState:
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
             "kind": _kind(solver),
             "domains": {},
+            **({} if solver.share is None else solver.share.facts()),
         }
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
@@ -74,25 +89,68 @@ class SolverState:
         """Return a state that `revive` turns into a live one."""
         return cls(None, facts, arrays)
 
-    def revive(self, solver: SubstepSolver) -> None:
-        """Put a restored state into a solver that was built from the same graph.
+    def for_other_settings(self) -> SolverState:
+        """Return the state for a solve with other settings: matter, its history and ids stay, all else is the new solve's."""
+        state = SolverState(None, *self.to_arrays())
+        state.has_other_settings = True
+        return state
+
+    def revive(self, solver: SubstepSolver, begin: float = 0.0) -> None:
+        """Put a restored state into a solver that was built from the same graph, or from one with other settings.
+
+        Args:
+            solver: The solver.
+            begin: Simulated seconds at which it goes on; counts where the settings are others, and the pace of time may be.
 
         Raises:
             MpmNodesError: The solver differs in attributes, precision or cell size.
         """
-        facts = self._facts
+        from mpm_nodes.solver.ranks.resumed import take_up
+
+        facts, others = self._facts, self.has_other_settings
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)
-            if mine != its:
+            if others and what == "materials":
+                _check_materials(mine or [], its, any(m.thermal and m.thermal.melt for m in solver.materials))
+            elif mine != its and others:
+                raise MpmNodesError(
+                    f"the {what} of the matter that is there are {_short(mine)}, and this graph needs {_short(its)}; set sources, "
+                    "materials, substeps and precision back, or cook from the beginning"
+                )
+            elif mine != its:
                 raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook again without --resume")
         for place, store in solver.lasting_stores.items():
+            if place == "particles" and (self._further or solver.share is not None):
+                take_up(solver, [(part._facts, part._arrays) for part in (self, *self._further)])
+                continue
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
             store.restore(Saved.from_arrays(facts["domains"][place], own))
-        solver.time, solver.substeps_done = facts["time"], facts["substeps"]
+        solver.time, solver.substeps_done = begin if others else facts["time"], facts["substeps"]
         for n, stream in enumerate(solver.streams):
-            if isinstance(stream, Stream) and f"nozzle {n}" in self._arrays:
-                stream.restore(self._arrays[f"nozzle {n}"])
-        solver.resume_choice(facts["choice"])
+            state = self._arrays.get(f"nozzle {n}")
+            if isinstance(stream, Stream) and state is not None and (not others or len(state) == len(stream.crossing)):
+                stream.restore(state)
+        choice = facts["choice"]
+        if not others or (choice and len(choice[2]) == len(solver.candidate_names)):
+            solver.resume_choice(choice)
+
+
+def _check_materials(old: Sequence[Any], new: Sequence[Any], melts: bool) -> None:
+    """Raise where particles of the first materials cannot be those of the second: parameters may differ, more may follow."""
+    cure = "set it back, or cook from the beginning"
+    if len(new) < len(old) or (melts and len(new) != len(old)):
+        raise MpmNodesError(f"the matter that is there has {len(old)} materials, and this graph has {len(new)}; {cure}")
+    for number, (before, now) in enumerate(zip(old, new[: len(old)], strict=True), 1):
+        for what, place in (("law", 0), ("density", 2)):
+            if before[place] != now[place]:
+                raise MpmNodesError(
+                    f"the {what} of material {number} was {before[place]}, is {now[place]}; matter that is there keeps it: {cure}"
+                )
+
+
+def _short(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 120 else text[:116] + " ..."
 
 
 def _kind(solver: SubstepSolver) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Surroundings:
         to_air: Convection coefficient at free surfaces [W/(m^2 K)]; 0 insulates.
         walls: Temperature of the domain's walls [K].
         to_walls: Conductance of the contact with them [W/(m^2 K)]; 0 insulates.
-        source: Heat made inside the matter [W/m^3].
+        source: Heat made inside all matter [W/m^3], besides what its particles make.
         insulated: No body takes part, whatever temperature it has.
         sampled: The free surface, and the heat that flows in there, are those of samples: surface_area and surface_flux of cells.
     """

@@ -82,6 +82,7 @@ class GridStore(GridArrays):
         spline: Nodes along an axis of the widest spline of the transfers.
         margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
         copies: Which nodes plates keep apart (`Copies`), None where none does.
+        halo: Where a simulation runs on several ranks, what this grid shares with others (`ranks.halo.Halo`); else None.
     """
 
     domain = GRID
@@ -106,6 +107,7 @@ class GridStore(GridArrays):
         self.margin = False
         self.spline = 3
         self.copies: Copies | None = None
+        self.halo: Any = None
 
     @property
     def blocks(self) -> np.ndarray:
@@ -182,6 +184,9 @@ class GridStore(GridArrays):
         tiles_of = [_tiles(points.block_coord, points.block_body, particles.period) for points in stores]
         around = [_surroundings(points.block_coord, points.block_body) for points in stores if self.margin]
         unique = np.unique(np.concatenate([*tiles_of, *(_tiles(*blocks, particles.period) for blocks in around)]))
+        if self.halo is not None:
+            unique = np.union1d(unique, self.halo.ghosts(unique))
+            self.halo.lay_out(unique)
         self.count = len(unique)
         self.packed = unique
         self.coord, self.body = np.empty((self.count, 3), np.int32), np.empty(self.count, np.int32)
@@ -194,6 +199,8 @@ class GridStore(GridArrays):
         if self.local.size < most_threads() * LOCAL_ROWS * self.local_stride + PAD:
             self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
         self.particle_mass = float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
+        if particles.share is not None:
+            self.particle_mass = particles.share.mean_mass()
         self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
 
     def attach(self, points: ParticleStore) -> None:

@@ -15,13 +15,27 @@ from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
-__all__ = ["ALWAYS", "OPTIONAL", "completed", "measure_gradients", "origin_of", "own_fields", "refuse_unread_modulus"]
+__all__ = [
+    "ALWAYS",
+    "OPTIONAL",
+    "completed",
+    "measure_gradients",
+    "origin_of",
+    "own_fields",
+    "refuse_unread_heat_source",
+    "refuse_unread_modulus",
+]
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
 
-OPTIONAL = ("stiffness_scale", "freezing_shift")
-"""Allocated only when the sources bring it."""
+OPTIONAL = {
+    "stiffness_scale": "stiffness_scale",
+    "freezing_shift": "freezing_shift",
+    "heat_source": "heat_source",
+    "heating_rate": "heat_source",
+}
+"""Allocated only when the sources bring it, or the attribute that it is computed from."""
 
 
 def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Sequence[Particles]) -> dict[str, Field]:
@@ -29,10 +43,12 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
 
     Raises:
         MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus or a solute's
-            diffusivity that no stage reads.
+            diffusivity that no stage reads, or particles have a heat source that none does.
     """
     _refuse_unread_moduli(laws, plans)
     _refuse_unread_diffusivities(laws, plans)
+    if any(np.any(part["heat_source"]) for part in parts if "heat_source" in part):
+        refuse_unread_heat_source(plans)
     described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
     described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
     found: dict[str, tuple[str, Field]] = {}
@@ -81,6 +97,22 @@ def _refuse_unread_diffusivities(laws: Sequence[BoundLaw], plans: Sequence[Subst
                 "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
                 "material_surfactant.diffusivity to 0"
             )
+
+
+def refuse_unread_heat_source(plans: Sequence[SubstepPlan]) -> None:
+    """Refuse heat that is made inside matter where the stages of some substeps do not ask for it.
+
+    Args:
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: Some do not.
+    """
+    if not all("heat_source" in plan.fields_needed["particles"] for plan in plans):
+        raise MpmNodesError(
+            "the matter has a heat_source, and these substeps carry no heat; take the preset explicit_heat, melting or "
+            "surface_tension_heat, or leave set_heat_source out"
+        )
 
 
 def _carried(name: str, parts: Sequence[Particles]) -> Field:
@@ -165,9 +197,10 @@ def measure_gradients(particles: ParticleStore, grid: GridStore) -> None:
         particles: Sorted particles.
         grid: The grid that follows them; its momenta and velocities are cleared afterwards.
     """
-    if not particles.count or particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
+    if particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
         return
-    if not np.ptp(particles.unpack("velocity"), axis=0).any():
+    alone = particles.share is None  # else all ranks do the same, whatever the velocities of one may be
+    if alone and not (particles.count and np.ptp(particles.unpack("velocity"), axis=0).any()):
         return
     grid.clear("momentum")
     scatter(particles, grid, Kernel.QUADRATIC, Deposit("momentum", "mass", rows_of("velocity")))

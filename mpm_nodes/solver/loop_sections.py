@@ -98,6 +98,17 @@ class Course:
         return tuple(name for name in names if self.fold is None or name != self.fold.source)
 
     @functools.cached_property
+    def scatters(self) -> tuple[str, ...]:
+        """Grid arrays that are added to."""
+        names = dict.fromkeys(name for f in self.fragments for name in sorted(getattr(f, "scatters", ())))
+        return tuple(name for name in names if self.fold is None or name != self.fold.source)
+
+    @functools.cached_property
+    def adds(self) -> tuple[str, ...]:
+        """Those of them that hold something before."""
+        return tuple(name for name in self.scatters if name not in self.clears)
+
+    @functools.cached_property
     def updates(self) -> tuple[Nodes, ...]:
         """Updates of grid nodes behind the loop."""
         return tuple(f for f in self.fragments if isinstance(f, Nodes))

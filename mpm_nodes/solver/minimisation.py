@@ -23,9 +23,9 @@ import numpy as np
 from mpm_nodes.data import Krylov, Preconditioner
 from mpm_nodes.kernels.algebra import potential, vectors
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Stop, Until, krylov
-from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.transfers import node_blocks, tiles
 from mpm_nodes.solver.active_contacts import ActiveContacts
+from mpm_nodes.solver.ranks.together import together_on
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
 __all__ = ["Minimisation", "MinimisationOutcome", "MinimisationSettings"]
@@ -124,12 +124,19 @@ class Minimisation:
         self.velocity, self.trial, self.gradient = (energy.vector(name) for name in ("velocity", "trial", "gradient"))
         self.predicted = energy.vector("predicted")
         self.change = energy.vector("change")
-        self.vectors = BlockVectors(self.count)
+        self.together = together_on(grid)
+        self.vectors = self.together.vectors()
         self._sums, self._pairs = np.empty(max(self.count, 1)), np.empty(2 * max(self.count, 1))
         self._start = potential.Start(self.momentum, self.predicted, dt, grid.least_mass, self.count)
         potential.predict(self._start, *(dt * g for g in gravity))
         # slip below a ten-thousandth of a cell a substep counts as none
-        self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt)
+        own = None if grid.halo is None else grid.halo.own
+        self.clamped = False
+        self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt, own)
+        # what any rank has to do all ranks do
+        self.met, self.linked, self.rubs = (
+            self.together.any(f) for f in (bool(len(rows)), self.contacts.linked, self.contacts.rubs)
+        )
 
     # ---------------------------------------------------------------- the potential
     def value(self, velocity: np.ndarray) -> tuple[float, int]:
@@ -138,18 +145,22 @@ class Minimisation:
         rounded = grid.array("velocity")
         vectors.copy(velocity, rounded, self.count)
         stored, broken = self.energy.evaluate(self.term_dt, rounded)
-        self.friction = self.contacts.friction(velocity)
+        self.friction = self._friction(velocity)
         return self._slope(velocity) + stored + self.friction, broken
+
+    def _friction(self, velocity: np.ndarray) -> float:
+        found = self.contacts.friction(velocity)
+        return self.together.number(found) if self.rubs else found
 
     def _slope(self, velocity: np.ndarray) -> float:
         """Write dE/dv for the grid's forces; return the kinetic part of E."""
         contacts, force = self.contacts, self.grid.array("force")
         potential.residual(self._start, velocity, force, contacts.drag_slope, contacts.slot, self.gradient, self._sums)
-        return float(self._sums[: self.count].sum())
+        return float(self.together.total(self._sums[: self.count]))
 
     def _largest(self, x: np.ndarray, by_mass: bool) -> float:
         potential.largest(x, self.momentum, by_mass, self.grid.least_mass, self.grid.particle_mass, self.count, self._sums)
-        return float(self._sums[: self.count].max(initial=0.0))
+        return self.together.largest(self._sums[: self.count])
 
     def product(self, p: np.ndarray, q: np.ndarray) -> float:
         """Write q = B^T H p at the velocities of the last `value`; return p.q."""
@@ -158,13 +169,24 @@ class Minimisation:
         tiles.clear_grid(product, self.count)
         for term in self.energy.terms.values():
             term.apply(self.term_dt, direction, product)
+        self.together.add_up(product)
         met = self.contacts
         held = potential.Held(met.slot, met.moving, met.drag)
         potential.finish_product(self._start, held, product, self.scale, p, q, self._sums)
-        if not met.linked:
-            return float(self._sums[: self.count].sum())
+        if not self.linked:
+            return float(self.together.total(self._sums[: self.count]))
         met.reduce(q)
+        self.together.agree(q)
         return self.vectors.dot(p, q)
+
+    def _agree(self, velocity: np.ndarray) -> None:
+        """Take what contacts make of nodes at a rim from the rank that sees all around them."""
+        if self.met:
+            self.together.agree(velocity)
+
+    def _reduce(self) -> None:
+        self.contacts.reduce(self.gradient)
+        self._agree(self.gradient)
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
@@ -172,6 +194,7 @@ class Minimisation:
         for share in (1.0, 0.5, 0.0):
             vectors.scale(share, self.predicted, self.velocity, self.count)
             self.contacts.choose(self.velocity)
+            self._agree(self.velocity)
             value, broken = self.value(self.velocity)
             if not broken or not self.settings.guards:
                 break
@@ -188,14 +211,14 @@ class Minimisation:
         for iteration in range(settings.newton_iterations):
             self.check_cancel()
             value = self._settle_contacts(value)
-            self.contacts.reduce(self.gradient)
+            self._reduce()
             found.residual = self._largest(self.gradient, True)
             found.residuals.append(found.residual)
             if found.residual == 0.0:
                 found.converged = True
                 break
             self.energy.linearise(self.term_dt)
-            if iteration % REBUILD == 0 or self.contacts.rubs:
+            if iteration % REBUILD == 0 or self.rubs:
                 self._build_preconditioner()
             forcing = min(settings.krylov_tolerance, math.sqrt(found.residual / found.residuals[0]) * settings.krylov_tolerance)
             found.krylov += self._solve(forcing)
@@ -203,7 +226,7 @@ class Minimisation:
             found.last_step = self._largest(self.change, False) * self.dt / self.grid.h
             lower, halvings = self._search(value)
             found.halvings += halvings
-            if lower is None and self.contacts.clamped:
+            if lower is None and self.clamped:
                 value = self._hold_clamped(value)
                 continue
             if lower is None:
@@ -214,7 +237,7 @@ class Minimisation:
                 break
             value = lower
             # a short step that the search shortens is at rounding level: there energies no longer tell what is lower
-            if found.last_step <= settings.tolerance and not self.contacts.clamped:
+            if found.last_step <= settings.tolerance and not self.clamped:
                 found.converged = True
                 break
         else:
@@ -241,11 +264,12 @@ class Minimisation:
         potential.kick(self._start, force, self.velocity)
         vectors.copy(self.velocity, rest, self.count)
         self.contacts.choose(self.velocity)
+        self._agree(self.velocity)
         self.contacts.rub(self.momentum, rest)
         self.product(self.velocity, self.gradient)
         potential.add_forces(force, self.energy.rounded("product"), -self.scale / self.dt, self.count)
         self._slope(self.velocity)
-        self.contacts.reduce(self.gradient)
+        self._reduce()
         self._build_preconditioner()
         self.vectors.clear(self.change)
         found.residual = self._largest(self.gradient, True)
@@ -260,13 +284,14 @@ class Minimisation:
 
     def _settle_contacts(self, value: float) -> float:
         """Lag the normal impulses, free contacts that would pull, and return E with the new friction."""
-        if not len(self.contacts.rows):
+        if not self.met:
             return value
         self.contacts.let_go(self.velocity, self.gradient)
-        if not self.contacts.rubs:
+        self._agree(self.velocity)
+        if not self.rubs:
             return value
         before = self.friction
-        self.friction = self.contacts.friction(self.velocity)
+        self.friction = self._friction(self.velocity)
         self._slope(self.velocity)
         self.contacts.bend(self.momentum, self.velocity, self.gradient)
         return value - before + self.friction
@@ -279,6 +304,7 @@ class Minimisation:
         if blocks:
             for term in self.energy.terms.values():
                 term.add_blocks(self.term_dt, self.inverse)
+            self.together.add_up(self.inverse, width=384)
             self.contacts.add_drag(1.0 / self.scale, self.inverse)
         node_blocks.invert_blocks(
             self.momentum, self.inverse, self.scale, self.count, self.grid.least_mass, kind is Preconditioner.JACOBI
@@ -297,11 +323,14 @@ class Minimisation:
         while share >= SHORTEST:
             vectors.combine(1.0, self.velocity, share, self.change, self.trial, self.count)
             self.contacts.clamp(self.trial, held)
+            self.clamped = self.met and self.together.any(bool(self.contacts.clamped))
+            self._agree(self.trial)
             there, broken = self.value(self.trial)
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):
                 self.velocity, self.trial = self.trial, self.velocity
                 self.contacts.keep_clamped(self.velocity)
+                self._agree(self.velocity)
                 return there, halvings
             share *= 0.5
             halvings += 1
@@ -313,6 +342,7 @@ class Minimisation:
         They were let go, yet Newton's step drives them back: what is left of it when they stop it need not lead downhill.
         """
         self.contacts.hold_clamped(self.velocity)
+        self._agree(self.velocity)
         there, broken = self.value(self.velocity)
         return value if broken else there
 
@@ -343,5 +373,7 @@ class Minimisation:
         """Write z = B P inverse r; return r.z and sum |r|^2 / m, which says when to stop whatever the preconditioner is."""
         potential.precondition(self.momentum, self.inverse, self.contacts.free, self.contacts.slot, r, z, self.count, self._pairs)
         self.contacts.follow(z)
-        both = self._pairs[: 2 * self.count].reshape(-1, 2).sum(axis=0)
+        if self.linked:
+            self.together.agree(z)
+        both = self.together.total(self._pairs[: 2 * self.count].reshape(-1, 2))
         return float(both[0]), float(both[1])

@@ -14,7 +14,6 @@ from mpm_nodes.data import (
     ATTRIBUTES,
     Collider,
     Emitter,
-    Material,
     MpmNodesError,
     Particles,
     StepContext,
@@ -29,7 +28,7 @@ from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.auto_steps import Choice, KeptChoices, choose_again
 from mpm_nodes.solver.checked import run_checked
-from mpm_nodes.solver.coefficients import KeyedMaterials, sampled
+from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.emission import emission_of, material_indices
@@ -37,11 +36,15 @@ from mpm_nodes.solver.further_stores import further_stores
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
-from mpm_nodes.solver.periodic import period_of, within
+from mpm_nodes.solver.periodic import period_of
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import limiting, programs_of
+from mpm_nodes.solver.ranks.refusals import refuse_plates
+from mpm_nodes.solver.ranks.share import shared_among
+from mpm_nodes.solver.ranks.team import Team
 from mpm_nodes.solver.sides import TRAVEL, bears_sides, divide, join, spline_width
+from mpm_nodes.solver.snapshots import snapshot_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -71,6 +74,7 @@ class SubstepSolver:
         fuse: Let neighbouring stages run as one kernel where the graph allows it; the numbers are the same to rounding.
         registry: Stages and presets that `substeps` may name; None takes the shared ones.
         clock: The shot's, which emitters, colliders and keys ask; None where all times are simulated seconds.
+        team: The ranks that share the simulation, each of which makes its own solver with the same arguments; None: there is one.
 
     Raises:
         MpmNodesError: The graph, a material or the particles cannot be used; the message says why.
@@ -94,6 +98,7 @@ class SubstepSolver:
         fuse: bool = True,
         registry: Registry | None = None,
         clock: Clock | None = None,
+        team: Team | None = None,
     ) -> None:
         self.clock = Clock() if clock is None else clock
         merged, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
@@ -121,7 +126,7 @@ class SubstepSolver:
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
         needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
-        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or n in columns)]
+        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in columns)]
         names += [*(n for n in columns if n in ATTRIBUTES), *own]
         self.particles = ParticleStore(
             names,
@@ -139,6 +144,7 @@ class SubstepSolver:
         self.transient = frozenset.intersection(*(program.transient for program in self.programs))
         self.transient -= {("particles", name) for name in (*columns, *ALWAYS)}
         self.grid = GridStore(self.particles)
+        self.share = shared_among(team, self.particles, self.grid, plans)
         self.energy = EnergyStore(self.grid)
         self.stores: dict[str, Store] = {
             "particles": self.particles,
@@ -148,8 +154,8 @@ class SubstepSolver:
         }
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.wall_motion: Callable[[float], Walls] | None = None
-        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max)
-        self.time, self.until, self.substeps_done, self._frame = 0.0, math.inf, 0, self.clock.origin
+        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max, share=self.share)
+        self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
         self.program = self.programs[0]
@@ -217,6 +223,8 @@ class SubstepSolver:
         self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
         self.particles.travelled = math.inf  # the plates may be others
+        if self.share is not None:
+            refuse_plates(self.colliders)
         self.choose(self.programs.index(self.program))
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
@@ -270,7 +278,7 @@ class SubstepSolver:
             MpmNodesError: Neither `dt` is given nor does a stage choose it.
         """
         step = self.step_context
-        self._frame = frame
+        self.frame = frame
         if not (self.substeps_done or self._gradients_known):
             self._prepare()
             measure_gradients(self.particles, self.grid)
@@ -315,9 +323,9 @@ class SubstepSolver:
         for store in self.stores.values():
             store.begin_substep()
         self._prepare()
-        self._dispatch.sample(self._frame)
+        self._dispatch.sample(self.frame)
         if self._coefficients.keyed:
-            self.particles.laws = self._coefficients.at(self._frame)
+            self.particles.laws = self._coefficients.at(self.frame)
             self.particles.limits = None
         for planned, call, grid_is_empty in zip(
             self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True
@@ -343,7 +351,7 @@ class SubstepSolver:
                 run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
             else:
                 call()
-            if grid_is_empty and self.particles.generation != self.grid.generation:
+            if grid_is_empty and self._together(self.particles.generation != self.grid.generation):
                 self._prepare()  # a user's stage moved particles far or added some: lay the grid out again under them
             if planned.sets and self.particles.limits is not None:
                 speed = max((each[0] for each in self.particles.limits), default=0.0)
@@ -372,33 +380,24 @@ class SubstepSolver:
             if not particles.sorted or particles.travelled >= TRAVEL * particles.h:
                 self.colliders.pose(self.time, self.time)
                 divide(particles, self.colliders)
-        if not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL:
-            particles.sort()
+        due = not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL
+        if self._together(due):
+            (particles if self.share is None else self.share).sort()
         self.grid.follow()
         self.stage_seconds["sort"] += time.perf_counter() - begin
+
+    def _together(self, flag: bool) -> bool:
+        """Return whether a flag is set, here or on another rank."""
+        return flag if self.share is None else self.share.any(flag)
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
         if self.particles.apart and not self._bodies_given:
             columns = {**columns, "body": columns["material"]}
-        self.particles.append({**columns, "id": self.particles.new_ids(count)})
+        columns = {**columns, "id": self.particles.new_ids(count)}
+        self.particles.append(columns if self.share is None else self.share.mine(columns))
 
     # ---------------------------------------------------------------- looking
     def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
-        """Return frozen particles in the order of their ids, per simulated second.
-
-        Args:
-            names: Attributes to return besides position, id and material; None for all.
-            frame: Frame whose materials they are of; None takes the last substep's.
-        """
-        store = self.particles
-        order = np.argsort(store.unpack("id"), kind="stable")
-        chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
-        columns = {name: store.unpack(name)[order] for name in ("position", *chosen)}
-        columns["position"] = within(columns["position"], self.walls, store.period)
-        own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
-        return Particles(columns, self.materials_at(self._frame if frame is None else frame), self.spacing, self.time, own)
-
-    def materials_at(self, frame: float) -> tuple[Material, ...]:
-        """Return the materials with their parameters as they are at a frame."""
-        return tuple(sampled(material, frame) for material in self.materials)
+        """Return frozen particles in the order of their ids, per simulated second; see `snapshot_of`."""
+        return snapshot_of(self, names, frame)

@@ -26,7 +26,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
 from mpm_nodes.kernels.interfaces.near_points import find_touched
-from mpm_nodes.kernels.interfaces.sampling import SurfacePoints, sample_union
+from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
 from mpm_nodes.solver.colliders import ColliderSet
@@ -34,11 +34,22 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
+__all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
 
 
 OPEN_PLANE = 1 << 40
 """Number of a cell beyond all: where a surface is cut off at none."""
+
+
+class SamplePlacement(enum.Enum):
+    """How samples lie on the triangles of the surface.
+
+    EVEN: in the middles of like parts.
+    RANDOM: apart from each other, as the source has them.
+    """
+
+    EVEN = "even"
+    RANDOM = "random"
 
 
 class Slab(enum.Enum):
@@ -118,9 +129,8 @@ def sample_surface(
     samples: SampleStore,
     radius: float,
     shift: bool,
-    sample_area: float,
+    spread: Spread,
     within: tuple[np.ndarray, np.ndarray],
-    seed: int,
 ) -> None:
     """Fill `samples` with points of the surface of the union of spheres, where the matter has a tension.
 
@@ -129,9 +139,8 @@ def sample_surface(
         samples: Emptied and filled.
         radius: Of the spheres [cells].
         shift: Whether the surface is drawn in to where the matter ends.
-        sample_area: That a sample stands for, about [cells^2].
+        spread: How samples lie on triangles; its area in half cells^2.
         within: First and last + 1 cell along each axis whose surface counts, shape (3,), int64.
-        seed: Of the places of samples.
 
     Raises:
         MpmNodesError: Particles came or went since they were sorted.
@@ -151,7 +160,7 @@ def sample_surface(
     mirrors = np.stack([np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in within], axis=1)
     volume = particles.array("volume") * (1.0 / particles.h**3)
     cuts = cut_edges(bins, places, inside, phi, volume, depth, mirrors, drift)
-    points = sample_union(bins, places, inside, cuts, within, 4.0 * sample_area, seed, drift)
+    points = sample_union(bins, places, inside, cuts, within, spread, drift)
     if not tense.all():
         points = _kept(points, tense[material[points.owner]])
     _fill(samples, places, points)

@@ -126,9 +126,9 @@ def _within(some: np.ndarray, others: np.ndarray, reach: int) -> np.ndarray:
 
 
 LAG = 0.05
-"""Nodes' sides are found anew when a plate has moved by this [cells], so that they are never more than half of it behind."""
+"""Nodes' sides are found again when a plate has moved by this [cells], so that they are never more than half of it behind."""
 TRAVEL = 0.1
-"""Particles' sides are found anew when particles and plates have moved by this together [cells], of the `SLOWLY` that is spare."""
+"""Particles' sides are found again when particles and plates have moved by this together [cells], of the `SLOWLY` that is spare."""
 
 
 def divide(particles: ParticleStore, colliders: ColliderSet) -> None:

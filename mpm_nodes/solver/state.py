@@ -60,6 +60,7 @@ class ParticleStore(Store):
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
         travelled: How far particles and plates may have moved towards each other since particles' sides were found [m].
+        share: Where a simulation runs on several ranks, this one's part (`ranks.share.Share`); else None.
     """
 
     domain = PARTICLES
@@ -106,6 +107,7 @@ class ParticleStore(Store):
         self.travelled = math.inf
         self.generation = next(_layouts)
         self.next_id = 0
+        self.share: Any = None
 
     # ---------------------------------------------------------------- what kernels see
     @property
@@ -152,7 +154,8 @@ class ParticleStore(Store):
         if self.limits is None:
             self._refuse_stale("velocity_gradient")
             self.limits = [self._measured(law, segments) for law, segments in self.runs()]
-        for (law, _), limits in zip(self.runs(), self.limits, strict=True):
+        found = self.limits if self.share is None else self.share.largest_limits()
+        for (law, _), limits in zip(self.runs(), found, strict=True):
             yield law, *limits
 
     def _measured(self, law: BoundLaw, segments: np.ndarray) -> tuple[float, float, float]:
@@ -221,7 +224,8 @@ class ParticleStore(Store):
         self.block_coord, self.block_start = tables["block_coord"], tables["block_start"]
         self.block_body = tables.get("block_body", np.zeros(len(self.block_coord), np.int32))
         self.block_sides = tables.get("block_sides", np.zeros(1, np.int64))
-        self.segments = [tables[f"runs of material {index}"] for index in range(self.materials)]
+        none = np.zeros((0, 3), np.int64)  # of a material that joins a solve that goes on with other settings
+        self.segments = [tables.get(f"runs of material {index}", none) for index in range(self.materials)]
         self.generation = next(_layouts) if saved.layout is None else saved.layout
         self.bound.clear()
         self.put(saved.fields)

@@ -119,8 +119,15 @@ def scatter(
         MpmNodesError: A point has drifted out of reach of its block's tile, or an array or attribute is unknown.
     """
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
-    if found:
-        scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
+    if not found:
+        return
+    halo: Any = grid.halo if isinstance(grid, GridStore) else None
+    arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits} if halo is not None else {}
+    for array in arrays.values():
+        halo.open(array)
+    scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
+    if halo is not None:
+        halo.sum(*arrays.values())
 
 
 def gather(

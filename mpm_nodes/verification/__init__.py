@@ -49,6 +49,7 @@ _MODULES = (
     "settling",
     "surface_tension",
     "wetting",
+    "contact_lines",
     "capillarity",
     "solutes",
     "surface_heat",

@@ -11,7 +11,7 @@ import numpy as np
 from mpm_nodes.data import Particles, SurfaceTension
 from mpm_nodes.kernels.interfaces import energy
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
-from mpm_nodes.kernels.interfaces.sampling import sample_union, triangles_of
+from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union, triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.run import SubstepSolver
@@ -106,7 +106,7 @@ def samples_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return samples of the surface around particles of an eighth of a cell each: places, area vectors, places of owners [m]."""
     store, places, bins, inside, cuts = _cut(position, cell_size, radius, shift)
-    points = sample_union(bins, places, inside, cuts, (-EVERYWHERE, EVERYWHERE), 1.0, 0, 0)
+    points = sample_union(bins, places, inside, cuts, (-EVERYWHERE, EVERYWHERE), Spread(1.0), 0)
     of = np.repeat(np.arange(len(places.slot)), np.diff(points.start))
     at = cell_size * (4.0 * places.coord[of] + 1.5 + 0.5 * points.position)
     vectors = points.normal * (points.area * 0.25 * cell_size**2)[:, None]

@@ -15,6 +15,8 @@ SKINNED = 100
 """Fewest particles of a frame whose skin is measured."""
 LOST_MASS = 0.28
 """Y15 figure 8: mass that subgrid removal took over the whole run [%]."""
+COUNTS = 5.0
+"""Largest change of the number of particles [%], where the source's is 0.3 to 3."""
 
 
 def common_figures(shot: Shot) -> list[Figure]:
@@ -126,7 +128,7 @@ def uniform_smore(shot: Shot) -> list[Figure]:
     body = float(np.quantile(end[rest][:, 1], 0.5)) if rest.any() else 0.0
     above = 100.0 * float((~rest).mean())
     return [
-        particle_change(shot, "0.4 in the source"),
+        particle_change(shot, "0.4 in the source", Bar(most=COUNTS)),
         Figure("marshmallow in the holes of the pressed cracker and above [%]", oozed, Bar(1.0), "seeps through the holes"),
         Figure("lifted away with the upper cracker [%]", above, Bar(1.0), "the neck tears"),
         Figure("height of the peak that stays [mm]", 1e3 * peak, says="a stiff peak"),
@@ -169,7 +171,7 @@ def toasted_smore(shot: Shot) -> list[Figure]:
     shares = {frame: 100.0 * _outside_shell(shot, frame) for frame in shot.sampled}
     cracked = next((frame for frame, share in opened.items() if share > 5.0), 0)
     return [
-        particle_change(shot, "0.7 in the source"),
+        particle_change(shot, "0.7 in the source", Bar(most=COUNTS)),
         Figure("interior open to the side at the start [% of the side]", opened[shot.first], Bar(0.0, 0.0), "whole"),
         Figure("first frame looked at with 5 % open", cracked, Bar(shot.sampled[1] + 1), "after a critical compression"),
         Figure("interior open to the side at the end [% of the side]", opened[shot.last], Bar(15.0), "cracks"),
@@ -198,7 +200,7 @@ def pie(shot: Shot) -> list[Figure]:
     piece = pieces(end, 1.5 * shot.cell_size)
     chunks = int((np.bincount(piece) > 0.002 * len(end)).sum())
     return [
-        particle_change(shot, "0.3 in the source"),
+        particle_change(shot, "0.3 in the source", Bar(most=COUNTS)),
         Figure("share of the mass on the head at the end [%]", on_head, Bar(5.0, 98.0), "chunks stay on the face"),
         Figure("pieces of more than 0.2 % at the end", chunks, Bar(2), "stretches and tears"),
     ]
@@ -215,7 +217,7 @@ def spheres(shot: Shot) -> list[Figure]:
     least = 2e3 * shot.cell_size
     gaps = [rebound(bottoms(shot.positions, shot.frames, material), shot.cell_size) for material in (0, 1)]
     return [
-        particle_change(shot, "3.0 and 2.0 in the source"),
+        particle_change(shot, "3.0 and 2.0 in the source", Bar(most=COUNTS)),
         Figure("gap under the viscoplastic sphere after the impact [mm]", 1e3 * gaps[0], Bar(most=least), "less than 2 h"),
         Figure("gap under the oobleck sphere after the impact [mm]", 1e3 * gaps[1], Bar(least), "2 h or more"),
     ]  # fmt: skip

@@ -144,7 +144,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 10",
             _paper("press", 202_278, 111.9, 1.6e-3, 1e-5),
             figures.uniform_smore,
-            sheet=(1, 9, 16, 24, 36, 42, 46, 50, 62),
+            sheet=(1, 9, 16, 24, 36, 46, 56, 68, 94),
         ),
         Sample(
             "toasted_smore",

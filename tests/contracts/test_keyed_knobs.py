@@ -87,7 +87,10 @@ def files(tmp_path_factory) -> dict[str, Path]:
         warm = vdb.FloatGrid(300.0)
         warm.copyFromArray(300.0 + np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
         warm.name, warm.transform = "temperature", vdb.createLinearTransform(0.05)
-        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm])
+        angles = vdb.FloatGrid(0.0)
+        angles.copyFromArray(0.05 + 1e-4 * np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
+        angles.name, angles.transform = "contact_angle", vdb.createLinearTransform(0.05)
+        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, angles])
     for name, body in (("mesh", UsdGeom.Mesh), ("points", UsdGeom.Points)):
         stage = Usd.Stage.CreateNew(str(folder / f"{name}.usda"))
         stage.SetTimeCodesPerSecond(24.0)
@@ -100,9 +103,10 @@ def files(tmp_path_factory) -> dict[str, Path]:
             if name == "points":
                 prim.CreateWidthsAttr().Set(Vt.FloatArray([0.05] * 8), frame)
         if name == "mesh":
-            heat = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("temperature", Sdf.ValueTypeNames.FloatArray, "vertex")
-            for frame in range(1, 7):
-                heat.Set([300.0 + 10.0 * frame + corner for corner in range(8)], frame)
+            for named, least, more in (("temperature", 300.0, 1.0), ("contact_angle", 0.05, 0.01)):
+                values = UsdGeom.PrimvarsAPI(prim).CreatePrimvar(named, Sdf.ValueTypeNames.FloatArray, "vertex")
+                for frame in range(1, 7):
+                    values.Set([least + more * (10.0 * frame + corner) for corner in range(8)], frame)
             prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
             prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
         stage.GetRootLayer().Save()
@@ -111,7 +115,13 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
-PATHS |= {"set_temperature_vdb": "ball", "collider_temperature_vdb": "ball", "collider_temperature_usd": "mesh"}
+PATHS |= {"collider_contact_angle_vdb": "ball", "collider_contact_angle_usd": "mesh"}
+PATHS |= {
+    "set_heat_source_vdb": "ball",
+    "set_temperature_vdb": "ball",
+    "collider_temperature_vdb": "ball",
+    "collider_temperature_usd": "mesh",
+}
 
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:
@@ -122,6 +132,8 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
         given["path"] = str(files[PATHS[declaration.id]])
+    if declaration.id.startswith("collider_contact_angle_"):
+        given["values"] = "mask"  # the angle painted is that of a mask
     given |= {"sequence": True, "interval": 1.0, "voxel_size": 0.01, "attribute": "mass"}
     for port in declaration.ports:
         if port.name == "material":

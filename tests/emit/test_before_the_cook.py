@@ -228,3 +228,26 @@ def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():
         return preflight.estimate(plan_graph(graph), 1)["head"].get("memory", 0)
 
     assert memory(0.0) == 0 and memory(0.001) == pytest.approx(4 * memory(0.002), rel=1e-6) and memory(0.001) > 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("radius", "length", "substeps", "cells"),
+    [
+        (0.02, 0.5, "explicit_apic", 3),  # 0.8 cells
+        (0.09, 0.5, "explicit_apic", None),  # 3.6 cells: the quadratic spline does not reach around
+        (0.09, 0.5, "continuum_foam", 4),  # the cubic one does
+        (0.09, 0.5, "auto", None),
+        (0.02, 0.02, "explicit_apic", None),  # a pea
+    ],
+)
+def test_a_rod_that_splines_reach_around_is_told(radius, length, substeps, cells):
+    """A capsule thinner than the splines of the solve, said with its name, its thickness and the cure; also behind other nodes."""
+    graph = Graph(cell_size=0.05, start=1, end=2)
+    body = graph.add("emit_box", "body", material=graph.add("material_library", "matter", name="jelly"), size=(0.1,) * 3)
+    pin = graph.add("collide_capsule", "pin", radius=radius, length=length, name="needle")
+    hot = graph.add("collider_temperature", "hot", collider=pin)
+    graph.add("solve", "solve", sources=[body], colliders=[hot], substeps=substeps)
+    said = [text for text in told(graph) if "needle" in text]
+    assert len(said) == (cells is not None)
+    for text in said:
+        assert f"below {cells} cells" in text and f"{2 * radius:.3g} m" in text and "settings.cell_size" in text

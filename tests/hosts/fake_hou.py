@@ -30,6 +30,7 @@ from fake_hou_parms import (
     attribType,
     expand,
     exprLanguage,
+    primType,
     rampBasis,
     severityType,
 )
@@ -229,6 +230,9 @@ class Node:
         source._cook()
         return None if source._errors else source._geometry
 
+    def geometryAtFrame(self, frame: float, output_index: int = 0) -> Geometry:
+        return self.geometry()
+
     def inputGeometryAtFrame(self, frame: float, index: int) -> Geometry | None:
         return self.inputGeometry(index)
 
@@ -302,7 +306,7 @@ class Houdini:
         self.shown: list[str] = []
         self.selected: list[Node] = []
         self.callbacks: list[Callable[[], None]] = []
-        self.roots = {name: Node(self, self.types["geo"], name, None) for name in ("obj", "stage")}
+        self.roots = {name: Node(self, self.types["geo"], name, None) for name in ("obj", "stage", "out")}
         self.module = self._module()
         self.work = self.roots["obj"].createNode("geo", "geo1")
 
@@ -336,11 +340,13 @@ class Houdini:
             Vector2,
             attribType,
             exprLanguage,
+            primType,
             rampBasis,
             severityType,
         ):
             setattr(hou, each.__name__, each)
         hou.pwd = lambda: self.cooking[-1]
+        hou.frame = lambda: self.current_frame
         hou.node = lambda path: self._find(path)
         hou.nodeBySessionId = lambda session_id: self.by_id.get(session_id)
         hou.sopNodeTypeCategory = lambda: _CATEGORY
@@ -420,6 +426,9 @@ def _built_in() -> dict[str, NodeType]:
         "box": NodeType("box", dialog(scale="float", ty="float"), 1),
         "subnet": NodeType("subnet", dialog(), 4),
         "output": NodeType("output", dialog(), 1),
+        "object_merge": NodeType("object_merge", dialog(objpath1="oppath", xformtype="integer"), 0),
+        "convertheightfield": NodeType("convertheightfield", dialog(), 1),
+        "shell": NodeType("shell", dialog(command="string"), 1),
         "usdimport": NodeType("usdimport", dialog(filepath1="file"), 0),
         "sublayer": NodeType("sublayer", dialog(filepath1="file"), 9999),
         "usdexport": NodeType(

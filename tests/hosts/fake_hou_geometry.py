@@ -27,6 +27,23 @@ class Geometry:
         self._numbers: dict[str, tuple[Any, list[Any]]] = {}
         self._box = BoundingBox((-0.5, 0.5, -0.5), (0.5, 1.5, 0.5))
         self._writable = False
+        self._lines: list[tuple[Any, ...]] = []
+        self._types: set[Any] = set()
+
+    def points(self) -> tuple[Any, ...]:
+        return tuple(self._points)
+
+    def prims(self) -> tuple[Any, ...]:
+        return tuple(self._lines)
+
+    def containsPrimType(self, prim_type: Any) -> bool:
+        return prim_type in self._types
+
+    def createPolygons(self, points: Any, is_closed: bool = True) -> tuple[Any, ...]:
+        self._check()
+        assert all(point in self._points for line in points for point in line)
+        self._lines += [tuple(line) for line in points]
+        return tuple(self._lines)
 
     def _check(self) -> None:
         if not self._writable:
@@ -37,7 +54,7 @@ class Geometry:
 
     def clear(self) -> None:
         self._check()
-        self._points, self._strings, self._numbers = [], {}, {}
+        self._points, self._strings, self._numbers, self._lines = [], {}, {}, []
 
     def createPoints(self, point_positions: Any) -> tuple[Any, ...]:
         self._check()

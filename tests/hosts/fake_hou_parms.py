@@ -46,6 +46,10 @@ class attribType:
     Point = "attribType.Point"
 
 
+class primType:
+    Volume = "Volume"
+
+
 class exprLanguage:
     Hscript = "exprLanguage.Hscript"
     Python = "exprLanguage.Python"
@@ -186,7 +190,7 @@ class Parm:
             if isinstance(value, str) and not value.isdigit() and value not in tokens:
                 raise OperationFailed(f"{self._name}: {value} is not in its menu")
             return tokens.index(value) if value in tokens else int(value)
-        if kind in ("string", "file", "directory", "label"):
+        if kind in ("string", "file", "directory", "label", "oppath"):
             return str(value)
         if kind in ("toggle", "integer", "intlog", "button", "multiparm"):
             return int(value or 0) if not str(value).startswith("$") else 0

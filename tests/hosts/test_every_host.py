@@ -54,6 +54,9 @@ def in_terminal(folder: Path, _request: pytest.FixtureRequest) -> dict[str, Any]
     saved = json.loads((folder / "shot.json").read_text())
     typed(["load shot.json", "save copy.json"])
     again = typed(["load shot.json", "set end 3", "resume"])
+    other = typed(["load shot.json", "set end 3", "set fall.gravity [0, 1, 0]", "resume 3"])
+    assert other.stdout.rstrip().endswith("done"), other.stderr
+    assert json.loads((folder / "shot_cache" / "r002" / "cook.json").read_text())["taken"]["last"] == 2
     return {
         "graph": saved,
         "copy": json.loads((folder / "copy.json").read_text()),

@@ -70,7 +70,7 @@ def test_every_node_and_stage_has_one_asset(spec, package):
     """Each is in a folder of its own, beside the cook and the start of a substep."""
     names = {path.name.split(".")[1] for path in (package / "mpm_nodes" / "otls").iterdir()}
     wanted = {record["id"] for record in (*spec["nodes"], *spec["stages"])}
-    assert names == wanted | {assets.COOK, assets.BEGIN, assets.POINTS}
+    assert names == wanted | {"cook_graph", "substep_begin", "cached_points", "source", "guides"}
 
 
 def test_ours_pass_every_check(package):
@@ -419,3 +419,16 @@ def test_stages_are_not_in_the_tab_menu_and_recipes_are(package, spec):
     for tool in tools.values():
         compile(tool.find("script").text, "tool", "exec")
         assert tool.find("toolSubmenu").text == "MPM Nodes/Configure" and tool.get("label").startswith("MPM Configure ")
+
+
+def test_names_and_lists_stand_as_in_public_assets(package):
+    """DialogScripts bear the full operator name; lists begin with the sections of public ones and end with the options."""
+    for folder in (package / "mpm_nodes" / "otls").iterdir():
+        home = next(folder.glob("mpm__nodes*"))
+        operator = (home / "FunctionName").read_text()
+        assert f"    name\t{operator}\n" in (home / "DialogScript").read_text() and operator.count("::") == 2
+        listed = [line.split("\t")[1] for line in (home / "Sections.list").read_text().splitlines()[1:]]
+        first = ["DialogScript", "CreateScript", "TypePropertiesOptions", "Help", "Tools.shelf"]
+        assert listed[:5] == first and listed[-1] == "ExtraFileOptions"
+        top = [line.split("\t")[0] for line in (folder / "Sections.list").read_text().splitlines()[1:]]
+        assert top[:2] == ["INDEX__SECTION", "houdini.hdalibrary"] and len(top) == 3

@@ -8,10 +8,11 @@ import sys
 
 import numba
 import numpy as np
+import pytest
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
-from mpm_nodes.kernels.interfaces.sampling import sample_union
+from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
@@ -49,7 +50,10 @@ def test_every_cut_edge_is_a_corner_of_a_triangle():
         assert set(TRIANGLES[case, : COUNTS[case]].ravel().tolist()) == cut
 
 
-def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234):
+COARSE = Spread(1.0, seed=7)
+
+
+def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234, spread: Spread = COARSE):
     """Return place, area and normal of every sample, and the position of its owner; `depth` 0 leaves the union's own surface."""
     store = ParticleStore(["velocity"], cell_size=0.1, dtype=np.float32)
     store.append({"position": position if order is None else position[order]})
@@ -59,7 +63,7 @@ def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: flo
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
     cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, np.full((3, 2), 2.0 * FAR), 0)
-    points = sample_union(bins, places, inside, cuts, everywhere, 1.0, 7, 0)
+    points = sample_union(bins, places, inside, cuts, everywhere, spread, 0)
     return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
 
 
@@ -75,6 +79,18 @@ def test_samples_hang_on_no_order_and_no_number_of_threads():
         assert np.array_equal(whole, surface(position))
     finally:
         numba.set_num_threads(threads)
+
+
+def test_even_samples_sum_linear_functions_exactly():
+    """Area and first moments hang on the surface alone, not on how many samples it has; with random samples moments do."""
+    position = np.random.default_rng(5).uniform(0.0, 0.5, (300, 3))
+    coarse, fine, random = (surface(position, spread=each) for each in (COARSE, Spread(0.1), Spread(1.0, False, 7)))
+    assert len(fine) > 3 * len(coarse)
+    for each in (fine, random):
+        assert each[:, 6].sum() == pytest.approx(coarse[:, 6].sum(), rel=1e-12)
+    moments = [each[:, 6] @ each[:, :3] for each in (coarse, fine, random)]
+    np.testing.assert_allclose(moments[1], moments[0], rtol=1e-12)
+    assert np.abs(moments[2] / moments[0] - 1.0).max() > 1e-6
 
 
 def test_a_ball_has_the_area_of_its_spheres_or_of_its_matter():

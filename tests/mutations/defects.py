@@ -187,8 +187,8 @@ DEFECTS = (
     Defect(
         "an empty shot says nothing",
         "mpm_nodes/nodes/solve.py",
-        "if held and not solver.particles.count and",
-        "if not held and not solver.particles.count and",
+        "if held and not count_of(solver) and",
+        "if not held and not count_of(solver) and",
         f"{_FAR}::test_a_solve_that_loses_all_its_matter_says_so",
     ),
     Defect(

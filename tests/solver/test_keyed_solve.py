@@ -139,7 +139,7 @@ def test_two_materials_that_differ_by_a_key_stay_two():
     graph.nodes["sim"].connect("sources", [merged])
     state = Evaluator(graph).value("sim.state", 3)
     laws = state.solver.particles.laws
-    moduli = [material.params["youngs_modulus"] for material in state.solver.materials_at(3)]
+    moduli = [material.params["youngs_modulus"] for material in state.solver.snapshot(frame=3).materials]
     assert len(laws) == 2 and moduli == [5.5e4, 1e4] and not np.array_equal(laws[0].coefficients, laws[1].coefficients)
 
 

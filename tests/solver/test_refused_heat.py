@@ -79,3 +79,21 @@ def test_the_projection_takes_it(tmp_path, capsys):
     stiff = {"type": "material_bulk_modulus", "knobs": {"bulk_modulus": 0.0}, "inputs": {"material": "solid"}}
     file = shot(tmp_path, "incompressible", stiff=stiff, block={"inputs": {"material": "stiff"}})
     assert main(["validate", str(file)]) == 0, capsys.readouterr()
+
+
+def test_a_heat_source_where_nothing_carries_heat_is_refused_before_the_cook(tmp_path, capsys):
+    """Heat that no stage reads would be ignored without a word; a source of 0 is none, and presets with heat take it."""
+    heated = {"type": "set_heat_source", "knobs": {"source": 1e6}, "inputs": {"particles": "block"}}
+    file = shot(tmp_path, "explicit_apic", warm=heated)
+    out = tmp_path / "out"
+    for command in (["validate", str(file)], ["cook", str(file), "--out", str(out)]):
+        assert main(command) == 2
+        said = "".join(capsys.readouterr())
+        assert "heat_source" in said and "take the preset explicit_heat" in said, said
+    assert not list(out.rglob("*.usd*"))
+    stream = {"type": "emit_stream", "knobs": {"velocity": [0.0, -1.0, 0.0]}, "inputs": {"template": "warm"}}
+    streamed = {"knobs": {"substeps": {"preset": "explicit_apic"}}, "inputs": {"emitters": ["flow"]}}
+    assert main(["validate", str(shot(tmp_path, "explicit_apic", warm=heated, flow=stream, sim=streamed))]) == 2
+    assert "heat_source" in "".join(capsys.readouterr())
+    assert main(["validate", str(shot(tmp_path, "explicit_apic", warm={**heated, "knobs": {"source": 0.0}}))]) == 0
+    assert main(["validate", str(shot(tmp_path, "explicit_heat", warm=heated))]) == 0

@@ -11,7 +11,8 @@ import pytest
 from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension, Thermal
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.kernels.transfers.weights import STENCIL
-from mpm_nodes.nodes.tension import collider_contact_angle, material_surface_tension, material_surfactant, set_concentration
+from mpm_nodes.nodes.contact_angles import collider_contact_angle
+from mpm_nodes.nodes.tension import material_surface_tension, material_surfactant, set_concentration
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.surface_tension import longest_step
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy

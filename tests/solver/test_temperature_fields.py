@@ -10,7 +10,7 @@ import pytest
 from solver_scenes import cube
 from test_heat import WAX, plate, solver, wax
 
-from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, TemperatureField
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, SurfaceField
 from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
 
 SETTINGS = GraphSettings(cell_size=0.1)
@@ -103,7 +103,7 @@ def test_an_even_field_heats_as_an_even_temperature():
     found = []
     axis = np.arange(-1.0, 1.0, 0.05)
     floor = np.stack(np.meshgrid(axis, [0.0], axis, indexing="ij"), -1).reshape(-1, 3)
-    even = TemperatureField.of_samples(floor, np.full(len(floor), 500.0), 0.1, 500.0)
+    even = SurfaceField.of_samples(floor, np.full(len(floor), 500.0), 0.1, 500.0)
     for body in (plate(), dataclasses.replace(plate(), temperatures=even)):
         run = solver(wax(), colliders=[body])
         for _ in range(5):
@@ -116,7 +116,7 @@ def test_one_end_of_a_plate_heats_and_the_other_cools():
     """Matter above its hot end gets warmer, above its cold end colder, and the books close."""
     axis = np.arange(-1.0, 1.0, 0.05)
     floor = np.stack(np.meshgrid(axis, [0.0], axis, indexing="ij"), -1).reshape(-1, 3)
-    field = TemperatureField.of_samples(floor, np.where(floor[:, 0] < 0.15, 400.0, 200.0), 0.1, 300.0)
+    field = SurfaceField.of_samples(floor, np.where(floor[:, 0] < 0.15, 400.0, 200.0), 0.1, 300.0)
     run = solver(wax(300.0), colliders=[dataclasses.replace(plate(), temperatures=field)])
     mass, before, gained = run.particles.unpack("mass"), run.particles.unpack("temperature"), 0.0
     for frame in range(5):

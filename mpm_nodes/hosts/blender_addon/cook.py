@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 import time
+from pathlib import Path
 
 import bpy
 
@@ -137,7 +138,7 @@ def write_graph(tree, scene):
 
 
 # ---------------------------------------------------------------- start, look, stop
-def start(tree, scene, resume=False, frames=None):
+def start(tree, scene, resume=False, frames=None, again=None):
     """Start cooking a tree; return the job, or None when that failed (the tree and its nodes say why).
 
     Args:
@@ -145,6 +146,7 @@ def start(tree, scene, resume=False, frames=None):
         scene: Scene whose objects go in and in which the frames appear.
         resume: Continue the newest cook after its last whole frame.
         frames: First and last frame; None takes those of the graph.
+        again: Frame from which the cook that is shown is cooked again, as the graph is now; those before it are taken from there.
     """
     if job_of(tree) is not None:
         problems.report(tree, "This graph is cooking already; cancel it first", True)
@@ -158,6 +160,8 @@ def start(tree, scene, resume=False, frames=None):
         words += [word.format(first=frames[0], last=frames[1]) for word in environment.SPEC["cook"]["frames"]]
     if resume:
         words += environment.SPEC["cook"]["resume"]
+    if again is not None:
+        words += [word.format(frame=again, revision=shown_revision(tree)) for word in environment.SPEC["cook"]["again"]]
     try:
         job = RunningCook(words, str(path.parent), scene.name)
     except (environment.EnvironmentFault, OSError) as error:
@@ -171,6 +175,12 @@ def start(tree, scene, resume=False, frames=None):
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
     return job
+
+
+def shown_revision(tree):
+    """Return the name of the cook that is shown; "" where that is none of this graph's, which means the newest."""
+    path = Path(tree.revision)
+    return path.name if tree.revision and path.parent == Path(places.out_path(tree)) and path.is_dir() else ""
 
 
 def fail_to_start(tree, text):

@@ -56,6 +56,8 @@ def draw_cook(layout, tree):
         begin, go_on = row.operator("mpm_nodes.cook", icon="PLAY"), row.operator("mpm_nodes.cook", text="Resume", icon="FF")
         begin.tree = go_on.tree = tree.name
         begin.resume, go_on.resume = False, True
+        if tree.revision:
+            layout.operator("mpm_nodes.cook_again", icon="FRAME_NEXT").tree = tree.name
     draw_text(layout, tree.status, tree.failed, 40)
 
 

@@ -223,6 +223,22 @@ class MPM_OT_cook(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
+class MPM_OT_cook_again(OnGraph, bpy.types.Operator):
+    """Cook the changed graph again from the current frame on; frames before it are taken from the cook that is shown"""
+
+    bl_idname = "mpm_nodes.cook_again"
+    bl_label = "Cook Again from This Frame"
+
+    def execute(self, context):
+        """Start it; from the first frame on it is a whole cook."""
+        tree, frame = self.graph(context), context.scene.frame_current
+        again = frame if tree is not None and frame > tree.k_start else None
+        if tree is None or cook.start(tree, context.scene, again=again) is None:
+            self.report({"ERROR"}, tree.status if tree else "There is no graph")
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
 class MPM_OT_cancel(OnGraph, bpy.types.Operator):
     """Stop the cook after its substep; whole frames stay"""
 
@@ -329,6 +345,7 @@ CLASSES = [
     MPM_OT_upgrade,
     MPM_OT_validate,
     MPM_OT_cook,
+    MPM_OT_cook_again,
     MPM_OT_cancel,
     MPM_OT_show_frames,
     MPM_OT_add_objects,

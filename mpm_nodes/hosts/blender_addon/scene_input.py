@@ -98,7 +98,13 @@ def _moved(node, thing, scene, tree):
         angles = _angles(way, angles)
         turns.append(_degrees(angles))
         shifts.append([knobs.short(_single(each)) for each in Y_UP @ way.translation * metres(scene)])
-    return {"rotation": timeline.keyed(frames, turns), "translation": timeline.keyed(frames, shifts)}
+    return _carried(wanted, {"rotation": timeline.keyed(frames, turns), "translation": timeline.keyed(frames, shifts)})
+
+
+def _carried(wanted, values):
+    """Return the knobs of a place that matter streams out of: where it moves, its particles are laid out in it, and go along."""
+    moves = any(isinstance(value, dict) for value in values.values())
+    return values | ({"lattice": "body"} if moves and "lattice" in wanted else {})
 
 
 def _angles(matrix, before):
@@ -142,7 +148,7 @@ def placement(node, thing, scene, tree):
         values["rotation"] = timeline.keyed(frames, turns)
     if "orientation" in wanted:  # the object's turn counts, whatever the node had before
         values["orientation"] = wanted["orientation"]["default"]
-    return values | size
+    return (_carried(wanted, values) if _is_template(node) else values) | size
 
 
 def _is_template(node):

@@ -13,7 +13,7 @@ from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, dialog_script
 
 NAMESPACE = "mpm_nodes"
 MENU = "MPM Nodes"
-COOK, BEGIN, POINTS = "cook_graph", "substep_begin", "cached_points"
+COOK, BEGIN, POINTS, SOURCE, GUIDES = "cook_graph", "substep_begin", "cached_points", "source", "guides"
 """Assets that no node of the registry stands behind."""
 
 

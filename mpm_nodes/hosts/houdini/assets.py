@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, POINTS, Asset, flat
+from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
+from mpm_nodes.hosts.houdini.further_assets import farm_parms, guides_asset, points_asset, source_asset
 from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
-PROGRAM = ("validate", "upgrade", "cook", "resume", "exit_codes", "wording")
+PROGRAM = ("validate", "upgrade", "cook", "resume", "again", "farm", "wedge", "exit_codes", "wording")
 """What the code in Houdini needs to know about the command line."""
 
 
@@ -24,7 +25,8 @@ def assets_of(spec: Spec) -> list[Asset]:
         MpmNodesError: A node has a name that the assets need themselves.
     """
     colours = {each["id"]: tuple(each["colour"]) for each in spec["types"]}
-    found = [_begin_asset(spec, colours), _cook_asset(spec), _points_asset()]
+    found = [_begin_asset(spec, colours), _cook_asset(spec), points_asset(), guides_asset(spec)]
+    found += source_asset(spec, colours, _geometry_parms)
     found += [_asset(record, "graph", spec, colours) for record in spec["nodes"]]
     found += [_asset(record, "substeps", spec, colours) for record in spec["stages"]]
     for asset in found:
@@ -69,7 +71,7 @@ def _asset(record: Spec, scope: str, spec: Spec, colours: Mapping[str, tuple[flo
                 )
             )
         if port and port["kind"] == "geometry":
-            own.append(_animated(port, record["time_dependent"], f"{{ {wired} == 0 }}"))
+            own.extend(_geometry_parms(port, record["time_dependent"], wired))
     folders["Graph"] = [
         Parm("mpm_id", "Name in the Graph", "string", ("",), help="Empty: the name of this node."),
         Parm(
@@ -113,7 +115,7 @@ def button(name: str, label: str, function: str, help: str) -> Parm:
         "button",
         ("0",),
         help=help,
-        join_next=name in ("mpm_cook", "mpm_continue"),
+        join_next=name in ("mpm_cook", "mpm_continue", "mpm_again", "mpm_farm"),
         tags={"script_callback": call, "script_callback_language": "python"},
     )
 
@@ -160,18 +162,29 @@ def _geometry_input(knob: Spec) -> dict[str, Any] | None:
     }
 
 
-def _animated(port: Spec, default: bool, not_wired: str) -> Parm:
+def _geometry_parms(port: Spec, moves: bool, wired: str) -> list[Parm]:
+    """Return what says where geometry comes from and how it moves."""
     what = port["label"].lower().split(" (")[0]
-    return Parm(
+    thing = Parm(
+        "mpm_object",
+        "Object",
+        "oppath",
+        ("",),
+        disable=f"{{ {wired} == 1 }}",
+        help=f"An object of the scene in the place of a wire: its {what} with all transforms of the object and of those above it.",
+        tags={"opfilter": "!!OBJ!!", "oprelative": "."},
+    )
+    motion = Parm(
         "mpm_animated",
         "Motion of the Geometry",
         "ordinal",
-        (str(int(default)),),
-        menu=(("0", "Stands still (first frame)"), ("1", "Moves or deforms (every frame)")),
-        disable=not_wired,
-        help=f"Which frames of the {what} are written. A rigid motion is recognised and takes one level set, "
-        "a deforming body several a frame.",
+        ("2" if moves else "0",),
+        menu=(("0", "Static: stands still"), ("1", "Rigid: moves and turns"), ("2", "Deforming: changes its shape")),
+        disable=f'{{ {wired} == 0 mpm_object == "" }}',
+        help="Static writes the first frame, Rigid and Deforming every one. Rigid is refused where the number of points changes. "
+        "A rigid motion takes one level set, a deforming body several a frame.",
     )
+    return [thing, motion]
 
 
 def _knob_facts(knob: Spec) -> dict[str, Any]:
@@ -241,6 +254,12 @@ def _cook_asset(spec: Spec) -> Asset:
         ),
         button("mpm_continue", "Continue", "continue_graph", "Go on after the last whole frame of the newest cook."),
         button(
+            "mpm_again",
+            "Cook Again from This Frame",
+            "cook_again",
+            "Cook the changed graph from the current frame on; frames before it are taken from the newest cook.",
+        ),
+        button(
             "mpm_cancel", "Cancel", "cancel_cook", "Stop the cook after its substep; pressed again, at once. Whole frames stay."
         ),
         *settings,
@@ -299,33 +318,11 @@ def _cook_asset(spec: Spec) -> Asset:
         "Solve",
         "Collect the graph that is wired in, cook it with the mpm-nodes program, and bring the cache in.",
         tuple(facts["colour"]),
-        (ParmFolder("Cook", cook), ParmFolder("Files", files), ParmFolder("Program", program)),
-        facts,
-    )
-
-
-def _points_asset() -> Asset:
-    """Return the asset that reads the particles of a cache."""
-    parms = (
-        Parm(
-            "mpm_stage",
-            "Stage",
-            "file",
-            ("",),
-            help="The cache.usda of a cook; MPM Cook fills it in.",
-            tags={"filechooser_pattern": "*.usd *.usda *.usdc", "filechooser_mode": "read"},
+        (
+            ParmFolder("Cook", cook),
+            ParmFolder("Files", files),
+            ParmFolder("Farm", farm_parms(button)),
+            ParmFolder("Program", program),
         ),
-        Parm("mpm_prim", "Prim", "string", ("",), help="Path of the points in the stage; empty takes the first ones."),
-        Parm("mpm_frame", "Frame", "float", ("$FF",), help="Time code that is read."),
-    )
-    facts = {"id": POINTS, "version": 1, "scope": "points", "inputs": [], "outputs": [], "knobs": [], "colour": [0.36, 0.62, 0.9]}
-    return Asset(
-        POINTS,
-        "MPM Points",
-        "1.0",
-        "Cache",
-        "The particles of a cooked cache as points with P, v, id, pscale and the cache's own attributes.",
-        tuple(facts["colour"]),
-        (ParmFolder("MPM Points", parms),),
         facts,
     )

@@ -215,9 +215,10 @@ class Host:
             raise HostFault(self.own(f"{error.strip()}\n{meaning['doc'] if meaning else f'ended with code {code}'}"))
         self.say("done")
 
-    def resume(self):
-        """Go on after the last whole frame of the newest cook."""
-        self.cook(*self.spec["cook"]["resume"])
+    def resume(self, frame=""):
+        """Go on after the last whole frame of the newest cook; with a FRAME, cook the graph as it is now again from there."""
+        again = [word.format(frame=frame, revision="") for word in self.spec["cook"]["again"]]
+        self.cook(*(again if frame else self.spec["cook"]["resume"]))
 
     def _tell(self, event):
         kind = event.get("event")

@@ -6,13 +6,14 @@
 | V_f, K_f | volume of the matter and V-weighted conductivity at a face | m^3, W/(m K) | |
 | G_f | conductance of a face, V_f K_f / h^2: K h where matter is whole | W/K | |
 | V_c, f | volume of the matter in a cell, V_c / h^3 | m^3, - | |
+| q, Q_c | heat made in all matter; power of the particles' own sources, sum w V_p q_p | W/m^3, W | |
 | o | share of a cell that bodies leave open | - | `near_bodies` |
 | r | ramp of f / o: 0 below LOOSE, 1 from 1 - LOOSE on | - | |
 | A_c | area of free surface in a cell, o h^3 |grad r| by central differences that leave bodies out | m^2 | coarea formula |
 | phi, n | distance of a cell's centre from a body [cells], unit normal out of it | -, - | `near_bodies` |
 | B_c | conductance between a cell and a body | W/K | |
 
-    (M_c + dt B_c + dt h_a A_c) T_c - dt sum_f G_f (T_n - T_c) = M_c T_c^n + dt (B_c T_b + h_a A_c T_a + q V_c)
+    (M_c + dt B_c + dt h_a A_c) T_c - dt sum_f G_f (T_n - T_c) = M_c T_c^n + dt (B_c T_b + h_a A_c T_a + q V_c + Q_c)
 
 Matter fills the cells at its surface partly: M_c and G_f are small there alike, so that no heat crosses the surface by itself and
 the heat that particles give is the heat of the cells, also of those behind a wall. What crosses it is said:
@@ -52,7 +53,7 @@ class HeatFields(NamedTuple):
     """What the coefficients are made of; arrays of the staggered grid have four values a point.
 
     Attributes:
-        heat: (M T, V, 0, M) of the cells.
+        heat: (M T, V, Q, M) of the cells.
         x, y, z: (V K, 0, 0, V) of the faces.
         around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
         phi, normal, which, opened: Nearest bodies, see `near_bodies`.
@@ -84,7 +85,7 @@ class HeatSystem(NamedTuple):
         start: T^n [K].
         body, air: dt B and dt h_a A.
         body_heat: dt B T_b.
-        source: dt q V.
+        source: dt (q V + Q).
     """
 
     diagonal: Any
@@ -218,7 +219,7 @@ def _assemble_at(g, given, system):
         if mass <= least:
             system.diagonal[c], system.right[c] = 1.0, system.start[c]
             continue
-        system.source[c] = dt * source * np.float64(given.heat[4 * c + 1])
+        system.source[c] = dt * (source * np.float64(given.heat[4 * c + 1]) + np.float64(given.heat[4 * c + 2]))
         system.body[c], system.body_heat[c] = _contact(given, g, n)
         if to_air > 0.0:
             system.air[c] = dt * to_air * _free_area(given, g, n)

@@ -1,13 +1,14 @@
-"""Which body or wall each sample of a surface touches."""
+"""Which body or wall each sample of a surface touches, and how that moves."""
 
 from __future__ import annotations
 
+from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["find_touched"]
+__all__ = ["find_footing", "find_touched"]
 
 CHUNK = 256
 
@@ -48,3 +49,26 @@ def find_touched(points, normals, walls, bodies, reach, which):
         which: Written, shape (n,), int32; -1 where none is near.
     """
     parallel_for(_touched_at, -(-points.shape[0] // CHUNK), (points, normals, walls, lend(bodies), reach, which))
+
+
+@part
+def _footing_at(c, points, which, dt, bodies, footing):
+    for p in range(c * CHUNK, min((c + 1) * CHUNK, points.shape[0])):
+        b = which[p]
+        if 0 <= b < bodies.real.shape[0]:
+            y0, y1, y2 = to_body(b, 1, points[p, 0], points[p, 1], points[p, 2], bodies.real)
+            footing[p, 0], footing[p, 1], footing[p, 2] = body_velocity(b, dt, y0, y1, y2, bodies)
+
+
+@compiled(fastmath=False)
+def find_footing(points, which, dt, bodies, footing):
+    """Write the velocity of the body that each sample touches; what touches a wall or nothing is left alone.
+
+    Args:
+        points: In the frame of the bodies, shape (n, 3) [m].
+        which: Body that each touches, shape (n,), int32.
+        dt: Substep [s].
+        bodies: `Bodies`.
+        footing: Written, shape (n, 3) [m/s].
+    """
+    parallel_for(_footing_at, -(-points.shape[0] // CHUNK), (points, which, dt, lend(bodies), footing))

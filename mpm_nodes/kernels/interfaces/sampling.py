@@ -4,12 +4,14 @@
 |---|---|---|
 | r | half a grid cell: the unit of every length here | `union` |
 | A_t, a_s | area of a triangle, area that one sample stands for | C21 section 4.1 |
-| n_t | samples of a triangle: A_t / a_s, rounded at random so that the expected number is kept, at least 1 | |
+| n_t | random samples of a triangle: A_t / a_s, rounded at random so that the expected number is kept, at least 1 | |
 | owner | nearest particle, of equally near ones the first | C21 section 5 |
 
-Samples of one triangle keep half of sqrt(a_s) from each other (up to ten tries each); their areas are equal and sum to that of the
-triangle. A triangle with one sample has it in the middle. The random numbers are a hash of the place in space: samples hang neither
-on the number of threads nor on the order of particles, and stay where they are while the surface does.
+Even samples stand in the middles of the like parts that lines along its sides cut a triangle into, the fewest of at most a_s: what
+they sum is exact for linear functions, so forces change as smoothly as the surface does. Random ones, the source's, keep half of
+sqrt(a_s) from each other (up to ten tries each), and a triangle with one sample has it in the middle. Areas are equal and sum to
+that of the triangle. The random numbers are a hash of the place in space: samples hang neither on the number of threads nor on the
+order of particles, and stay where they are while the surface does.
 """
 
 from __future__ import annotations
@@ -26,11 +28,27 @@ from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
 from mpm_nodes.kernels.resampling.darts import mixed
 
-__all__ = ["SurfacePoints", "Triangles", "sample_union", "triangles_of"]
+__all__ = ["Spread", "SurfacePoints", "Triangles", "sample_union", "triangles_of"]
 
 TRIES = 10
-MOST_SAMPLES = 64
+MOST_PARTS = 8
+"""Most parts of the side of a triangle with even samples."""
+MOST_SAMPLES = MOST_PARTS**2
 """Most samples of a triangle."""
+
+
+class Spread(NamedTuple):
+    """How samples lie on triangles.
+
+    Attributes:
+        area: That one stands for, about [r^2].
+        even: Whether they lie evenly; at random else.
+        seed: Of the random ones.
+    """
+
+    area: float
+    even: bool = True
+    seed: int = 0
 
 
 class SurfacePoints(NamedTuple):
@@ -71,8 +89,7 @@ def sample_union(
     inside: np.ndarray,
     cuts: np.ndarray,
     within: tuple[np.ndarray, np.ndarray],
-    sample_area: float,
-    seed: int,
+    spread: Spread,
     drift: int,
 ) -> SurfacePoints:
     """Sample the surface.
@@ -83,15 +100,14 @@ def sample_union(
         inside: Signs at the nodes, from `union.union_of_spheres`.
         cuts: Vertices, from `drawing_in.cut_edges`.
         within: First and last + 1 cell along each axis whose triangles count, shape (3,), int64: the rest is cut off.
-        sample_area: a_s [r^2].
-        seed: Seed of the random numbers.
+        spread: How samples lie on triangles.
         drift: How many cells of edge r a particle may lie outside its block.
     """
     count = len(places.slot)
     start = np.zeros(count + 1, np.int64)
-    key, no_rows, no_owner = np.uint64(seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
+    key, no_rows, no_owner = np.uint64(spread.seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
     field = (places.near, places.slot, places.coord, inside, cuts, *within)
-    wanted = (sample_area, key, drift)
+    wanted = (spread.area, spread.even, key, drift)
     _sample(bins, field, wanted, start, no_rows, no_owner)
     np.cumsum(start, out=start)
     rows, owner = np.empty((int(start[-1]), 7)), np.empty(int(start[-1]), np.int32)
@@ -154,6 +170,25 @@ def _next(key):
 
 
 @part
+def _evenly(triangle, area, sample_area, points):
+    """Write the middles of the like parts of a triangle, shape (9,); return how many."""
+    parts = 1
+    while parts < MOST_PARTS and area > sample_area * parts * parts:
+        parts += 1
+    found, third = 0, 1.0 / (3.0 * parts)
+    for i in range(parts):
+        for j in range(parts - i):
+            for turned in range(2):
+                if turned == 1 and i + j + 1 >= parts:
+                    continue
+                u, v = (3 * i + 1 + turned) * third, (3 * j + 1 + turned) * third
+                for a in range(3):
+                    points[found, a] = (1.0 - u - v) * triangle[a] + u * triangle[3 + a] + v * triangle[6 + a]
+                found += 1
+    return found
+
+
+@part
 def _points_of(triangle, area, sample_area, key, points):
     """Write the samples of a triangle, shape (9,); return how many."""
     wanted = min(max(int(np.floor(area / sample_area + _uniform(key))), 1), MOST_SAMPLES)
@@ -187,7 +222,7 @@ def _points_of(triangle, area, sample_area, key, points):
 @part
 def _sample_at(e, bins, field, wanted, start, rows, owner):
     near, slot, coord, inside, cuts, low, high = field
-    sample_area, seed, drift = wanted
+    sample_area, even, seed, drift = wanted
     held = np.empty(8, np.int64)
     triangle, points = np.empty(9), np.empty((MOST_SAMPLES, 3))
     writes = rows.shape[0] > 0
@@ -213,7 +248,10 @@ def _sample_at(e, bins, field, wanted, start, rows, owner):
             key = _next(key)
             if not area > 1e-14:
                 continue
-            found = _points_of(triangle, area, sample_area, key, points)
+            if even:
+                found = _evenly(triangle, area, sample_area, points)
+            else:
+                found = _points_of(triangle, area, sample_area, key, points)
             if writes:
                 for n in range(found):
                     rows[at + n, 0], rows[at + n, 1], rows[at + n, 2] = points[n, 0], points[n, 1], points[n, 2]
@@ -265,6 +303,6 @@ def _owner(bins, near, slot, e, x, y, z, drift):
 def _sample(bins, field, wanted, start, rows, owner):
     """Count the samples of each place into start[1:], or write them where there is room for rows.
 
-    `wanted` is the area of a sample, the seed, and how far a particle may lie outside its block.
+    `wanted` is the area of a sample, whether they lie evenly, the seed, and how far a particle may lie outside its block.
     """
     parallel_for(_sample_at, start.shape[0] - 1, (lend(bins), field, wanted, start, rows, owner))

@@ -24,6 +24,8 @@ CHOSEN = Facts(
     ),
     per_substep=True,
 )
+FINE = 4
+"""Steps in a tick from which on they end where it does: rounding up takes less than a fifth more of them, a tenth on average."""
 LONGEST = Limit("dt_max")
 SHORTEST = Limit(
     "dt_min", cause="dt was held at dt_min = {dt_min:.3g} s, longer than the stable step", cure="lower the dt_min of the solve"
@@ -56,7 +58,8 @@ def choose_time_step(
 ) -> Stage["particles", "colliders"]:
     """Choose the longest stable dt and report what limits it.
 
-    The frame's remaining time is divided evenly, so that the last substep is never a sliver.
+    The time that remains of the frame is divided evenly, so that the last substep is never a sliver. Where steps are short, that
+    of the tick is, about 1/96 s: then frames of 1/24 s take the same steps as those of 1/96 s.
 
     Args:
         particles: Particles whose speed, strain rate, moduli and viscosity limit dt.
@@ -72,6 +75,8 @@ def choose_time_step(
     found = [*_own_limits(particles, colliders, step, cfl, elastic_cfl, strain_limit, implicit)]
     found += [(limit, "", float(call())) for limit, call in step.limits if call is not None]
     limit, material, dt = min(found, key=lambda each: each[2])
+    if step.share is not None:
+        limit, material, dt = step.share.shortest(limit, material, dt, (*LIMITS, *(each for each, _ in step.limits)))
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
         limit, material, dt = SHORTEST, "", step.dt_min
     step.limit = limit
@@ -87,11 +92,22 @@ def choose_time_step(
     step.limit = limit
     step.tell(CHOSEN, limit=limit.name, limit_material=material)
     if math.isfinite(step.time_left):
-        count = math.ceil(step.time_left / dt * (1.0 - 1e-12))
+        span = _span(step, dt)
+        count = math.ceil(span / dt * (1.0 - 1e-12))
         if step.dt_min > 0:  # an even share of the frame is not to be shorter than dt_min either
-            count = max(1, min(count, math.floor(step.time_left / step.dt_min * (1.0 + 1e-12))))
-        dt = step.time_left / count
+            count = max(1, min(count, math.floor(span / step.dt_min * (1.0 + 1e-12))))
+        dt = span / count
     step.dt = dt
+
+
+def _span(step: StepContext, dt: float) -> float:
+    """Return what is divided evenly into steps of at most dt [s]: the rest of the tick, or of the frame where ticks are short."""
+    length, left = step.tick
+    if length < FINE * dt:
+        return step.time_left
+    if left < 0.5 * dt:  # a tick that was not begun at its beginning leaves no sliver
+        left += length
+    return min(left, step.time_left)
 
 
 def _own_limits(

@@ -23,7 +23,9 @@ def collide_grid(
     last one wins. Their velocity is their own displacement over the substep divided by dt, so that matter stuck to a body
     follows it without drift.
     """
-    if colliders.idle or not grid.count:
+    if colliders.idle or not (grid.count or grid.halo):
         return
     colliders.pose(step.time, step.time + step.dt)
     colliders.collide_grid(grid)
+    if grid.halo is not None:  # nodes at the rim of a halo do not see all that the rank that they belong to sees
+        grid.halo.copy(grid.array("velocity"))

@@ -56,7 +56,7 @@ def diffuse_concentration(
         Reads("position", "material", "volume", "concentration", "concentration_gradient"),
         Writes("concentration", "concentration_gradient", "conductivity"),
     ],
-    staggered: A[StaggeredStore, Writes("heat", "heat_capacity", "volume", "temperature", *_FACES)],
+    staggered: A[StaggeredStore, Writes("heat", "heat_capacity", "volume", "heat_source", "temperature", *_FACES)],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,

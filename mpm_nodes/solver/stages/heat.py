@@ -126,12 +126,19 @@ def thermal_properties(
 def rasterize_heat(
     particles: A[
         ParticleStore,
-        Reads("position", "temperature", "heat_capacity", "volume_per_heat", "conductivity", "volume"),
+        Reads("position", "temperature", "heat_capacity", "volume_per_heat", "conductivity", "volume", "heat_source"),
         Reads("temperature_gradient", when=("transfer", Transfer.APIC)),
+        Writes("heating_rate"),
     ],
     staggered: A[
         StaggeredStore,
-        Writes("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Writes(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
     ],
     *,
     transfer: Transfer = Transfer.APIC,
@@ -140,7 +147,8 @@ def rasterize_heat(
     """Transfer heat to cells, and volume and conductivity to the faces between them.
 
     M_c = sum w m c, M_c T_c = sum w m c (T_p + grad T_p . (x_c - x_p)) with APIC (C21 section 4.2), without the gradient with FLIP
-    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K.
+    (S14 section 5.2); V_f = sum w V, V_f K_f = sum w V K. Heat that
+    particles make (attribute heat_source q) goes with it: sum w V q.
 
     Args:
         particles: Particles to transfer.
@@ -151,7 +159,14 @@ def rasterize_heat(
     staggered.clear("heat", *(f"conduction_{axis}" for axis in AXES))
     slopes = _SLOPES if transfer is Transfer.APIC else None
     faces = [Deposit(f"conduction_{axis}", "volume", ("conductivity", None, None)) for axis in AXES]
-    give(particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", None), slopes), *faces)
+    heating = None
+    if len(particles.optional("heat_source")):
+        heating = "heating_rate"  # the array's weight is m c: m c times q V / (m c) is the power
+        source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
+        np.multiply(source, volume_per_heat, out=particles.rows(heating)[0])
+    give(
+        particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces
+    )
 
 
 # ---------------------------------------------------------------- on the grid
@@ -159,7 +174,13 @@ def rasterize_heat(
 def conduct_heat(
     staggered: A[
         StaggeredStore,
-        Reads("heat", "heat_capacity", "volume", *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES)),
+        Reads(
+            "heat",
+            "heat_capacity",
+            "volume",
+            "heat_source",
+            *(f"{name}_{axis}" for name in ("conduction", "volume") for axis in AXES),
+        ),
         Reads("surface_area", "surface_flux", when=("sampled", True)),
         Writes("temperature"),
     ],
@@ -187,7 +208,7 @@ def conduct_heat(
         air_convection: Heat that a square metre of free surface exchanges with the air, a kelvin of difference; 0 insulates.
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
-        source: Heat made inside the matter.
+        source: Heat made in all matter, besides what particles make (set_heat_source).
         sampled: The free surface is that of samples, and a flux comes in through it: heat_surface says both (C21 section 4.3.2).
         tolerance: Residual at which the linear solve stops, over that of the right side.
         iterations: Iterations of the linear solve at most.

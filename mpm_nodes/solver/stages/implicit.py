@@ -148,7 +148,7 @@ def minimise_energy(
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
     """
-    if not grid.count:
+    if not (grid.count or grid.halo):
         return
     settings = MinimisationSettings(
         newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards
@@ -190,7 +190,7 @@ def semi_implicit_update(
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
     """
-    if grid.count:
+    if grid.count or grid.halo:
         settings = MinimisationSettings(
             krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance, preconditioner=preconditioner
         )

@@ -9,6 +9,7 @@ from mpm_nodes.graph.declare import ends_at_sides, stage
 from mpm_nodes.kernels.composition.fragments import Removal
 from mpm_nodes.kernels.tearing import subgrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 
 REMOVED = Facts(
@@ -20,13 +21,21 @@ REMOVED = Facts(
         Fact("momentum", "kg m/s", Reduction.SUM, "Their momentum."),
     ),
     quiet="particles",
+    by_rank=True,
 )
 
 
 def thin_particles(particles: ParticleStore, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
     """Return a mask of the particles that are to go, shape (count,); it depends on position, mass and `weak` alone."""
     dead = np.zeros(particles.count, np.uint8)
-    if step.substep % interval == 0 and particles.count:
+    if step.substep % interval:
+        return dead.view(bool)
+    if particles.share is not None:
+        around, mine = particles_around(particles)
+        marks = np.zeros(around.count, np.uint8)
+        _mark(around, anisotropy, marks)
+        return marks[mine].view(bool)
+    if particles.count:
         _mark(particles, anisotropy, dead)
     return dead.view(bool)
 
@@ -67,7 +76,7 @@ def remove_subgrid(
     remove(particles, step, thin_particles(particles, step, anisotropy, interval))
 
 
-def _mark(particles: ParticleStore, anisotropy: float, dead: np.ndarray) -> None:
+def _mark(particles: ParticleStore | ParticlesAround, anisotropy: float, dead: np.ndarray) -> None:
     """Set `dead` to 1 where a weak particle lies in too thin a neighbourhood."""
     weak, start, blocks = particles.array("weak"), particles.block_start, particles.block_count
     marked = np.empty(blocks, np.uint8)

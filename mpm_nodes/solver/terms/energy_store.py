@@ -124,4 +124,10 @@ class EnergyStore(Store):
         """Write the force of all terms at trial velocities to the grid's "force"; return energy [J] and infeasible points."""
         self.grid.clear("force")
         found: list[Any] = [term.evaluate(dt, velocity, self.grid.array("force")) for term in self.terms.values()]
-        return sum(energy for energy, _ in found), sum(broken for _, broken in found)
+        energy, broken = sum(energy for energy, _ in found), sum(broken for _, broken in found)
+        halo = self.grid.halo
+        if halo is None:
+            return energy, broken
+        halo.sum(self.grid.array("force"))
+        energy, broken = halo.team.totals([energy, broken])
+        return float(energy), int(broken)

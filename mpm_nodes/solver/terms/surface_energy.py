@@ -14,7 +14,7 @@ from mpm_nodes.solver.grid_arrays import NODES
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.samples import SampleStore
 
-__all__ = ["SurfaceEnergy"]
+__all__ = ["SurfaceEnergy", "SurfacePull"]
 
 _LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8))
 
@@ -26,14 +26,15 @@ class SurfaceEnergy:
         samples: With normal, area and tension, on the grid's blocks.
         grid: Grid of the trial velocities.
         stencil: Stencil of the B-spline.
+        tension: Field of the samples that k_r is.
     """
 
-    def __init__(self, samples: SampleStore, grid: GridStore, stencil: tuple[int, ...]) -> None:
+    def __init__(self, samples: SampleStore, grid: GridStore, stencil: tuple[int, ...], tension: str = "tension") -> None:
         self.grid, self.stencil, self.count, self.stride = grid, stencil, samples.count, samples.stride
         # a term outlives its stage: it holds what it needs of the samples itself
         place = samples.on_grid().geometry()
         self._place = place._replace(offset=place.offset.copy())
-        self._normal, self._area, self._tension = (samples.array(name).copy() for name in ("normal", "area", "tension"))
+        self._normal, self._area, self._tension = (samples.array(name).copy() for name in ("normal", "area", tension))
         self._gathers, self._scatters = grid.gather_tables(None, samples), grid.scatter_tables(None, samples)
         self._longest = int(np.diff(samples.block_start).max(initial=0))
         stride, dtype = samples.stride, grid.dtype
@@ -89,3 +90,29 @@ class SurfaceEnergy:
 
     def _stored(self, dt: float) -> local_hessians.StoredHessians:
         return local_hessians.StoredHessians(self._hessians, self._area, dt)
+
+
+class SurfacePull:
+    """- dt sum_i F_i . v_i: given forces on the nodes as an `EnergyTerm`, which they have no second derivative of.
+
+    Args:
+        force: Grid array [N].
+    """
+
+    def __init__(self, force: np.ndarray) -> None:
+        self._force = force
+
+    def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
+        """See `EnergyTerm`."""
+        size = len(self._force)
+        force[:size] += self._force
+        return -dt * float(np.dot(self._force.astype(float), velocity[:size].astype(float))), 0
+
+    def linearise(self, dt: float) -> None:
+        """See `EnergyTerm`."""
+
+    def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
+        """See `EnergyTerm`."""
+
+    def add_blocks(self, dt: float, blocks: np.ndarray) -> None:
+        """See `EnergyTerm`."""

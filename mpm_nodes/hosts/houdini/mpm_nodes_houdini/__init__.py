@@ -8,11 +8,13 @@ from .actions import (
     cancel_cook,
     check_graph,
     continue_graph,
+    cook_again,
     cook_graph,
     load_graph,
     save_graph,
     unfold_preset,
 )
+from .farming import make_rops, write_job
 from .nodes import cook_node, node_created
 from .recipes import configure
 
@@ -22,10 +24,13 @@ __all__ = [
     "check_graph",
     "configure",
     "continue_graph",
+    "cook_again",
     "cook_graph",
     "cook_node",
     "load_graph",
+    "make_rops",
     "node_created",
     "save_graph",
     "unfold_preset",
+    "write_job",
 ]

@@ -24,7 +24,7 @@ MARKED = "mpm_nodes_marked"
 @told
 def save_graph(cook):
     """Write the graph file."""
-    say(f"wrote {_write_graph(cook)[0]}")
+    say(f"wrote {write_graph(cook)[0]}")
 
 
 @told
@@ -94,7 +94,7 @@ def _upgraded(cook, path, graph):
         return graph
 
 
-def _write_graph(cook):
+def write_graph(cook):
     """Write the graph file with the geometry beside it; return its path and what was collected."""
     _clear_problems(cook)
     collected = collect(cook)
@@ -113,12 +113,12 @@ def _write_graph(cook):
 @told
 def check_graph(cook):
     """List everything that is wrong with the graph."""
-    path, collected = _write_graph(cook)
-    _check(cook, path, collected)
+    path, collected = write_graph(cook)
+    check(cook, path, collected)
     say(f"{path}: valid")
 
 
-def _check(cook, path, collected):
+def check(cook, path, collected):
     """Have the program check a graph file; problems appear on their nodes.
 
     Raises:
@@ -190,6 +190,14 @@ def continue_graph(cook):
 
 
 @told
+def cook_again(cook):
+    """Cook the changed graph again from the current frame on; the first frame takes nothing over."""
+    frame = round(hou.frame())
+    more = filled(facts_of(cook)["program"]["again"], frame=str(frame), revision="")
+    _cook(cook, more if frame > cook.parm("start").eval() else [])
+
+
+@told
 def cancel_cook(cook):
     """Stop a cook that runs beside the interface after its substep; pressed again, at once."""
     job = cooking.RUNNING.get(cook.sessionId())
@@ -202,8 +210,8 @@ def cancel_cook(cook):
 def _cook(cook, more):
     if cook.sessionId() in cooking.RUNNING:
         raise Trouble(f"{cook.name()}: is cooking already; press Cancel first")
-    path, collected = _write_graph(cook)
-    _check(cook, path, collected)
+    path, collected = write_graph(cook)
+    check(cook, path, collected)
     facts = facts_of(cook)["program"]
     out = os.path.abspath(cook.parm("mpm_out").evalAsString())
     arguments = [*process.command(cook.parm("mpm_program").evalAsString()), *filled(facts["cook"], graph=path, out=out), *more]

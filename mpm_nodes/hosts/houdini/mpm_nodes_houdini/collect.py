@@ -8,6 +8,7 @@ import re
 
 import hou
 
+from . import sources
 from .nodes import Network, chosen_output, facts_of
 from .values import read_knob
 
@@ -51,22 +52,26 @@ def collect(cook):
             f"{cook.name()}: the wires carry nodes of another session or of assets that are gone; unlock what is "
             "locked above, and load the assets"
         )
-    outer = {node_id: pair for node_id, pair in found.items() if pair[1]["scope"] == "graph"}
+    outer = {node_id: pair for node_id, pair in found.items() if pair[1]["scope"] in ("graph", "source")}
     names = _names(outer)
-    nodes, geometry = {}, []
+    nodes, owners, geometry = {}, {}, []
     for node_id, (node, node_facts) in outer.items():
         wires = network.wires[node_id]
+        geometry += [(names[node_id], name, writer, node, index) for name, writer, index in _geometry_inputs(node, node_facts)]
+        if node_facts["scope"] == "source":
+            made = sources.entries(node, node_facts, names[node_id], sources.streams(node_id, network, found), frames)
+            nodes.update({name: {**entry, "position": _position(node, {})} for name, entry in made.items()})
+            owners.update(dict.fromkeys(made, node))
+            continue
         entry = _entry(node, node_facts, wires, names, found, frames, listed=True)
         _put_substeps(entry, node, node_facts, wires, network, found, cook_facts, frames)
-        for name, writer, index in _geometry_inputs(node, node_facts):
-            geometry.append((names[node_id], name, writer, node, index))
         nodes[names[node_id]] = entry
     form = cook_facts["graph_format"]
     graph = {"format": form["name"], "version": form["version"], "settings": settings, "nodes": nodes}
     kept = _kept(cook)
     if "editor" in kept:
         graph["editor"] = kept["editor"]
-    return Collected(graph, {names[node_id]: pair[0] for node_id, pair in outer.items()}, geometry, frames)
+    return Collected(graph, {names[node_id]: pair[0] for node_id, pair in outer.items()} | owners, geometry, frames)
 
 
 def _names(found):
@@ -118,6 +123,8 @@ def _source(end, port, names, found):
     """Return how a wire is written: the node, with the output's name unless it is the first one or the port's own."""
     facts = found[end][1]
     output = chosen_output(facts, port)
+    if facts["scope"] == "source":
+        return sources.name_of(names[end], output)
     if end not in names:  # the start of the substep
         return output["name"] if output else port["name"]
     usual = output is None or output == facts["outputs"][0] or facts["scope"] == "substeps"
@@ -152,7 +159,8 @@ def _position(node, kept):
 def _geometry_inputs(node, facts):
     inputs = node.inputs()
     for index, port in enumerate(facts["inputs"]):
-        if port["kind"] == "geometry" and index < len(inputs) and inputs[index] is not None:
+        wired = index < len(inputs) and inputs[index] is not None
+        if port["kind"] == "geometry" and (wired or node.parm("mpm_object").evalAsString()):
             yield port["name"], port["writer"], index
 
 

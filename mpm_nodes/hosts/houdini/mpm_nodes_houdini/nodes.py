@@ -11,6 +11,7 @@ import json
 
 import hou
 
+from . import guides
 from .points import read_points
 
 PROBLEM = "mpm_nodes_problem"
@@ -100,6 +101,10 @@ def cook_node(node):
         problems += _wire_problems(port, ends, inputs[index])
     if facts["scope"] == "cook":
         network.ends = wires.get("graph", [])
+    elif facts["scope"] == "guides":
+        above = map(hou.nodeBySessionId, network.wires)
+        guides.draw(node.geometry(), [(each, facts_of(each)) for each in above])
+        return
     else:
         network.add(node.sessionId(), wires, True)
     network.write(node.geometry())

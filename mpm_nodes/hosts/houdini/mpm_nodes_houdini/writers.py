@@ -2,49 +2,90 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import hou
 
 from .nodes import put
 
+STATIC, RIGID = 0, 1
+"""How geometry moves, as its node says; what is neither deforms."""
+
 
 def write_geometry(collected, graph_file):
-    """Write every geometry that is wired into a node beside the graph file, and put the paths into the graph.
+    """Write every geometry that a node takes from the scene beside the graph file, and put the paths into the graph.
 
     Raises:
-        hou.OperationFailed: Houdini could not write a file.
+        hou.OperationFailed: Houdini could not write a file, or what is called rigid is not.
     """
     for name, knob, writer, node, index in collected.geometry:
         folder = os.path.join(os.path.dirname(graph_file), "inputs")
         os.makedirs(folder, exist_ok=True)
-        animated = bool(node.parm("mpm_animated").eval())
+        motion = node.parm("mpm_animated").eval()
         knobs = collected.graph["nodes"][name]["knobs"]
-        if writer == "vdb":
-            knobs[knob] = "inputs/" + _write_vdb(node, index, folder, name, collected.frames, animated)
-            if "sequence" in knobs:
-                knobs["sequence"] = animated
-        else:
-            knobs[knob] = "inputs/" + _write_usd(node, index, folder, name, collected.frames, animated)
+        with _source(name, node, index) as source:
+            if motion == RIGID:
+                _refuse_changes(name, source, collected.frames)
+            if writer == "vdb":
+                knobs[knob] = "inputs/" + _write_vdb(source, folder, name, collected.frames, motion != STATIC)
+                if "sequence" in knobs:
+                    knobs["sequence"] = motion != STATIC
+            else:
+                knobs[knob] = "inputs/" + _write_usd(source, folder, name, collected.frames, motion != STATIC)
 
 
-def _write_vdb(node, index, folder, name, frames, animated):
-    if not animated:
-        node.inputGeometryAtFrame(frames[0], index).saveToFile(os.path.join(folder, f"{name}.vdb"))
+@contextlib.contextmanager
+def _source(name, node, index):
+    """Give the SOP to write: what is wired in, or an object with its transforms; height fields as polygons."""
+    made, inputs, parent = [], node.inputs(), node.parent()
+    try:
+        source = inputs[index] if index < len(inputs) else None
+        if source is None:
+            path = node.parm("mpm_object").evalAsString()
+            thing = node.node(path) or hou.node(path)
+            if thing is None:
+                raise hou.OperationFailed(f"{name}: there is no object {path}; choose another one, or wire geometry in")
+            source = parent.createNode("object_merge", f"{name}_object")
+            made.append(source)
+            put(source, "objpath1", thing.path())
+            put(source, "xformtype", 1)  # into the space of the geometry object that the graph is in
+        if source.geometry().containsPrimType(hou.primType.Volume):
+            made.append(parent.createNode("convertheightfield", f"{name}_polygons"))
+            made[-1].setInput(0, source)
+            source = made[-1]
+        yield source
+    finally:
+        for each in reversed(made):
+            each.destroy()
+
+
+def _refuse_changes(name, source, frames):
+    """Refuse geometry that is called rigid and has another number of points at the last frame."""
+    first, last = (len(source.geometryAtFrame(frame).points()) for frame in frames)
+    if first != last:
+        raise hou.OperationFailed(
+            f"{name}: is set to Rigid, and has {first} points at frame {frames[0]} and {last} at frame {frames[1]}; "
+            "set Motion of the Geometry to Deforming"
+        )
+
+
+def _write_vdb(source, folder, name, frames, moves):
+    if not moves:
+        source.geometryAtFrame(frames[0]).saveToFile(os.path.join(folder, f"{name}.vdb"))
         return f"{name}.vdb"
     for frame in range(int(frames[0]), int(frames[1]) + 1):
-        node.inputGeometryAtFrame(frame, index).saveToFile(os.path.join(folder, f"{name}.{frame:04d}.vdb"))
+        source.geometryAtFrame(frame).saveToFile(os.path.join(folder, f"{name}.{frame:04d}.vdb"))
     return f"{name}.####.vdb"
 
 
-def _write_usd(node, index, folder, name, frames, animated):
+def _write_usd(source, folder, name, frames, moves):
     """Write polygons with a USD Export node that lives as long as it writes."""
     path = os.path.join(folder, f"{name}.usd")
-    source = node.inputs()[index]
     export = source.parent().createNode("usdexport", f"{name}_export")
     try:
         export.setInput(0, source)
-        last = frames[1] if animated else frames[0]
+        last = frames[1] if moves else frames[0]
         for parm, value in (("lopoutput", path), ("trange", 1), ("f1", frames[0]), ("f2", last), ("f3", 1)):
             put(export, parm, value)
         export.parm("execute").pressButton()

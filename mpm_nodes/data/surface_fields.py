@@ -1,4 +1,4 @@
-"""Temperatures that vary over a surface or through space, known at scattered places."""
+"""Values that vary over a surface or through space, known at scattered places: temperatures, wetting."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy.typing as npt
 
 from mpm_nodes.data.errors import MpmNodesError
 
-__all__ = ["TemperatureField"]
+__all__ = ["SurfaceField"]
 
 _BIAS = 1 << 20
 _AROUND = np.stack(np.meshgrid(*(np.arange(-1, 2),) * 3, indexing="ij"), -1).reshape(-1, 3)
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureField:
-    """Temperatures on a lattice of cubes, of which those are kept that samples lie in.
+class SurfaceField:
+    """Values on a lattice of cubes, of which those are kept that samples lie in.
 
     Attributes:
         edge: Edge of a cube [m].
         keys: Packed index of each cube, ascending, shape (n,), int64.
-        values: Mean temperature of its samples [K], shape (n,).
-        rest: Temperature where no cube is near [K].
+        values: Mean of its samples, shape (n,).
+        rest: Value where no cube is near.
     """
 
     edge: float
@@ -32,22 +32,21 @@ class TemperatureField:
     rest: float
 
     @classmethod
-    def of_samples(cls, places: npt.ArrayLike, values: npt.ArrayLike, edge: float, rest: float) -> TemperatureField:
+    def of_samples(cls, places: npt.ArrayLike, values: npt.ArrayLike, edge: float, rest: float) -> SurfaceField:
         """Return the field of samples.
 
         Args:
             places: Shape (n, 3) [m].
-            values: Shape (n,) [K].
+            values: Shape (n,).
             edge: Edge of a cube [m].
-            rest: Temperature where no sample is near [K].
+            rest: Value where no sample is near.
 
         Raises:
-            MpmNodesError: A temperature is below 0 K or not finite, or a place is out of reach.
+            MpmNodesError: A value is not finite, or a place is out of reach.
         """
         places, values = np.asarray(places, float).reshape(-1, 3), np.asarray(values, float).reshape(-1)
-        bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
-        if len(bad):
-            raise MpmNodesError(f"a temperature is {values[bad[0]]:g} K; temperatures are finite and >= 0 K")
+        if not np.isfinite(values).all():
+            raise MpmNodesError("a value is not finite; write finite numbers")
         index = np.floor(places / edge)
         if not (np.abs(index) < _BIAS - 2).all():
             raise MpmNodesError(f"a place is more than a million cubes of {edge:g} m away from the origin; move the scene there")
@@ -55,7 +54,7 @@ class TemperatureField:
         return cls(edge, keys, np.bincount(inverse.reshape(-1), values, len(keys)) / count, rest)
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the temperatures at places, shape (n,) [K]: the mean over the cubes at and around each, by their nearness.
+        """Return the values at places, shape (n,): the mean over the cubes at and around each, by their nearness.
 
         Args:
             places: Shape (n, 3) [m].

@@ -1,0 +1,129 @@
+"""Values of files at places: VDB grids through space, primvars over the faces of USD meshes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, SurfaceField, Vec3
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.nodes.collider_files import stamp
+
+__all__ = ["field_of", "primvar_values", "sampled", "shares", "volume_of", "voxels"]
+
+
+def field_of(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
+    """Return the field of samples; `where` is the node and knob that messages name."""
+    try:
+        return SurfaceField.of_samples(places, values, edge, rest)
+    except MpmNodesError as error:
+        raise MpmNodesError(f"{where}: {error}") from None
+
+
+def primvar_values(
+    where: str, file: tuple[Path, str, str], frame: float, settings: GraphSettings, kept: Kept
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places on USD meshes [m], shape (n, 3), and what a primvar has there, shape (n,).
+
+    Args:
+        where: Node that messages name.
+        file: Path, prim at or below which meshes are taken, and name of the primvar.
+        frame: Frame at which they are read.
+        settings: Of the graph.
+        kept: What the node keeps between frames.
+
+    Raises:
+        InputError: The file cannot be read, or a mesh has no such primvar.
+        MpmNodesError: The meshes are too large for the cells.
+    """
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+    from usd_io.collider_meshes import StageMeshes
+
+    path, prim, primvar = file
+    stamped = stamp(path)
+    meshes = kept.get(("stage", *stamped, prim), lambda: StageMeshes(path, prim), lambda _: stamped[1])
+    code = Clock.of(settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
+    topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
+    return _over_faces(where, points, values, triangulate(topology.counts, topology.indices)[0], 0.5 * settings.cell_size)
+
+
+def volume_of(kept: Kept, path: Path, grid: str) -> Any:
+    """Return a grid of numbers of a .vdb file (`usd_io.vdb_grids.VolumeInfo`)."""
+    return kept.get(("values", *stamp(path), grid), lambda: _read(path, grid))
+
+
+def _read(path: Path, grid: str) -> Any:
+    from usd_io.volumes import read_volumes
+
+    found = read_volumes(path, [grid])[grid]
+    if found.kind in ("vector", "level_set"):
+        raise InputError(f"{path}: grid '{grid}' is a {found.kind.replace('_', ' ')}; name a grid of numbers")
+    return found
+
+
+def sampled(volume: Any, position: np.ndarray, translate: Vec3, scale: float, outside: float) -> np.ndarray:
+    """Return a grid's values at positions [m], trilinear, shape (n,)."""
+    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
+
+    there = np.linalg.inv(volume.transform)
+    index = ((position - np.asarray(translate)) / scale) @ there[:3, :3].T + there[:3, 3]
+    leaves = volume.level_set
+    # the voxels of a leaf that nobody wrote hold the background
+    known = np.stack([leaves.values, leaves.values != np.float32(leaves.background), np.zeros_like(leaves.values)], axis=-1)
+    values, held = sample_vectors(leaves.origins, np.where(known[..., 1:2] > 0.0, known, 0.0), index)
+    inside = held & (values[:, 1] > 1e-3)
+    return np.where(inside, values[:, 0] / np.maximum(values[:, 1], 1e-3), outside)
+
+
+def shares(volume: Any, position: np.ndarray, translate: Vec3, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the trilinear sums of a grid's values at positions [m], and the share of each sum that the grid holds, shape (n,).
+
+    What the grid does not hold counts as 0, so values fall off to nothing over a voxel, and the integral over space is that of
+    the voxels.
+    """
+    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
+
+    there = np.linalg.inv(volume.transform)
+    index = ((position - np.asarray(translate)) / scale) @ there[:3, :3].T + there[:3, 3]
+    leaves = volume.level_set
+    held = leaves.values != np.float32(leaves.background)
+    known = np.stack([np.where(held, leaves.values, 0.0), held, np.zeros_like(leaves.values)], axis=-1)
+    # voxels outside every leaf are left out of averages: empty leaves all around count as 0
+    around = np.stack(np.meshgrid(*(np.array([-8, 0, 8]),) * 3, indexing="ij"), -1).reshape(-1, 3)
+    origins = np.asarray(leaves.origins, np.int64).reshape(-1, 3)
+    whole, place = np.unique((origins[:, None] + around).reshape(-1, 3), axis=0, return_inverse=True)
+    values = np.zeros((len(whole), *known.shape[1:]), np.float32)
+    values[place.reshape(len(origins), 27)[:, 13]] = known
+    found, _ = sample_vectors(whole, values, index)
+    return found[:, 0], found[:, 1]
+
+
+def voxels(volume: Any, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return places [m] and values of all voxels of a grid that differ from its background."""
+    leaves = volume.level_set
+    leaf, i, j, k = np.nonzero(leaves.values != np.float32(leaves.background))
+    index = np.asarray(leaves.origins, float)[leaf] + np.stack([i, j, k], axis=1)
+    return scale * (index @ volume.transform[:3, :3].T + volume.transform[:3, 3]), leaves.values[leaf, i, j, k].astype(float)
+
+
+def _over_faces(
+    where: str, points: np.ndarray, values: np.ndarray, triangles: np.ndarray, spacing: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places on triangles, no farther than a spacing apart, and the values there, straight between corners."""
+    corners, told = points[triangles], values[triangles]
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
+    parts = np.maximum(np.ceil(longest / spacing), 1.0).astype(np.int64)
+    if float((parts.astype(float) ** 2).sum()) > 2e8:
+        raise MpmNodesError(f"{where}.path: the meshes are too large for these cells; raise settings.cell_size")
+    places, samples = [points], [values]
+    for n in np.unique(parts):
+        chosen = parts == n
+        i, j = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
+        a, b = (each[i + j <= n] / n for each in (i, j))
+        weights = np.stack([a, b, 1.0 - a - b], axis=1)
+        places.append((weights @ corners[chosen]).reshape(-1, 3))
+        samples.append((told[chosen] @ weights.T).reshape(-1))
+    return np.concatenate(places), np.concatenate(samples)

@@ -1,0 +1,86 @@
+"""What is not shared among ranks, said before a cook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mpm_nodes.data import MpmNodesError, domain_named
+from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
+from mpm_nodes.kernels.composition.fragments import Lanes, Run
+from mpm_nodes.solver.colliders import ColliderSet
+
+__all__ = ["refuse_on_ranks", "refuse_plates", "warnings_on_ranks"]
+
+SHARED = {
+    "add_stress_forces",
+    "avoid_a_void",
+    "choose_time_step",
+    "collide_grid",
+    "collide_particles",
+    "gather",
+    "law_energy",
+    "minimise_energy",
+    "rasterize",
+    "remove_subgrid",
+    "semi_implicit_update",
+    "update_grid_velocity",
+    "viscous_energy",
+}
+"""Stages that know of ranks, or that what is around them makes right on several."""
+
+
+def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] = (0, 0, 0)) -> None:
+    """Refuse substeps that ranks cannot share.
+
+    Args:
+        plans: Plans of single stages, of all candidates.
+        period: Blocks between periodic walls.
+
+    Raises:
+        MpmNodesError: With what stands in the way, and the cure.
+    """
+    if len(plans) > 1:
+        raise MpmNodesError(
+            "ranks: substeps 'auto' choose by the clock of each machine; take explicit_apic or implicit_apic, or solve on one rank"
+        )
+    if any(period):
+        raise MpmNodesError("ranks: periodic walls are not shared among ranks; take other walls, or solve on one rank")
+    alone = list(dict.fromkeys(planned.declaration.id for plan in plans for planned in plan.stages if not _is_shared(planned)))
+    if alone:
+        raise MpmNodesError(
+            f"ranks: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} not shared among ranks (heat, projection, surface "
+            "tension, separate bodies, and stages of your own that look beyond one particle); solve on one rank"
+        )
+
+
+def _is_shared(planned: PlannedStage) -> bool:
+    """Return whether a stage gives the same on several ranks: it is known to, or it takes particle by particle."""
+    declaration = planned.declaration
+    if declaration.id in SHARED:
+        return True
+    fragments = declaration.fragments_for(planned.knobs)
+    local = bool(fragments) and all(isinstance(fragment, (Lanes, Run)) for fragment in fragments)
+    return local and not any(domain_named(port.name).lies_on_blocks for port in declaration.domains)
+
+
+def refuse_plates(colliders: ColliderSet) -> None:
+    """Refuse thin plates: the two sides of one have grid nodes of their own, which no halo knows.
+
+    Raises:
+        MpmNodesError: With the name of the first.
+    """
+    if len(colliders.plates):
+        name = colliders.colliders[int(colliders.plates[0])].name
+        raise MpmNodesError(
+            f"ranks: collider '{name}' is a thin plate or holds thin sheets, whose two sides are not kept apart on several ranks; "
+            "make it thicker than three cells, or solve on one rank"
+        )
+
+
+def warnings_on_ranks(plans: Sequence[SubstepPlan]) -> Iterator[str]:
+    """Yield what is shared, and costs more than it does on one rank."""
+    if any(planned.declaration.id == "avoid_a_void" for plan in plans for planned in plan.stages):
+        yield (
+            "avoid_a_void resamples on every rank with the particles of all: each needs memory for all of them for that moment, "
+            "and the time of one rank"
+        )

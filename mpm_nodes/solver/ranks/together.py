@@ -1,0 +1,99 @@
+"""What an implicit step does with sums over the grid: by itself on one rank, with the others on several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.algebra import vectors
+from mpm_nodes.kernels.algebra.vectors import BlockVectors
+from mpm_nodes.solver.grid import GridStore
+
+__all__ = ["Alone", "Together", "together_on"]
+
+
+class Alone:
+    """One rank holds the whole grid."""
+
+    def __init__(self, grid: GridStore) -> None:
+        self.grid = grid
+
+    def any(self, flag: bool) -> bool:
+        """Return whether a flag is set anywhere."""
+        return flag
+
+    def number(self, value: float) -> float:
+        """Return the sum of the ranks' numbers."""
+        return value
+
+    def total(self, sums: np.ndarray) -> np.ndarray:
+        """Return the sum of the numbers of grid blocks, along the first axis."""
+        return np.asarray(sums.sum(axis=0))
+
+    def largest(self, values: np.ndarray) -> float:
+        """Return the largest of the numbers, not below 0, of grid blocks."""
+        return float(values.max(initial=0.0))
+
+    def add_up(self, array: np.ndarray, width: int = 256) -> None:
+        """Complete a grid array to which particles gave."""
+
+    def agree(self, array: np.ndarray) -> None:
+        """Let every rank have the values of an array that its owners have."""
+
+    def vectors(self) -> BlockVectors:
+        """Return the arithmetic of grid vectors."""
+        return BlockVectors(self.grid.count)
+
+
+class Together(Alone):
+    """Several ranks: each block counts once, and the ranks' sums are added up in their order."""
+
+    def __init__(self, grid: GridStore) -> None:
+        super().__init__(grid)
+        self.halo, self.team = grid.halo, grid.halo.team
+
+    def any(self, flag: bool) -> bool:
+        """See `Alone`."""
+        return bool(self.team.any(flag))
+
+    def number(self, value: float) -> float:
+        """See `Alone`."""
+        return float(self.team.totals([value])[0])
+
+    def total(self, sums: np.ndarray) -> np.ndarray:
+        """See `Alone`."""
+        mine = sums[self.halo.own].sum(axis=0)
+        return np.asarray(self.team.totals(np.atleast_1d(mine)).reshape(np.shape(mine)))
+
+    def largest(self, values: np.ndarray) -> float:
+        """See `Alone`."""
+        return float(self.team.largest([values[self.halo.own].max(initial=0.0)])[0])
+
+    def add_up(self, array: np.ndarray, width: int = 256) -> None:
+        """See `Alone`."""
+        self.halo.sum(array, width=width)
+
+    def agree(self, array: np.ndarray) -> None:
+        """See `Alone`."""
+        self.halo.copy(array)
+
+    def vectors(self) -> BlockVectors:
+        """See `Alone`."""
+        return _SharedVectors(self)
+
+
+class _SharedVectors(BlockVectors):
+    """Vectors of which every rank holds a part."""
+
+    def __init__(self, together: Together) -> None:
+        super().__init__(together.grid.count)
+        self._together = together
+
+    def dot(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Return x.y."""
+        vectors.dots(x, y, self.count, self._sums)
+        return float(self._together.total(self._sums[: self.count]))
+
+
+def together_on(grid: GridStore) -> Alone:
+    """Return what sums over a grid are made with."""
+    return Alone(grid) if grid.halo is None else Together(grid)

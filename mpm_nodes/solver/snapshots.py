@@ -1,0 +1,69 @@
+"""What a solve looks like from outside: frozen particles in the order of their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, Material, Particles, Walls
+from mpm_nodes.solver.coefficients import sampled
+from mpm_nodes.solver.periodic import within
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["Seen", "count_of", "snapshot_of"]
+
+
+class Seen(Protocol):
+    """What is looked at of a solve.
+
+    Attributes:
+        share: This rank's part where several share the solve (`ranks.share.Share`), else None.
+        frame: Fractional frame of the last substep.
+        time: Simulated seconds.
+        spacing: Particle spacing [m].
+        walls: Its walls.
+        materials: Its materials.
+    """
+
+    share: Any
+    frame: float
+    time: float
+    spacing: float
+    walls: Walls | None
+    materials: tuple[Material, ...]
+
+    @property
+    def particles(self) -> ParticleStore:
+        """Its particles."""
+        ...
+
+
+def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
+    """Return frozen particles in the order of their ids, per simulated second.
+
+    On several ranks rank 0 gets those of all, the others get their own.
+
+    Args:
+        solver: The solve.
+        names: Attributes to return besides position, id and material; None for all.
+        frame: Frame whose materials they are of; None takes the last substep's.
+    """
+    store = solver.particles
+    chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
+    columns = {name: store.unpack(name) for name in ("position", *chosen)}
+    if solver.share is not None and solver.share.team.gathers:
+        every = solver.share.team.to_first(columns) or [columns]
+        columns = {name: np.concatenate([each[name] for each in every]) for name in columns}
+    order = np.argsort(columns["id"], kind="stable")
+    columns = {name: values[order] for name, values in columns.items()}
+    columns["position"] = within(columns["position"], solver.walls, store.period)
+    materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.materials)
+    own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
+    return Particles(columns, materials, solver.spacing, solver.time, own)
+
+
+def count_of(solver: Seen) -> int:
+    """Return the number of particles; on several ranks of all of them, as they were sorted last."""
+    return solver.particles.count if solver.share is None else solver.share.whole_count

@@ -1,0 +1,104 @@
+"""Scenes that ranks share, and the program that runs one of them: `mpiexec -n 2 python rank_scenes.py SCENE STEPS FILE`.
+
+All of them are in double precision, so that rounding is far below what a forgotten node or particle would change.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, WallRule, Walls
+from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.tearing import cream
+
+CELL = 0.1
+RUBBER = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber")
+SNOW = Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow")
+SYRUP = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup")
+CREAM = cream(tear_threshold=0.05, recovery_time=0.05)
+
+
+def bar(material: Material, cells: Any = (36, 4, 4), low: Any = (0.0, 0.0, 0.0)) -> Particles:
+    """Return a block of matter with eight particles a cell."""
+    axes = [(np.arange(2 * count) + 0.5) * 0.5 * CELL for count in cells]
+    position = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3) + np.asarray(low, float)
+    return Particles({"position": position, "material": np.zeros(len(position), np.int32)}, (material,), 0.5 * CELL)
+
+
+def with_velocity(particles: Particles, velocity: np.ndarray) -> Particles:
+    """Return the particles with velocities."""
+    columns = {**particles.attributes, "velocity": velocity}
+    return Particles(columns, particles.materials, particles.spacing)
+
+
+def swirling(material: Material, drift: float = 0.5) -> Particles:
+    """Return a bar that bends, twists and goes on along x, across the borders of slabs."""
+    found = bar(material)
+    x, y, _ = found["position"].T
+    velocity = np.stack([0.8 * np.sin(3 * y + 1.0) + drift, 0.6 * np.cos(2 * x), 0.4 * np.sin(2 * x + y)], 1)
+    return with_velocity(found, velocity)
+
+
+def tearing() -> Particles:
+    """Return a bar of cream, with a thread beside it that is too thin for the grid, which are drawn apart."""
+    block, thread = bar(CREAM, (36, 3, 3)), bar(CREAM, (36, 1, 1), (0.0, 1.0, 0.13))["position"]
+    position = np.concatenate([block["position"], thread[(np.abs(thread[:, 1] - 1.025) < 1e-9) & (thread[:, 2] < 0.2)]])
+    found = Particles({"position": position, "material": np.zeros(len(position), np.int32)}, (CREAM,), block.spacing)
+    x, zero = position[:, 0], np.zeros(len(position))
+    return with_velocity(found, np.stack([6.0 * (x - 1.8) + 0.4, 2.0 * np.sin(9.0 * x), zero], 1))
+
+
+def surroundings(streams: bool = False) -> dict[str, Any]:
+    """Return a floor with friction, a ball on it, and a stream from above."""
+    sides = (WallRule.OPEN, WallRule.OPEN, WallRule.SEPARATE, WallRule.OPEN, WallRule.OPEN, WallRule.OPEN)
+    shape = PosedLevelSets(SPHERE, (0.35,), np.zeros(1), None, np.array([[1.75, -0.15, 0.2]]))
+    found: dict[str, Any] = {
+        "walls": Walls((-20.0, -0.15, -20.0), (20.0, 20.0, 20.0), sides, 0.3),
+        "colliders": [Collider("ball", CollisionRule.SEPARATE, 0.4, shape)],
+    }
+    if streams:
+        found["emitters"] = [Emitter(bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)), (0.3, -1.5, 0.0), 0.0, 10.0)]
+    return found
+
+
+SOURCES_RULE = {"avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}  # which puts particles in here
+FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, **SOURCES_RULE}}
+FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
+SCENES: dict[str, Any] = {
+    "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
+    "flip": lambda: (swirling(RUBBER), FLIP, {"gravity": (0.0, 0.0, 0.0)}),
+    "foam": lambda: (tearing(), FOAM, surroundings()),
+    "implicit": lambda: (swirling(RUBBER), "implicit_apic", {**surroundings(streams=True), "dt_max": 2e-3}),
+    "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
+}
+
+
+def run(scene: str, steps: int, team: Any = None) -> tuple[SubstepSolver, dict[str, np.ndarray]]:
+    """Run a scene; return the solver, and every attribute by name, in the order of ids."""
+    particles, substeps, options = SCENES[scene]()
+    solver = SubstepSolver(particles, substeps, cell_size=CELL, dtype=np.float64, team=team, **options)
+    for left in range(steps, 0, -1):
+        solver.step(time_left=1.0, keep=left == 1)
+    return solver, {name: np.array(values) for name, values in solver.snapshot().attributes.items()}
+
+
+def main(scene: str, steps: str, path: str) -> None:
+    """Run a scene as one of several ranks; rank 0 writes what it comes to."""
+    from mpm_nodes.solver.ranks.team import join_team
+
+    team = join_team()
+    solver, found = run(scene, int(steps), team)
+    assert solver.share is not None
+    told = team.totals([solver.share.handed, solver.share.recuts])
+    if team.rank == 0:
+        facts = {"handed": told[0], "recuts": solver.share.recuts, "time": solver.time, "ids": solver.next_id}
+        np.savez(Path(path), **found, **{f"fact {name}": value for name, value in facts.items()})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,132 @@
+"""Cooks on ranks from the command line: the same shot, going on with other numbers of ranks, and ranks that die."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.revision import latest_revision
+
+pytestmark = pytest.mark.slow
+BEGIN = "import sys; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
+FRAMES = 4
+
+
+@pytest.fixture
+def shot(tmp_path):
+    """A bar that falls on the ground, in double precision."""
+    graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
+    bar = graph.add("emit_box", "bar", material=matter, size=(3.2, 0.3, 0.3), centre=(0.0, 0.2, 0.0), velocity=(2.0, -1.0, 0.0))
+    ground = graph.add("collide_plane", "ground")
+    solve = graph.add("solve", "fall", sources=[bar], colliders=[ground], precision="double")
+    graph.add("write_cache", "cache", particles=solve)
+    path = tmp_path / "shot.json"
+    graph.save(path)
+    return path
+
+
+def cook(*arguments):
+    """Run the command line in a process of its own, as a user does; return its exit code and what it said."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
+    line = [sys.executable, "-c", BEGIN, "cook", *map(str, arguments)]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.returncode, done.stdout + done.stderr
+
+
+def points(folder, frame):
+    Usd = pytest.importorskip("pxr.Usd")
+    from pxr import UsdGeom
+
+    stage = Usd.Stage.Open(str(latest_revision(folder) / "cache.usda"))
+    found = [UsdGeom.Points(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Points)]
+    assert len(found) == 1
+    return np.array(found[0].GetIdsAttr().Get(frame)), np.array(found[0].GetPointsAttr().Get(frame))
+
+
+def assert_alike(one, other, frame, most=1e-6):
+    (ids, place), (others, there) = points(one, frame), points(other, frame)
+    assert len(ids) and np.array_equal(ids, others) and np.abs(place - there).max() <= most
+
+
+def test_a_cook_goes_on_with_any_number_of_ranks(mpiexec, shot, tmp_path):
+    """Two frames on two ranks, one on three, one on one: what one process cooks. On two throughout: the same bits as in one go."""
+    alone, mixed, two, through = (tmp_path / name for name in ("alone", "mixed", "two", "through"))
+    assert cook(shot, "--out", alone)[0] == 0
+    for ranks, last in (("2", 2), ("3", 3)):
+        code, said = cook(shot, "--out", mixed, "--ranks", ranks, "--frames", f"1-{last}", "--resume")
+        assert code == 0, said
+    states = sorted(path.name for path in (mixed / "r001" / "checkpoints").iterdir())
+    assert states[-3:] == ["0003.fall.rank1.state", "0003.fall.rank2.state", "0003.fall.state"]
+    assert cook(shot, "--out", mixed, "--frames", f"1-{FRAMES}", "--resume")[0] == 0
+    for frame in range(1, FRAMES + 1):
+        assert_alike(alone, mixed, frame)
+    assert cook(shot, "--out", two, "--ranks", 2, "--frames", "1-2")[0] == 0
+    assert cook(shot, "--out", two, "--ranks", 2, "--frames", f"1-{FRAMES}", "--resume")[0] == 0
+    assert cook(shot, "--out", through, "--ranks", 2)[0] == 0
+    assert points(two, FRAMES)[1].tobytes() == points(through, FRAMES)[1].tobytes()
+
+
+def test_each_rank_writes_what_the_solve_hands_on(mpiexec, shot, tmp_path):
+    """Part solve: a file for each rank, and rank 0's record of them; together the particles of one process."""
+    assert cook(shot, "--out", tmp_path / "solved", "--ranks", 2, "--part", "solve")[0] == 0
+    names = {path.name for path in (tmp_path / "solved" / "r001" / "solved").iterdir()}
+    assert {"0002.fall.particles.value", "0002.fall.particles.rank1.value"} <= names
+    assert cook(shot, "--out", tmp_path / "frames", "--part", "frames", "--solved", tmp_path / "solved")[0] == 0
+    assert cook(shot, "--out", tmp_path / "alone")[0] == 0
+    for frame in range(1, FRAMES + 1):
+        assert_alike(tmp_path / "alone", tmp_path / "frames", frame)
+
+
+def rank_processes(graph):
+    """Return the process of each rank of a cook of `graph`, by number."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError, ValueError):
+            said = open(f"/proc/{int(entry)}/cmdline").read()
+            variables = dict(each.partition("=")[::2] for each in open(f"/proc/{entry}/environ").read().split("\0"))
+            rank = variables.get("PMI_RANK", variables.get("OMPI_COMM_WORLD_RANK"))
+            if str(graph) in said and rank is not None and "-c" in said.split("\0"):
+                found[int(rank)] = int(entry)
+    return found
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for ranks in /proc")
+def test_a_rank_that_dies_ends_all_and_nothing_finished_is_cooked_again(mpiexec, shot, tmp_path):
+    """Killed in the middle: the others end, a message says how to go on, and the frames that are there stay as they are."""
+    out = tmp_path / "out"
+    line = [sys.executable, "-c", BEGIN, "cook", str(shot), "--out", str(out), "--ranks", "2", "--frames", "1-40"]
+    running = subprocess.Popen(
+        line, env={**os.environ, "NUMBA_NUM_THREADS": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    record = out / "r001" / "frames" / "0002.commit.json"
+    while not record.exists() and running.poll() is None:
+        time.sleep(0.05)
+    ranks = rank_processes(shot)
+    os.kill(ranks[1], signal.SIGKILL)
+    said = running.communicate(timeout=60)[0]
+    assert running.returncode == 5 and "one of the 2 ranks was ended from outside" in said and "--ranks 2 --resume" in said
+    assert not rank_processes(shot)
+    frames = out / "r001" / "frames"
+    there = {path.name: path.stat().st_mtime_ns for path in frames.iterdir() if path.name[0].isdigit()}
+    last = len(there) + 1
+    code, said = cook(shot, "--out", out, "--ranks", "2", "--resume", "--frames", f"1-{last}")
+    assert code == 0 and "cooked 1 frame in" in said, said
+    now = {path.name: path.stat().st_mtime_ns for path in frames.iterdir()}
+    assert {name: now[name] for name in there} == there and len(now) == last
+    assert cook(shot, "--out", tmp_path / "alone", "--frames", f"1-{last}")[0] == 0
+    assert_alike(tmp_path / "alone", out, last)
+
+
+def test_what_is_not_shared_is_refused_before_the_cook(mpiexec, shot, tmp_path):
+    code, said = cook(shot, "--out", tmp_path / "out", "--ranks", "2", "--set", "fall.substeps=incompressible")
+    assert code != 0 and "project_velocity" in said and "solve on one rank" in said
+    assert not (tmp_path / "out" / "r001").exists()

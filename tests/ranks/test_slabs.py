@@ -1,0 +1,133 @@
+"""How matter is cut into slabs, and what ranks refuse: without MPI."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpm_nodes import launched
+from mpm_nodes.data import Fact, Facts, MpmNodesError, Particles, Reduction, Report
+from mpm_nodes.graph.substeps import plan_substeps, resolve
+from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
+from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, Slabs, column_of, cut
+
+
+class Alone:
+    """A team of which this process does all the work: the cut of so many ranks, with everything known to one."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def gathered(self, values):
+        return np.array([values], float)
+
+    def totals(self, values):
+        return np.asarray(values, float)
+
+
+def test_slabs_hold_equal_shares_and_are_never_too_narrow():
+    columns = np.arange(-5, 11)
+    slabs, fullest = cut(Alone(4), columns, np.full(16, 100), 0)
+    assert slabs.cuts == (-1, 3, 7) and fullest == 400
+    crowded = np.where(columns == 0, 10_000, 1)
+    slabs, fullest = cut(Alone(4), columns, crowded, 0)
+    assert (np.diff(slabs.cuts) >= NARROWEST).all() and fullest >= 10_000
+
+
+def test_more_ranks_than_columns_leave_the_last_without_a_slab():
+    slabs, fullest = cut(Alone(4), np.array([7, 8, 9]), np.array([5, 5, 5]), 1)
+    assert slabs.cuts == (8, BEYOND, BEYOND) and fullest == 10
+    assert slabs.border(0, 1) == 8 and slabs.border(1, 2) is None and slabs.border(-1, 0) is None and slabs.border(3, 4) is None
+    assert slabs.holders(np.array([-100, 7, 8, 1000])).tolist() == [0, 0, 1, 1]
+
+
+def test_no_matter_belongs_to_the_first_rank():
+    slabs, fullest = cut(Alone(3), np.zeros(0, int), np.zeros(0), 0)
+    assert fullest == 0 and slabs.holders(np.array([-3, 3])).tolist() == [0, 0]
+
+
+def test_columns_of_packed_blocks():
+    coord = np.array([[-3, 5, 0], [7, -1, 100]])
+    packed = np.array([pack_coord(*each, 3) for each in coord])
+    assert all((column_of(packed, axis) == coord[:, axis]).all() for axis in range(3))
+
+
+def test_each_column_has_one_holder():
+    slabs = Slabs(0, (2, 5))
+    assert slabs.holders(np.arange(8)).tolist() == [0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def plans(preset):
+    resolved = resolve(preset)
+    return [plan_substeps(each) for each in (resolved, *resolved.others)]
+
+
+@pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic", "continuum_foam"])
+def test_presets_that_ranks_share(preset):
+    refuse_on_ranks(plans(preset))
+    assert bool([*warnings_on_ranks(plans(preset))]) == (preset == "continuum_foam")
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [
+        ("auto", "clock of each machine"),
+        ("explicit_heat", "conduct_heat"),
+        ("incompressible", "project_velocity"),
+        ("melting", "conduct_heat"),
+        ("separate_bodies", "collide_bodies"),
+        ("surface_tension", "sample_surface"),
+        ("implicit_surface_tension", "sample_surface"),
+    ],
+)
+def test_what_ranks_do_not_share_is_refused(preset, words):
+    with pytest.raises(MpmNodesError, match=words):
+        refuse_on_ranks(plans(preset))
+
+
+def test_periodic_walls_are_refused():
+    with pytest.raises(MpmNodesError, match="periodic walls"):
+        refuse_on_ranks(plans("explicit_apic"), (0, 4, 0))
+
+
+@pytest.mark.parametrize(
+    ("told", "ranks"),
+    [
+        ({}, 0),
+        ({"PMI_RANK": "0", "PMI_SIZE": "4"}, 4),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, 2),
+        ({"PMIX_RANK": "3"}, 1),
+        ({"PMIX_RANK": "3", "SLURM_NTASKS": "8"}, 8),
+    ],
+)
+def test_a_launcher_is_known_by_its_variables(told, ranks, monkeypatch):
+    for name in ("PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert launched.ranks() == ranks
+
+
+def test_parts_join_in_the_order_of_ids():
+    parts = [
+        Particles({"position": np.array([[float(n), 0.0, 0.0] for n in ids]), "id": np.array(ids)}, (), 0.1)
+        for ids in ([4, 0], [], [3, 1])
+    ]
+    parts[1] = Particles({"position": np.zeros((0, 3)), "id": np.zeros(0, int)}, (), 0.1)
+    joined = Particles.joined(parts)
+    assert joined["id"].tolist() == [0, 1, 3, 4] and joined["position"][:, 0].tolist() == [0.0, 1.0, 3.0, 4.0]
+
+
+def test_what_ranks_tell_of_their_own_particles_is_added_up():
+    removed = Facts("removed", "Gone.", (Fact("particles", "", Reduction.SUM, "How many."),), by_rank=True)
+    shared = Facts("resampling", "Made.", (Fact("calls", "", Reduction.SUM, "How often."),))
+    report = Report()
+    report.tell(removed, 7, {"particles": 2})
+    report.tell(shared, 7, {"calls": 1})
+    own = [told for told in report.of_frame(7) if told[0].by_rank]
+    report.join([own, [], [(removed, {"particles": 5})]], 7)
+    assert {group.event: values for group, values in report.of_frame(7)} == {
+        "removed": {"particles": 7},
+        "resampling": {"calls": 1},
+    }
