@@ -15,6 +15,7 @@ from blender_process import ROOT, in_blender
 
 from mpm_nodes.graph import keys, registry
 from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.substep_document import load_substeps, raw_fact
 from mpm_nodes.graph.validate import validate
 
@@ -115,6 +116,21 @@ try:
 except graph_file.FileFault as error:
     answer["said"] = str(error)
 bpy.utils.register_class(nodes.NODE_CLASSES["emit_box"])
+"""
+
+MUTED = """
+tree = trees.new_tree(trees.GRAPH_TREE, "muted")
+made = {}
+for kind, name in (("material_snow", "snow"), ("emit_sphere", "ball"), ("set_temperature", "warm"), ("collide_plane", "ground"),
+                   ("solve", "fall")):
+    made[name] = add(tree, kind, name)
+for wire in (("snow", "", "ball", "material"), ("ball", "", "warm", "particles"), ("warm", "", "fall", "sources"),
+             ("ground", "", "fall", "colliders")):
+    nodes.connect(made[wire[0]], wire[1], made[wire[2]], wire[3])
+for name in made:
+    made[name].mute = True
+    answer[name] = graph_file.save(tree)
+    made[name].mute = False
 """
 
 UPGRADE = """
@@ -323,3 +339,18 @@ except RuntimeError as error:
         file=str(tmp_path / "no.json"),
     )
     assert "no.json" in seen["said"] and "Traceback" not in seen["said"]
+
+
+def test_muted_nodes_pass_on_are_not_there_or_are_told(tmp_path):
+    """A muted node hands on what has the same name, a collider is not there; where a wire must end, the check names the node."""
+    answer = in_blender(MUTED)
+    said, wires = {}, {}
+    for name in ("snow", "ball", "warm", "ground"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(answer[name]))
+        graph = load_graph(tmp_path / f"{name}.json")
+        said[name] = [str(problem) for problem in validate(graph)]
+        if not said[name]:
+            wires[name] = next(node for node in plan_graph(graph).nodes if node.id == "fall").inputs
+    assert wires["warm"]["sources"] == (("ball", "particles"),) and wires["ground"]["colliders"] == ()
+    assert len(said["snow"]) == 1 and "snow is bypassed" in said["snow"][0]
+    assert said["ball"] and all("fall" in each or "warm" in each for each in said["ball"])
