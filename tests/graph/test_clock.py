@@ -83,7 +83,7 @@ def test_rates_are_found_by_their_units():
         1, 1, 1, 2, 0, 0, 0, 0, 0, 0,
     ]  # fmt: skip
     rates = {name for name, attribute in ATTRIBUTES.items() if seconds_in_unit(attribute.unit)}
-    assert rates == {"velocity", "affine", "velocity_gradient"}
+    assert rates == {"velocity", "affine", "heating_rate", "velocity_gradient"}
     columns = {name: np.ones((4, *attribute.shape), np.float32) for name, attribute in ATTRIBUTES.items()}
     units = {name: attribute.unit for name, attribute in ATTRIBUTES.items()}
     scaled = per_second_of_the_shot(columns, units, 0.25)
