@@ -276,6 +276,8 @@ def table(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
             if name in figures:
                 mine, theirs = figures[name], peer[shape][name]
                 verdict = "same" if mine == theirs else "better" if mine < theirs else "worse"
+                if figures.get("pieces too many") == -1:  # there is no mesh: nothing of it is better
+                    verdict = "worse"
                 lines.append(f"{shape:14} {name:18} {mine:12.4g} {theirs:13.4g}  {verdict}")
     return lines
 

@@ -100,7 +100,7 @@ def surface_particles(
         keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
             together where they are drawn out. They are shown at least 1.7 voxels thick, with more volume than they have where they
-            are thinner; small voxels help. Takes up to 0.6 times as long again where much is thin.
+            are thinner; small voxels help. Takes half as long again where much is thin.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
             Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.

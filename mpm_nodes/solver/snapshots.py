@@ -52,16 +52,20 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
     """
     store = solver.particles
     chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
-    columns = {name: store.unpack(name) for name in ("position", *chosen)}
-    if solver.share is not None and solver.share.team.gathers:
-        every = solver.share.team.to_first(columns) or [columns]
-        columns = {name: np.concatenate([each[name] for each in every]) for name in columns}
-    order = np.argsort(columns["id"], kind="stable")
-    columns = {name: values[order] for name, values in columns.items()}
+    order = np.argsort(_of_all(solver, "id"), kind="stable")
+    columns = {name: _of_all(solver, name)[order] for name in ("position", *chosen)}
     columns["position"] = within(columns["position"], solver.walls, store.period)
     materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.materials)
     own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
     return Particles(columns, materials, solver.spacing, solver.time, own)
+
+
+def _of_all(solver: Seen, name: str) -> np.ndarray:
+    """Return an attribute in memory order: on rank 0 of all ranks, if it gathers them, else of this one."""
+    values = solver.particles.unpack(name)
+    if solver.share is None or not solver.share.team.gathers:
+        return values
+    return np.concatenate(solver.share.team.to_first(values) or [values])
 
 
 def count_of(solver: Seen) -> int:

@@ -32,7 +32,7 @@ _layouts = itertools.count(1)
 LIMITING = ("velocity", "velocity_gradient", "stiffness_scale", "material")
 """What the limits of dt hang on, beside the state of the laws."""
 
-_FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits", "travelled")
+_FACTS = ("count", "next_id", "drift", "sorted", "sort_age", "limits")
 """What a store of particles saves beside arrays and stale names."""
 
 
@@ -203,6 +203,8 @@ class ParticleStore(Store):
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`. Memory order, sort age and measured limits are part of it."""
         facts = {name: getattr(self, name) for name in _FACTS} | {"stale": sorted(self.stale)}
+        if math.isfinite(self.travelled):
+            facts["travelled"] = self.travelled
         fields = {name: self.rows(name) for name in ("position", *self.names) if name not in skip}
         tables = {"origin": self.origin, "block_coord": self.block_coord, "block_start": self.block_start}
         if self.apart or len(self.block_sides) > 1:
@@ -217,7 +219,8 @@ class ParticleStore(Store):
         self.count = 0
         self.reserve(saved.facts["count"])
         for name in _FACTS:
-            setattr(self, name, saved.facts[name] if name != "travelled" else saved.facts.get(name, math.inf))  # older: unknown
+            setattr(self, name, saved.facts[name])
+        self.travelled = saved.facts.get("travelled", math.inf)  # not in older checkpoints
         self.stale = set(saved.facts["stale"])
         tables = {name: array.copy() for name, array in saved.tables.items()}
         self.origin[:] = tables["origin"]

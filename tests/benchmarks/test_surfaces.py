@@ -43,3 +43,11 @@ def test_hausdorff_of_a_ball_that_is_too_large():
     corners = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
     found = surfaces.hausdorff(shape, 1.1 * shape.half * points.reshape(-1, 3), corners)
     assert found == pytest.approx(0.1 * shape.half, rel=0.05)
+
+
+def test_nothing_is_not_better_than_something():
+    """A shape of which no mesh is left has too few pieces, and no figure of it counts as better."""
+    none = {"seconds": 0.1, "hausdorff": math.inf, "pieces too many": -1, "holes": 0}
+    some = {"seconds": 0.2, "hausdorff": 2.0, "pieces too many": 3, "holes": 1}
+    ours, peer = surfaces.SCRIPTS
+    assert all(line.endswith("worse") for line in surfaces.table({ours: {"sheet": none}, peer: {"sheet": some}})[1:])

@@ -91,3 +91,17 @@ def test_rates_are_found_by_their_units():
     assert all(scaled[name] is columns[name] for name in columns.keys() - rates)
     assert all(column.dtype == np.float32 for column in scaled.values())
     assert per_second_of_the_shot(columns, units, 1.0) is columns
+
+
+@pytest.mark.parametrize("pace", [0.1, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("rates", [(24.0, 48.0, 96.0), (25.0, 50.0, 100.0), (30.0, 60.0, 120.0), (23.976, 47.952)], ids=str)
+def test_frame_rates_that_double_share_their_ticks(rates, pace):
+    """Ticks of one length, 96 to 192 in a second of the shot; frames end on them, and what is left of one counts down."""
+    ticks = set()
+    for fps in rates:
+        over = Clock.of(GraphSettings(fps=fps, start=1), pace=pace).over(3)
+        tick, left = over.tick_at(over.begin)
+        assert left == tick and (over.end - over.begin) / tick == pytest.approx(round((over.end - over.begin) / tick), rel=1e-12)
+        assert over.tick_at(over.begin + 0.25 * tick) == (tick, pytest.approx(0.75 * tick, rel=1e-9))
+        ticks.add(round(pace / tick, 6))
+    assert len(ticks) == 1 and 95.0 <= ticks.pop() <= 192.0
