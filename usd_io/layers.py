@@ -15,7 +15,7 @@ STILL = "mpm_nodes_still"
 COLOUR, GLOW = "displayColor", "glow"
 """Primvars that materials read: colour of the matter, and light of its own, 1 being white."""
 LOOKS_KEY = "mpm_looks"
-"""Custom data of matter: names of the looks of its materials, by their index, with spaces between."""
+"""Custom data of matter: names of the looks of its materials, by their index, with spaces between; of bodies, their look."""
 
 
 def set_units(layer: Sdf.Layer, fps: float, first: int, last: int) -> None:

@@ -15,7 +15,7 @@ from mpm_nodes.materials.looks import OTHERS, Look, find_look
 from usd_io.layers import COLOUR, GLOW, LOOKS_KEY
 from usd_io.material_x import add_standard_surface
 
-__all__ = ["add_looks", "add_material", "check_colour", "reader_fallback"]
+__all__ = ["BODIES", "add_looks", "add_material", "check_colour", "reader_fallback"]
 
 BODIES = "collider"
 """Look of bodies."""
@@ -38,7 +38,7 @@ def add_looks(stage: Usd.Stage, name: str) -> None:
             continue
         painted = prim.GetAttribute(f"primvars:{COLOUR}").IsAuthored()  # the schema has it on every prim
         if prim.GetName().startswith("collider_"):
-            _bind(stage, name, prim, BODIES, False)
+            _bind(stage, name, prim, str(prim.GetCustomDataByKey(LOOKS_KEY) or BODIES), False)
             continue
         looks = str(prim.GetCustomDataByKey(LOOKS_KEY) or OTHERS).split()
         parts = [child for child in prim.GetChildren() if child.IsA(UsdGeom.Subset)]

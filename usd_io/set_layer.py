@@ -6,19 +6,20 @@ They lie in a layer and below a root prim of their own, so that a reference to t
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 from pxr import Gf, Sdf, Usd, UsdGeom, UsdLux, UsdShade
 
-from mpm_nodes.materials.looks import Look
+from mpm_nodes.materials.looks import find_look
 from usd_io.layers import outlive, set_units
 from usd_io.looks import add_material
 
-__all__ = ["FLOOR", "set_layer"]
+__all__ = ["FLOOR", "FLOOR_LOOK", "set_layer"]
 
 FLOOR = "mpm:floor"
 """Attribute that marks the floor: pictures that have a ground of their own leave it out."""
-FLOOR_LOOK = Look((0.50, 0.51, 0.52), 0.9)
+FLOOR_LOOK = "floor"
 FLOOR_REACH = 60.0
 """Half the floor's edge over the radius of the shot."""
 FOCAL_LENGTH, APERTURE, ASPECT = 50.0, 36.0, 16.0 / 9.0  # a full-frame camera [mm], as USD and hosts expect
@@ -26,7 +27,11 @@ SHUTTER = 0.25
 """Frames for which the shutter is open before and after a frame: 180 degrees."""
 VIEW = (0.55, 0.4, 1.0)
 """Direction from the middle of the shot to the camera."""
+CAMERA_TURN = math.degrees(math.atan2(VIEW[0], VIEW[2]))
+"""Turn of the camera about the upward axis, from the direction of z [degrees]."""
 MARGIN = 1.15
+SUN_ASIDE, SUN_HEIGHT = 52.0, 36.0
+"""Where the sun stands: to the camera's left, seen from the shot, and above the horizon [degrees]."""
 SUN, SKY = 0.62, 0.19
 """Intensities of the lights: foam, which reflects 0.87, stays below white where both shine on it."""
 
@@ -85,7 +90,7 @@ def _add_lights(stage: Usd.Stage, top: str) -> None:
     sun.CreateIntensityAttr(SUN)
     sun.CreateAngleAttr(2.0)
     sun.CreateNormalizeAttr(True)  # else Blender takes the intensity for a radiance, and the sun lights nothing
-    turn = Gf.Rotation(Gf.Vec3d(1, 0, 0), -50.0) * Gf.Rotation(Gf.Vec3d(0, 1, 0), 40.0)
+    turn = Gf.Rotation(Gf.Vec3d(1, 0, 0), -SUN_HEIGHT) * Gf.Rotation(Gf.Vec3d(0, 1, 0), CAMERA_TURN - SUN_ASIDE)
     sun.MakeMatrixXform().Set(Gf.Matrix4d(turn, Gf.Vec3d(0)))
     sky = UsdLux.DomeLight.Define(stage, f"{top}/sky")
     sky.CreateIntensityAttr(SKY)
@@ -106,5 +111,5 @@ def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, he
     floor.CreateExtentAttr([points[0], points[2]])
     floor.CreateSubdivisionSchemeAttr("none")
     floor.GetPrim().CreateAttribute(FLOOR, Sdf.ValueTypeNames.Bool, custom=True).Set(True)
-    look = add_material(stage, f"{top}/set_looks/floor_look", FLOOR_LOOK)
+    look = add_material(stage, f"{top}/set_looks/floor_look", find_look(FLOOR_LOOK))
     UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(look)

@@ -25,11 +25,11 @@ from pxr import Gf, Sdf, Tf, Usd, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
-from usd_io.layers import PROVENANCE, STILL, outlive, set_units, unique_name
-from usd_io.looks import add_looks
+from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_units, unique_name
+from usd_io.looks import BODIES, add_looks
 from usd_io.meshes import add_mesh
 from usd_io.points import add_points, extent_of, set_sample
-from usd_io.set_layer import set_layer
+from usd_io.set_layer import FLOOR_LOOK, set_layer
 from usd_io.showing import add_variants, describe_asset, extents_hint
 
 __all__ = [
@@ -150,6 +150,7 @@ def frame_layer(
         bodies.append(extent_of(np.asarray(shown.points, np.float32)))
         if path not in held:
             add_mesh(layer, path, shown, number)
+            layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown)}
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
     _end_blur(layer, number)
     store_bounds(layer, framed, matter + bodies)
@@ -172,6 +173,13 @@ def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) ->
             yield f"/{names.name}/{unique_name('collider_' + collider.name, taken)}", collider.mesh, collider.still
 
 
+def _body_look(mesh: Mesh) -> str:
+    """Return the look of a collider: a level square is part of the floor, of which no edge shall be seen."""
+    heights = np.asarray(mesh.points)[:, 1]
+    level = len(mesh.counts) == 1 and float(np.ptp(heights)) == 0.0
+    return FLOOR_LOOK if level else BODIES
+
+
 def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
     """Return the layer of the colliders that never move, in memory, None where all may; export it under `names.still`."""
     still = [(path, mesh) for path, mesh, stands in _shown(names, colliders, set(NAMES)) if stands]
@@ -181,20 +189,20 @@ def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer |
     layer.defaultPrim = names.name
     for path, mesh in still:
         add_mesh(layer, path, mesh, None)
-        layer.GetPrimAtPath(path).customData = {STILL: True}
+        layer.GetPrimAtPath(path).customData = {STILL: True, LOOKS_KEY: _body_look(mesh)}
     outlive(layer)
     return layer
 
 
-def still_prims(layer: Sdf.Layer | None) -> frozenset[str]:
-    """Return the paths of the colliders that never move: in the layer of them, or those that a root stage knows."""
+def still_prims(layer: Sdf.Layer | None) -> dict[str, str]:
+    """Return paths and looks of the colliders that never move: in the layer of them, or those that a root stage knows."""
     prims = [prim for top in (layer.rootPrims if layer else ()) for prim in top.nameChildren]
-    return frozenset(str(prim.path) for prim in prims if prim.customData.get(STILL))
+    return {str(prim.path): prim.customData.get(LOOKS_KEY, BODIES) for prim in prims if prim.customData.get(STILL)}
 
 
 def forget_still(root: Sdf.Layer, kept: Collection[str]) -> None:
     """Let colliders that a root stage takes for still ones count as such no longer, all but those in `kept`."""
-    for path in still_prims(root) - set(kept):
+    for path in still_prims(root).keys() - set(kept):
         prim = root.GetPrimAtPath(path)
         prim.customData = {name: value for name, value in prim.customData.items() if name != STILL}
 
@@ -248,7 +256,7 @@ def root_layers(
     fps: float,
     provenance: Mapping[str, Any] | None = None,
     previous: Sdf.Layer | None = None,
-    still: Collection[str] = (),
+    still: Mapping[str, str] | None = None,
 ) -> RootLayers:
     """Return root stage, clip manifest and set of a cache that now ends with `frame`.
 
@@ -262,7 +270,7 @@ def root_layers(
         fps: Frames per second.
         provenance: Kept in `customLayerData`: strings and numbers.
         previous: The root stage of the frame before (`root_so_far`), None at the first frame.
-        still: At the first frame, the prims of colliders that never move (`still_prims` of `still_layer`).
+        still: At the first frame, paths and looks of the colliders that never move (`still_prims` of `still_layer`).
     """
     root = Sdf.Layer.CreateAnonymous("root.usda")
     if previous is not None:
@@ -275,9 +283,9 @@ def root_layers(
     set_units(root, fps, first, last)
     root.customLayerData = {**root.customLayerData, PROVENANCE: dict(provenance or {})}
     widen_bounds(root, frame)
-    for path in sorted(still):
+    for path, look in sorted((still or {}).items()):
         prim = Sdf.CreatePrimInLayer(root, path)
-        prim.specifier, prim.typeName, prim.customData = Sdf.SpecifierDef, "Mesh", {STILL: True}
+        prim.specifier, prim.typeName, prim.customData = Sdf.SpecifierDef, "Mesh", {STILL: True, LOOKS_KEY: look}
     top = root.GetPrimAtPath(f"/{names.name}")
     top.ClearInfo("clips")  # a layer in memory finds neither clips nor sublayers: they are named last, when no stage is open
     stage = Usd.Stage.Open(root)

@@ -67,6 +67,7 @@ LOOKS: dict[str, Look] = {
     "lava": Look((0.035, 0.03, 0.028), 0.8, glows=True),
     "metal": Look((0.56, 0.57, 0.58), 0.25, metallic=1.0),
     "collider": Look((0.32, 0.34, 0.38), 0.7),
+    "floor": Look((0.50, 0.51, 0.52), 0.9),
 }
 """Looks by name."""
 OF_LAW = {"snow": "snow", "liquid": "water"}

@@ -81,7 +81,7 @@ def _surroundings(bpy, scene, job) -> None:
         lamp = bpy.data.lights.new("sun", "SUN")
         lamp.energy, lamp.angle = 2.4, math.radians(3.0)
         sun = bpy.data.objects.new("sun", lamp)
-        sun.rotation_euler = (math.radians(30.0), 0.0, math.radians(52.0))
+        sun.rotation_euler = (math.radians(54.0), 0.0, math.radians(-23.0))
         scene.collection.objects.link(sun)
     if scene.world is None:  # a dome light of the stage has become a world
         scene.world = bpy.data.worlds.new("sky")
@@ -130,7 +130,10 @@ def _dress(bpy, scene, job) -> None:
             _let_glow(bpy, item, job)
         elif item.type == "MESH" and item.name != "ground":
             item.hide_render = _is_surface(item) and not take_surface
-            if not any(slot.material for slot in item.material_slots):
+            shown = _attribute(bpy, item, job) if job["colour_by"] and _is_surface(item) else None
+            if shown is not None:
+                _assign(bpy, item, job, (0.95, 0.62, 0.16), shown)
+            elif not any(slot.material for slot in item.material_slots):
                 _assign(bpy, item, job, (0.95, 0.62, 0.16) if _is_surface(item) else (0.36, 0.42, 0.50))
             _let_glow(bpy, item, job)
 

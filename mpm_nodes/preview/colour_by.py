@@ -1,4 +1,4 @@
-"""Colours of particles by an attribute, and the legend that says what they mean."""
+"""Colours of matter by an attribute, and the legend that says what they mean."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def spanned(name: str, values: Iterable[np.ndarray]) -> ColourBy:
     finite = [column[np.isfinite(column)] for column in values]
     finite = [column for column in finite if len(column)]
     if not finite:
-        raise InputError(f"render: no points carry '{name}'; name it in write_cache.attributes, or colour by another attribute")
+        raise InputError(
+            f"render: neither points nor skin carry '{name}'; name it in write_cache.attributes, or colour by another attribute"
+        )
     return ColourBy(name, float(min(c.min() for c in finite)), float(max(c.max() for c in finite)))
 
 

@@ -88,7 +88,7 @@ class Scene:
         first: First frame.
         last: Last frame.
         colours: Linear colour of each gprim without one of its own, by prim path.
-        colour_by: Attribute that colours the points, or None for their own colours.
+        colour_by: Attribute that colours points and skin, or None for their own colours.
         fps: Frames (time codes) a second.
         white: Luminance that is shown as white [cd/m^2]: what carries a temperature glows as a black body; 0: nothing does.
     """
@@ -212,7 +212,7 @@ class Scene:
         indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(frame) or [], np.int32)
         triangles = fan_triangles(counts, indices)
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
-        colours = self._display_colour(prim, frame)
+        colours = self._colours(prim, frame)
         fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
         if colours is not None and len(colours) == len(points):
             shown = colours[triangles]
@@ -240,14 +240,21 @@ class Scene:
         return found if found.max(initial=0.0) > LEAST_GLOW else None
 
     def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
-        """Yield the values of an attribute (n,) for all points that carry it; vectors give their length."""
+        """Yield the values of an attribute (n,) of all points and skins that carry it; vectors give their length."""
         from pxr import UsdGeom
 
-        self.choose("points")
-        for prim in self._drawn(frame):
-            found = _numbers(prim, name, frame) if prim.IsA(UsdGeom.Points) else None
+        for prim in self.stage.Traverse():
+            matter = prim.IsA(UsdGeom.Points) or (prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES)
+            found = _numbers(prim, name, frame) if matter else None
             if found is not None:
                 yield found
+
+    def skin_carries(self, name: str, frame: int) -> bool:
+        """Whether a mesh made from the particles carries an attribute at a frame."""
+        from pxr import UsdGeom
+
+        skins = [prim for prim in self.stage.Traverse() if prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES]
+        return any(_numbers(prim, name, frame) is not None for prim in skins)
 
     def _colours(self, prim: Any, frame: int) -> np.ndarray | None:
         values = None if self.colour_by is None else _numbers(prim, self.colour_by.name, frame)
@@ -354,19 +361,17 @@ def fan_triangles(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 
 def corner_normals(points: np.ndarray, triangles: np.ndarray, crease: float = 40.0) -> np.ndarray:
-    """Return normals at triangle corners, shape (t, 3, 3), float32: smooth, but flat at edges over `crease` deg."""
-    if not len(triangles):
-        return np.zeros((0, 3, 3), np.float32)
-    a, b, c = (points[triangles[:, n]] for n in range(3))
-    faces = np.cross(b - a, c - a)
-    smooth = np.zeros((len(points), 3))
-    for n in range(3):
-        for axis in range(3):
-            smooth[:, axis] += np.bincount(triangles[:, n], faces[:, axis], len(points))
-    flat = unit(faces)[:, None, :]
-    corners = unit(smooth)[triangles]
-    sharp = (corners * flat).sum(axis=2, keepdims=True) < np.cos(np.radians(crease))
-    return np.ascontiguousarray(np.where(sharp, flat, corners), np.float32)
+    """Return normals at triangle corners, shape (t, 3, 3), float32: smooth over faces that meet at less than `crease` deg."""
+    from mpm_nodes.kernels.pictures.raster import creased_normals
+
+    normals = np.zeros((len(triangles), 3, 3), np.float32)
+    if len(triangles):
+        a, b, c = (points[triangles[:, n]] for n in range(3))
+        owners = triangles.ravel()
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(points)))])
+        corners = np.argsort(owners, kind="stable")
+        creased_normals(starts, corners, np.cross(b - a, c - a), np.cos(np.radians(crease)), normals)
+    return normals
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.materials.looks import find_look
 from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, Shapes, View, unit
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
-SUN = np.array([-0.45, -1.0, -0.35])
-"""Direction that sunlight travels where the stage has no sun."""
+SUN = np.array([0.32, -0.59, -0.74])
+"""Direction that sunlight travels where the stage has no sun: that of our own stages, from the left of the camera."""
 LIGHT = 0.75
 """Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
-_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array([0.62, 0.63, 0.64])
+_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array(find_look("floor").colour)
 _NEAR = 1e-3
 SHUTTER_PICTURES = 9
 """Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
@@ -81,7 +82,7 @@ def _linear(
     positions = _positions(images, view, focal, ground)
     sunward = -unit(SUN if sun is None else sun)
     lit = _light(shapes, positions, images, extent, sunward)
-    open_share = occlusion(images.depth, focal, 0.08 * extent, 12)
+    open_share = occlusion(images.depth, images.normal, focal, 0.08 * extent, 16)
     linear = _shade(images, positions, view, lit, open_share, extent, sunward) + _glow(shapes, view, focal, (width, height))
     return linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
 

@@ -65,10 +65,10 @@ class Sample:
         source: Figure of the source that it follows.
         paper: Its large size; None where the source states none.
         figures: Measures what must be seen in the quick size.
-        show: What the contact sheet draws: "surface", or "points" where materials are told apart by their colours.
+        show: What the contact sheet draws: "surface", or "points" where the skin hides what is inside.
         sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
         camera: The camera of the pictures; the cache's own when None.
-        colour_by: Attribute that colours the points, with a legend; none when empty.
+        colour_by: Attribute that colours the matter, with a legend; none when empty.
     """
 
     name: str
@@ -152,7 +152,6 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 11",
             _paper("press", 981_554, 160.2, 1e-3, 1e-5),
             figures.toasted_smore,
-            "points",
         ),
         Sample(
             "pie",
@@ -168,8 +167,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 13",
             _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)),
             figures.spheres,
-            "points",
-            (1, 3, 5, 7, 9, 12, 16, 22, 33),
+            sheet=(1, 3, 5, 7, 9, 12, 16, 22, 33),
         ),
         Sample(
             "pachinko",
@@ -235,8 +233,7 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 4",
             _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, (2, 3, 4), _REAL_CRUST),
             viscoelastic.scored_pie,
-            "points",
-            (1, 6, 8, 10, 12, 15, 20, 28, 41),
+            sheet=(1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
         Sample(
@@ -264,7 +261,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 8",
             _melting("melt", 1_200_000, 11.4, 9.74e-4),
             phases.hot_air,
-            "points",
             camera=Camera((0.16, 0.12, 0.22), (0.0, 0.048, 0.0), 1.75, (480, 480)),
             colour_by="temperature",
         ),
@@ -274,7 +270,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 3",
             _melting("melt", 4_200_000, 14.5, 4.24e-4),
             phases.butter_on_pan,
-            "points",
             camera=Camera((0.05, 0.09, 0.17), (0.015, 0.0, 0.0), 1.5, (640, 400)),
             colour_by="temperature",
         ),
@@ -284,7 +279,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 5",
             None,
             phases.wax,
-            "points",
             colour_by="temperature",
         ),
         Sample(
@@ -293,7 +287,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 1",
             _melting("run", 3_500_000, 29.7, 5.09e-3, _WHOLE_FLOW, ("flow",)),
             phases.lava,
-            "points",
             colour_by="temperature",
         ),
         Sample(
@@ -302,7 +295,6 @@ SAMPLES: dict[str, Sample] = {
             "R15 and S14 in one graph",
             None,
             phases.caramel,
-            "points",
             colour_by="temperature",
         ),
         Sample(
@@ -320,8 +312,8 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 9",
             _melting("drop", 1_000_000, 18.5, 3.41e-3),
             melting.letters,
-            "points",
-            (1, 6, 9, 12, 15, 18, 24, 30, 36),
+            sheet=(1, 6, 9, 12, 15, 18, 24, 30, 36),
+            camera=Camera((0.9, 0.75, 1.95), (0.03, 0.36, 0.0), 1.75, (480, 480)),
         ),
         Sample(
             "drops_on_plates",

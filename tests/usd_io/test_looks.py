@@ -152,3 +152,20 @@ def test_unknown_looks_are_refused_with_the_list():
     with pytest.raises(Exception, match=r'"velvet" is not a look; choose of matter, matte, .*metal'):
         set_looks(particles, looks=("velvet",))
     assert look_of(set_looks(particles, looks=("metal",)).materials[0]) == "metal"
+
+
+def test_a_level_square_looks_as_the_floor_and_bodies_do_not(tmp_path: Path):
+    """Still or moving, no edge of it shows on the floor; a slope and a box have the look of bodies."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=2)
+    keyed = {"keys": [[1, [0.0, -0.1, 0.0], "linear"], [2, [0.0, -0.2, 0.0], "linear"]]}
+    bodies = [
+        graph.add("collide_plane", "still", name="still"),
+        graph.add("collide_plane", "sinks", name="sinks", centre=keyed),
+        graph.add("collide_plane", "slope", name="slope", rotation=(0.0, 0.0, 20.0)),
+        graph.add("collide_box", "block", name="block"),
+    ]
+    graph.add("write_cache", "cache", colliders=bodies)
+    stage = Usd.Stage.Open(str(execute(graph, out=tmp_path / "out").revision_folder / "cache.usda"))
+    prims = {name: stage.GetPrimAtPath(f"/cache/collider_{name}") for name in ("still", "sinks", "slope", "block")}
+    bound = {name: UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0].GetPrim().GetName() for name, prim in prims.items()}
+    assert bound == {"still": "floor_look", "sinks": "floor_look", "slope": "collider_look", "block": "collider_look"}

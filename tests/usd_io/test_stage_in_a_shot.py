@@ -140,8 +140,8 @@ def test_still_colliders_are_written_once(cache):
     assert points.GetTimeSamples() == [] and len(points.Get()) == 4
     frames = [Sdf.Layer.FindOrOpen(str(cache / f"shot/shot.000{k}.usdc")) for k in (1, 2, 3)]
     assert [frame.GetPrimAtPath("/shot/collider_bowl") for frame in frames] == [None] * 3
-    assert still_prims(Sdf.Layer.FindOrOpen(str(cache / "shot/shot.still.usdc"))) == {"/shot/collider_bowl"}
-    assert still_prims(stage.GetRootLayer()) == {"/shot/collider_bowl"}
+    assert still_prims(Sdf.Layer.FindOrOpen(str(cache / "shot/shot.still.usdc"))) == {"/shot/collider_bowl": "collider"}
+    assert still_prims(stage.GetRootLayer()) == {"/shot/collider_bowl": "collider"}
 
 
 def test_moving_colliders_are_written_in_every_frame():
@@ -149,7 +149,7 @@ def test_moving_colliders_are_written_in_every_frame():
     names, mesh = CacheNames("shot"), plane_mesh(1.0)
     moving, still = (Collider("lid", None, 0.0, None, mesh, still=flag) for flag in (False, True))
     assert still_layer(names, [moving]) is None
-    assert still_prims(still_layer(names, [moving, still])) == {"/shot/collider_lid_2"}
+    assert still_prims(still_layer(names, [moving, still])) == {"/shot/collider_lid_2": "floor"}
     layer = frame_layer(names, 2, 24.0, FrameContent(colliders=[moving, still]), {"/shot/collider_lid_2"})
     assert layer.GetPrimAtPath("/shot/collider_lid") is not None and layer.GetPrimAtPath("/shot/collider_lid_2") is None
 

@@ -182,36 +182,75 @@ def _slope(depth, layer, mark, row, column, down, right, threshold):
 
 
 @part
-def _occlusion_rows(half, depth, focal, radius, samples, result):
+def _occlusion_rows(half, depth, normal, focal, radius, samples, result):
     height, width = depth.shape
+    row = 2 * half
     for column in range(0, width - 1, 2):
-        row = 2 * half
         z = depth[row, column]
         if not z < np.inf:
             continue
+        nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
+        x0, y0 = (column + 0.5 - 0.5 * width) * z / focal, (0.5 * height - row - 0.5) * z / focal
+        side = -1.0 if nx * x0 + ny * y0 - nz * z > 0.0 else 1.0  # both sides are drawn; this one is seen
         hidden = 0.0
-        turn = 2.399963 * ((half * 7 + column * 3) % 8)
+        turn = 2.399963 * ((half * 7 + (column // 2) * 3) % 16)
         for n in range(samples):
-            part = radius * np.sqrt((n + 0.5) / samples)
+            reach = radius * np.sqrt((n + 0.5) / samples) * focal / z
             angle = 2.399963 * n + turn
-            reach = part * focal / z
-            y, x = int(row + 0.5 + reach * np.sin(angle)), int(column + 0.5 + reach * np.cos(angle))
-            if 0 <= y < height and 0 <= x < width:
-                rise = z - depth[y, x]
-                # Nearer points hide the sky; far nearer ones belong to something else.
-                if rise > 0.15 * part and rise < 2.0 * radius:
-                    hidden += min(rise / part, 1.0)
+            r, c = int(row + 0.5 + reach * np.sin(angle)), int(column + 0.5 + reach * np.cos(angle))
+            if not (0 <= r < height and 0 <= c < width and depth[r, c] < np.inf):
+                continue
+            d = depth[r, c]
+            vx, vy, vz = (c + 0.5 - 0.5 * width) * d / focal - x0, (0.5 * height - r - 0.5) * d / focal - y0, z - d
+            far = vx * vx + vy * vy + vz * vz
+            if 0.0 < far < 4.0 * radius * radius:  # what is far nearer belongs to something else
+                rise = side * (vx * nx + vy * ny + vz * nz) / np.sqrt(far)
+                hidden += max(rise - 0.05, 0.0) * (1.0 - far / (4.0 * radius * radius))
         for a in range(2):
             for b in range(2):
-                result[row + a, column + b] = 1.0 - 0.8 * hidden / samples
+                result[row + a, column + b] = max(1.0 - 2.5 * hidden / samples, 0.0)
 
 
 @compiled(fastmath=False)
-def occlusion(depth, focal, radius, samples):
-    """Return the open share of the surroundings, 1 in the open, within `radius` [m]; one value for 2 x 2 pixels."""
+def occlusion(depth, normal, focal, radius, samples):
+    """Return the open share of the surroundings within `radius` [m]; one value for 2 x 2 pixels.
+
+    It is 1 less two and a half times the mean height of what is seen around over the tangent plane, as a share of its distance.
+    """
     result = np.ones(depth.shape, np.float32)
-    parallel_for(_occlusion_rows, len(depth) // 2, (depth, focal, radius, samples, result))
+    parallel_for(_occlusion_rows, len(depth) // 2, (depth, normal, focal, radius, samples, result))
     return result
+
+
+@part
+def _creased_corners(vertex, starts, corners, faces, least, normals):
+    for i in range(starts[vertex], starts[vertex + 1]):
+        mine = corners[i] // 3
+        ax, ay, az = faces[mine, 0], faces[mine, 1], faces[mine, 2]
+        size = np.sqrt(ax * ax + ay * ay + az * az)
+        x, y, z = 0.0, 0.0, 0.0
+        for j in range(starts[vertex], starts[vertex + 1]):
+            other = corners[j] // 3
+            bx, by, bz = faces[other, 0], faces[other, 1], faces[other, 2]
+            if ax * bx + ay * by + az * bz >= least * size * np.sqrt(bx * bx + by * by + bz * bz):
+                x, y, z = x + bx, y + by, z + bz
+        length = max(np.sqrt(x * x + y * y + z * z), 1e-300)
+        corner = corners[i] - 3 * mine
+        normals[mine, corner, 0], normals[mine, corner, 1], normals[mine, corner, 2] = x / length, y / length, z / length
+
+
+@compiled(fastmath=False)
+def creased_normals(starts, corners, faces, least, normals):
+    """Write the unit normals of triangle corners (t, 3, 3): the sum over the faces at a vertex that turn by less than a crease.
+
+    Args:
+        starts: Where in `corners` each vertex begins, and their end, shape (n + 1,).
+        corners: Corners 3 t + k in the order of their vertices, shape (3 t,).
+        faces: Normals of the triangles as long as their areas, shape (t, 3).
+        least: Cosine of the crease's angle.
+        normals: Result.
+    """
+    parallel_for(_creased_corners, len(starts) - 1, (starts, corners, faces, least, normals))
 
 
 class Light(NamedTuple):
