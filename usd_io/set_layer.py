@@ -32,7 +32,7 @@ CAMERA_TURN = math.degrees(math.atan2(VIEW[0], VIEW[2]))
 MARGIN = 1.15
 SUN_ASIDE, SUN_HEIGHT = 52.0, 36.0
 """Where the sun stands: to the camera's left, seen from the shot, and above the horizon [degrees]."""
-SUN, SKY = 0.62, 0.19
+SUN, SKY = 0.70, 0.21
 """Intensities of the lights: foam, which reflects 0.87, stays below white where both shine on it."""
 
 
@@ -88,6 +88,7 @@ def _add_camera(stage: Usd.Stage, path: str, low: np.ndarray, high: np.ndarray) 
 def _add_lights(stage: Usd.Stage, top: str) -> None:
     sun = UsdLux.DistantLight.Define(stage, f"{top}/sun")
     sun.CreateIntensityAttr(SUN)
+    sun.CreateColorAttr(Gf.Vec3f(1.0, 0.95, 0.87))
     sun.CreateAngleAttr(2.0)
     sun.CreateNormalizeAttr(True)  # else Blender takes the intensity for a radiance, and the sun lights nothing
     turn = Gf.Rotation(Gf.Vec3d(1, 0, 0), -SUN_HEIGHT) * Gf.Rotation(Gf.Vec3d(0, 1, 0), CAMERA_TURN - SUN_ASIDE)

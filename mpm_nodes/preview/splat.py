@@ -15,6 +15,8 @@ from mpm_nodes.preview.scene import Scene, Shapes, View, unit
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
 SUN = np.array([0.32, -0.59, -0.74])
 """Direction that sunlight travels where the stage has no sun: that of our own stages, from the left of the camera."""
+SUN_SPREAD = np.tan(np.radians(1.0))
+"""Tangent of half the angle under which the sun is seen, as in our own stages."""
 LIGHT = 0.75
 """Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
 _SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array(find_look("floor").colour)
@@ -268,7 +270,7 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
             POINTS,
         )
     bias = 0.012 * extent + 1.5 * _spacing(shapes)
-    light = Light(right, up, forward, centre, scale)
+    light = Light(right, up, forward, centre, scale, SUN_SPREAD)
     return shadow(positions, images.layer != EMPTY, light, sun.depth - away, bias)
 
 

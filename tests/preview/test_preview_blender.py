@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 from preview_samples import write_cache
 
+from mpm_nodes import Graph
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.preview import cycles
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview.scene import look
@@ -107,3 +109,33 @@ def test_cycles_blurs_and_colours_by_a_vector(tmp_path: Path):
     left, right = sharp[:, 32:40].mean(axis=(0, 1)), sharp[:, 56:63].mean(axis=(0, 1))
     assert right[0] > left[0] + 60  # bright yellow is fast, dark blue is slow
     assert np.abs(shown[1.0] - shown[0.0])[18:28, 56:].max() > 40
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
+def test_both_renderers_show_the_same_colours(tmp_path: Path):
+    """Lit floor, a body's lit top and foam: mean colours of Cycles and splat differ by less than 20 of 255."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=1)
+    foam = graph.add(
+        "emit_box",
+        "foam",
+        material=graph.add("material_library", "cream", name="shaving_cream"),
+        size=(0.4, 0.4, 0.4),
+        centre=(-0.4, 0.2, 0.0),
+    )
+    block = graph.add("collide_box", "block", size=(0.6, 0.3, 0.4), centre=(0.4, 0.15, 0.0))
+    skin = graph.add("surface_particles", "skin", particles=foam)
+    graph.add("write_cache", "cache", particles=foam, mesh=skin["mesh"], colliders=[graph.add("collide_plane", "floor"), block])
+    folder = execute(graph, out=tmp_path / "out").revision_folder
+    view, pictures = look(np.array([0.9, 1.2, 2.6]), np.array([0.0, 0.15, 0.0]), 1.4), {}
+    for engine in ("splat", "cycles"):
+        made = preview.render_cache(folder, engine=engine, picture=preview.Picture((192, 108), 16, camera=view))
+        pictures[engine] = np.asarray(Image.open(made.images[0])).astype(float)
+    for place in ((-0.4, 0.4, 0.0), (0.4, 0.3, 0.0), (0.0, 0.0, 0.9)):
+        away = np.array(place) - view.eye
+        depth = away @ view.forward
+        column = int(96 + view.focal * 192 * (away @ view.right) / depth)
+        row = int(54 - view.focal * 192 * (away @ view.up) / depth)
+        seen = {
+            engine: picture[row - 2 : row + 3, column - 2 : column + 3].mean(axis=(0, 1)) for engine, picture in pictures.items()
+        }
+        assert np.abs(seen["splat"] - seen["cycles"]).max() < 20.0, (place, seen)

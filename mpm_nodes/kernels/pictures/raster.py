@@ -20,6 +20,9 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 BAND = 32
+SHADOW_SAMPLES = 24
+BLOCKERS = 8.0
+"""Pixels of the light's image within which what throws a shadow is looked for."""
 
 
 @part
@@ -254,18 +257,22 @@ def creased_normals(starts, corners, faces, least, normals):
 
 
 class Light(NamedTuple):
-    """A light from afar: its axes and the point in the middle of its picture [m], shape (3,) each, and pixels per metre."""
+    """A light from afar: its axes and the point in the middle of its picture [m], shape (3,) each, and pixels per metre.
+
+    `spread` is the tangent of half the angle under which it is seen: shadows get softer by that with the distance.
+    """
 
     right: np.ndarray
     up: np.ndarray
     forward: np.ndarray
     centre: np.ndarray
     scale: float
+    spread: float
 
 
 @part
 def _shadow_row(row, positions, seen, light, depth, bias, result):
-    right, up, forward, centre, scale = light
+    right, up, forward, centre, scale, spread = light
     size = len(depth)
     for column in range(seen.shape[1]):
         result[row, column] = 1.0
@@ -277,20 +284,37 @@ def _shadow_row(row, positions, seen, light, depth, bias, result):
             x += offset * right[axis]
             y += offset * up[axis]
             z += offset * forward[axis]
-        i, j = int(np.floor(0.5 * size - y * scale)), int(np.floor(0.5 * size + x * scale))
-        lit, count = 0.0, 0
-        for di in range(-2, 3):
-            for dj in range(-2, 3):
-                a, b = i + di, j + dj
-                count += 1
-                if not (0 <= a < size and 0 <= b < size) or depth[a, b] > z - bias:
-                    lit += 1.0
-        result[row, column] = lit / count
+        i, j = 0.5 * size - y * scale, 0.5 * size + x * scale
+        turn = 2.399963 * ((row * 7 + column * 3) % 16)
+        away, hidden = 0.0, 0
+        for n in range(SHADOW_SAMPLES):
+            there = _shadow_depth(depth, i, j, BLOCKERS * np.sqrt((n + 0.5) / SHADOW_SAMPLES), 2.399963 * n + turn)
+            if there < z - bias:
+                away += z - there
+                hidden += 1
+        if hidden == 0:
+            continue
+        reach = min(max(spread * scale * away / hidden, 2.0), 4.0 * BLOCKERS)
+        lit = 0
+        for n in range(SHADOW_SAMPLES):
+            if _shadow_depth(depth, i, j, reach * np.sqrt((n + 0.5) / SHADOW_SAMPLES), 2.399963 * n + turn) >= z - bias:
+                lit += 1
+        result[row, column] = lit / SHADOW_SAMPLES
+
+
+@inline
+def _shadow_depth(depth, i, j, reach, angle):
+    a, b = int(np.floor(i + reach * np.sin(angle))), int(np.floor(j + reach * np.cos(angle)))
+    return depth[a, b] if 0 <= a < depth.shape[0] and 0 <= b < depth.shape[1] else np.inf
 
 
 @compiled(fastmath=False)
 def shadow(positions, seen, light, depth, bias):
-    """Return the lit share of world positions (H, W, 3) by looking them up in the light's orthographic depth image."""
+    """Return the lit share of world positions (H, W, 3) by looking them up in the light's orthographic depth image.
+
+    What throws the shadow is looked for within BLOCKERS pixels of that image; its mean distance gives the width of the soft edge
+    (percentage-closer soft shadows, Fernando 2005).
+    """
     result = np.empty(seen.shape, np.float32)
     parallel_for(_shadow_row, len(seen), (positions, seen, light, depth, bias, result))
     return result
