@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from mpm_nodes.data import A, MpmNodesError, Particles, Unitless
+from mpm_nodes.data import A, Material, MpmNodesError, Particles, Unitless
 from mpm_nodes.graph.declare import node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import passed_on
@@ -68,16 +69,33 @@ def _ramped(particles: Particles, table: np.ndarray, attribute: str, low: float,
 def shown_colours(particles: Particles) -> np.ndarray | None:
     """Return a linear colour a particle, shape (n, 3): its own, or that of its material where there are several; else None.
 
-    Materials have the colours of their looks, where these tell them apart.
+    Materials have the colours of their looks, where these tell the matters apart; a matter and its melt are one. Else each matter
+    has a colour of `MATERIAL_COLOURS`.
     """
     if COLOUR in particles:
         return np.asarray(particles[COLOUR], np.float32)
     if len(particles.materials) < 2:
         return None
-    looks = looks_of(particles.materials)
-    colours = np.array([find_look(look).colour for look in looks], np.float32)
-    table = colours if len(set(looks)) == len(looks) else MATERIAL_COLOURS
+    looks, matters = looks_of(particles.materials), _matters(particles.materials)
+    apart = {looks[first] for first in matters}
+    if len(apart) == len(set(matters)):
+        table = np.array([find_look(look).colour for look in looks], np.float32)
+    else:
+        ranks = {first: rank for rank, first in enumerate(sorted(set(matters)))}
+        table = MATERIAL_COLOURS[[ranks[first] % len(MATERIAL_COLOURS) for first in matters]]
     return table[particles["material"] % len(table)]
+
+
+def _matters(materials: Sequence[Material]) -> list[int]:
+    """Return for each material the place of the one that it is the melt of, or its own."""
+    found = list(range(len(materials)))
+    for place, material in enumerate(materials):
+        melt = material.thermal.melt if material.thermal is not None else None
+        for other, candidate in enumerate(materials):
+            if melt is not None and other != place and found[other] == other and candidate == melt:
+                found[other] = found[place]
+                break
+    return found
 
 
 def _linear(text: str) -> tuple[float, ...]:

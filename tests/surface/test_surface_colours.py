@@ -1,10 +1,13 @@
 """Colours and materials on the skin: sharp between materials, and shown by the material that the stage binds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Material, Particles
-from mpm_nodes.nodes.colours import COLOUR, MATERIAL_COLOURS, colour_particles
+from mpm_nodes.data import Material, Particles, Thermal
+from mpm_nodes.materials.looks import find_look
+from mpm_nodes.nodes.colours import COLOUR, MATERIAL_COLOURS, colour_particles, shown_colours
 from mpm_nodes.nodes.surface import surface_particles
 
 pytest.importorskip("pxr")
@@ -69,3 +72,16 @@ def test_the_bound_material_reads_the_colour():
     assert reader.GetIdAttr().Get() == "UsdPrimvarReader_float3" and reader.GetInput("varname").Get() == COLOUR
     assert diffuse("particles").Get() is not None and not diffuse("particles").HasConnectedSource()
     assert diffuse("collider_bowl").Get() is not None and not diffuse("collider_bowl").HasConnectedSource()
+
+
+def test_a_melt_has_the_colour_of_its_matter():
+    """Chocolate and its melt are one matter: both look as chocolate; two waxes with equal melts are two, each with its melt."""
+    blocks, melt = two_blocks(), Material("liquid", {"bulk_modulus": 1e5}, 900.0, "molten chocolate")
+    solid = Material("snow", {}, 900.0, "chocolate", thermal=Thermal(1.0, 1.0, 1.0, 1.0, 1.0, 300.0, melt))
+    one = Particles(dict(blocks.attributes), (solid, melt), SPACING, 0.0)
+    assert (shown_colours(one) == np.float32(find_look("chocolate").colour)).all()
+    hard = dataclasses.replace(solid, density=950.0)
+    two = Particles(
+        {**blocks.attributes, "material": np.arange(len(blocks), dtype=np.int32) % 4}, (solid, hard, melt, melt), SPACING, 0.0
+    )
+    assert np.array_equal(shown_colours(two)[:4], MATERIAL_COLOURS[[0, 1, 0, 1]])
