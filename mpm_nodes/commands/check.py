@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         from mpm_nodes.graph.executor import execute
 
         graph = load(args.repair, args.overrides)
-        result = execute(graph, frames=frames, out=folder.parent, resume=True, deep=True, overrides=args.overrides)
+        result = execute(graph, frames=frames, out=folder, resume=True, deep=True, overrides=args.overrides)
         print(f"cooked again: {', '.join(map(str, result.cooked)) or 'nothing'}")
         frames, faults, left = examine(folder)
     if args.json:

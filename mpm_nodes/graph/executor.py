@@ -115,7 +115,8 @@ def execute(
         graph: The graph.
         frames: First and last frame; None takes those of the settings (of the cook that is resumed).
         out: Output root; every cook writes a new revision folder in it. None writes nothing.
-        resume: Continue the newest revision after its last good frame instead; where there is none, a new one begins.
+        resume: Continue the newest revision, or the one that `out` is, after its last good frame instead; where there is none, a
+            new one begins.
         on_event: Called with every progress event, each substep's too (see `graph.events`; `Thinned` makes them fewer).
         cancel: Set it from anywhere to stop at the next node or substep.
         options: How the cook runs.

@@ -119,16 +119,18 @@ class Revision:
 
     @classmethod
     def resume(cls, root: Path, manifest: Mapping[str, Any]) -> Revision | None:
-        """Open the newest revision below `root`, finish or remove what a dead cook left; None when there is none.
+        """Open a revision, or the newest one below a root, finish or remove what a dead cook left; None when there is none.
 
         Raises:
             OutputError: Another cook is writing it, it holds links, or it is not a folder of ours.
             InputError: Its manifest is damaged, or a record names files that are not its own.
         """
-        revisions = list_revisions(root)
-        if not revisions:
+        if _REVISION.fullmatch(root.name) and (root / "cook.json").is_file():
+            folder = root.resolve()
+        elif revisions := list_revisions(root):
+            folder = revisions[-1]
+        else:
             return None
-        folder = revisions[-1]
         lock = FolderLock(folder)
         try:
             stored = read_manifest(Folder(folder))

@@ -52,9 +52,15 @@ class CacheFrame:
 
 
 # ---------------------------------------------------------------- writing
+NOT_WIRED = "write_cache: nothing is wired in; wire particles, mesh, volumes or colliders"
+
+
 def _estimate(told: PreflightContext) -> dict[str, Any]:
-    """Return the disk space of a frame from what the wired nodes expect to make."""
+    """Return the disk space of a frame from what the wired nodes expect to make; refuse a cache of nothing."""
     from usd_io.estimate import frame_bytes, refuse_far
+
+    if not any(told.inputs.get(port) for port in ("particles", "mesh", "volumes", "colliders")):
+        raise OutputError(NOT_WIRED)
 
     bodies = told.distinct("particles", "bodies")
     farthest = max((float(np.abs(body.place).max()) for body in bodies), default=0.0)
@@ -99,7 +105,7 @@ def write_cache(
     if files is None:
         raise OutputError("write_cache: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
     if particles is None and mesh is None and not volumes and not colliders:
-        raise OutputError("write_cache: nothing is wired in; wire particles, mesh, volumes or colliders")
+        raise OutputError(NOT_WIRED)
     particles, mesh, chosen = _shown(particles, mesh, _chosen(ctx, particles, attributes))
     names, number, fps = CacheNames(name), files.number, ctx.settings.fps
     first = _first_number(files, name)

@@ -113,12 +113,26 @@ def test_a_real_cache_is_repaired_from_its_graph_file(tmp_path, capsys):
     fall = graph.add("solve", "fall", sources=[body], time_scale=0.05)
     graph.add("write_cache", "cache", name="cache", particles=fall["particles"])
     file = graph.save(tmp_path / "shot.json")
-    execute(graph, out=tmp_path / "out")
+    for _ in range(2):  # the first one is damaged and named
+        execute(graph, out=tmp_path / "out")
     folder = tmp_path / "out" / "r001"
     before = content(folder)
     for name in ("cache.usda", "cache/cache.manifest.usda", "cache/cache.0002.usdc", "frames/0003.commit.json"):
         (folder / name).unlink()
-    assert cli.main(["check", str(tmp_path / "out")]) == 1
+    assert cli.main(["check", str(folder)]) == 1
     assert "next: mpm-nodes check" in capsys.readouterr().out
-    assert cli.main(["check", str(tmp_path / "out"), "--repair", str(file)]) == 0
+    assert cli.main(["check", str(folder), "--repair", str(file)]) == 0
     assert "cooked again: 2, 3, 4" in capsys.readouterr().out and content(folder) == before
+
+
+def test_the_revision_that_was_named_is_repaired_and_no_newer_one(tmp_path):
+    """Of two cooks the older one is damaged: it gets its file back, the newer one and the root stay as they were."""
+    graph = shot(end=3)
+    for _ in range(2):
+        execute(graph, out=tmp_path / "out")
+    older, newer = (tmp_path / "out" / name for name in ("r001", "r002"))
+    before, other = content(older), content(newer)
+    (older / "points" / "points.0002.bin").unlink()
+    execute(graph, out=older, resume=True, deep=True, frames=(1, 3))
+    assert content(older) == before and content(newer) == other
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["r001", "r002"]

@@ -82,6 +82,13 @@ class Geometry:
             raise OperationFailed(f"{name}: no such attribute")
         return tuple(self._strings[name])
 
+    def pointFloatAttribValues(self, name: str) -> tuple[float, ...]:
+        if name == "P":
+            return tuple(value for place in self._points for value in place)
+        if name not in self._numbers:
+            raise OperationFailed(f"{name}: no such attribute")
+        return tuple(self._numbers[name][1])
+
     def setPointStringAttribValues(self, name: str, values: tuple[str, ...]) -> None:
         self._check()
         if name not in self._strings or len(values) != len(self._points):

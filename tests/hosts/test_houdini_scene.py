@@ -87,18 +87,36 @@ def test_a_height_field_is_written_as_polygons(houdini, monkeypatch):
 
 
 def test_geometry_that_is_called_rigid_and_is_not_is_refused(houdini, monkeypatch):
-    """Static, Rigid and Deforming stand in the menu; Rigid holds geometry to its number of points."""
+    """What turns and moves as a whole is taken; another number of points is refused, and so is a shape that bends or grows."""
     cook = small_shot(houdini)
     box = houdini.work.createNode("box", "box1")
     shape = wire(make(houdini, "collide_usd", "shape", mpm_animated=1), path=box)
     wire(houdini.work.node("fall"), colliders=shape)
-    graph_of(cook)
-    made = type(box.geometry())()
-    made._points = [(0.0, 0.0, 0.0)]
-    frames = type(box).geometryAtFrame
-    monkeypatch.setattr(type(box), "geometryAtFrame", lambda node, frame, index=0: made if frame > 1 else frames(node, frame))
-    with pytest.raises(sys.modules["hou"].NodeError, match="is set to Rigid, and has 0 points at frame 1 and 1 at frame 2"):
-        graph_of(cook)
+    rest = np.random.default_rng(1).uniform(-1.0, 1.0, (30, 3))
+    turned = rest @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) + [5.0, 0.0, 0.0]
+    bent = turned.copy()
+    bent[:, 1] += 0.02 * bent[:, 2] ** 2
+    later = {"places": rest}
+
+    def geometry_at(node, frame, index=0):
+        made = type(box.geometry())()
+        made._points = [tuple(place) for place in (rest if frame <= 1 else later["places"]).tolist()]
+        return made
+
+    monkeypatch.setattr(type(box), "geometryAtFrame", geometry_at)
+    for places, said in (
+        (rest, ""),
+        (turned.astype(np.float32), ""),
+        (turned[1:], "is set to Rigid, and has 30 points at frame 1 and 29 at frame"),
+        (bent, "so its shape does; set Motion of the Geometry to Deforming"),
+        (1.01 * turned, "distances between its points change by"),
+    ):
+        later["places"] = places
+        if said:
+            with pytest.raises(sys.modules["hou"].NodeError, match=said):
+                graph_of(cook)
+        else:
+            graph_of(cook)
 
 
 def test_guides_outline_what_is_wired_above(houdini):

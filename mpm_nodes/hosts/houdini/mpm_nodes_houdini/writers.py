@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 
 import hou
@@ -11,6 +12,8 @@ from .nodes import put
 
 STATIC, RIGID = 0, 1
 """How geometry moves, as its node says; what is neither deforms."""
+SHAPE = 1e-3
+"""Largest change of a distance, over the size, of what is still rigid: transforms in single precision change less."""
 
 
 def write_geometry(collected, graph_file):
@@ -61,13 +64,37 @@ def _source(name, node, index):
 
 
 def _refuse_changes(name, source, frames):
-    """Refuse geometry that is called rigid and has another number of points at the last frame."""
-    first, last = (len(source.geometryAtFrame(frame).points()) for frame in frames)
-    if first != last:
-        raise hou.OperationFailed(
-            f"{name}: is set to Rigid, and has {first} points at frame {frames[0]} and {last} at frame {frames[1]}; "
-            "set Motion of the Geometry to Deforming"
-        )
+    """Refuse geometry that is called rigid and has another number of points, or another shape, at the middle or the last frame."""
+    cure = "set Motion of the Geometry to Deforming"
+    first = _places(source, frames[0])
+    size = max((max(column) - min(column) for column in zip(*first, strict=True)), default=0.0)
+    for frame in sorted({(int(frames[0]) + int(frames[1])) // 2, int(frames[1])}):
+        later = _places(source, frame)
+        if len(first) != len(later):
+            raise hou.OperationFailed(
+                f"{name}: is set to Rigid, and has {len(first)} points at frame {frames[0]} and {len(later)} at frame {frame}; "
+                f"{cure}"
+            )
+        change = max((abs(a - b) for a, b in zip(_distances(first), _distances(later), strict=True)), default=0.0)
+        if change > SHAPE * size:
+            raise hou.OperationFailed(
+                f"{name}: is set to Rigid, and distances between its points change by {change:.3g} from frame {frames[0]} to {frame}, "
+                f"so its shape does; {cure}"
+            )
+
+
+def _places(source, frame):
+    """Return the positions of the points at a frame."""
+    flat = source.geometryAtFrame(frame).pointFloatAttribValues("P")
+    return list(zip(flat[0::3], flat[1::3], flat[2::3], strict=True))
+
+
+def _distances(places):
+    """Yield the distances of every point from three of them: what moves and turns as a whole keeps them."""
+    marks = [places[place] for place in (0, len(places) // 3, 2 * len(places) // 3)] if places else []
+    for mark in marks:
+        for place in places:
+            yield math.dist(place, mark)
 
 
 def _write_vdb(source, folder, name, frames, moves):
