@@ -78,8 +78,8 @@ def _refuse_changes(name, source, frames):
         change = max((abs(a - b) for a, b in zip(_distances(first), _distances(later), strict=True)), default=0.0)
         if change > SHAPE * size:
             raise hou.OperationFailed(
-                f"{name}: is set to Rigid, and distances between its points change by {change:.3g} from frame {frames[0]} to {frame}, "
-                f"so its shape does; {cure}"
+                f"{name}: is set to Rigid, and distances between its points change by {change:.3g} from frame {frames[0]} "
+                f"to {frame}, so its shape does; {cure}"
             )
 
 
