@@ -242,8 +242,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 7",
             None,
             melting.pool_at_rest,
-            "points",
-            (1, 4, 12),
+            sheet=(1, 4, 12),
         ),
         Sample(
             "candied_apple",
@@ -303,7 +302,6 @@ SAMPLES: dict[str, Sample] = {
             "S14, the whole method; densities by phase",
             None,
             melting.ice_in_water,
-            "points",
             colour_by="temperature",
         ),
         Sample(
@@ -330,8 +328,7 @@ SAMPLES: dict[str, Sample] = {
             "C21 figure 11",
             None,
             surfaces.soap_on_water,
-            "points",
-            (1, 3, 6, 10, 16, 25),
+            sheet=(1, 3, 6, 10, 16, 25),
             camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
             colour_by="concentration",
         ),
