@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
@@ -36,6 +36,7 @@ from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed, heated
 from mpm_nodes.nodes.crowding import crowding
+from mpm_nodes.nodes.unread import unread
 from mpm_nodes.solver.checkpoint import SolverState
 
 
@@ -70,8 +71,9 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    _refuse_unread(bodies, heated(told, "sources", "emitters"), told.knobs["substeps"])
-    warnings = list(weight_warnings(bodies, gravity))
+    tempered = told.total("colliders", "tempered") > 0
+    warnings = unread(bodies, told.knobs["substeps"], heated(told, "sources", "emitters"), tempered)
+    warnings += weight_warnings(bodies, gravity)
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -101,25 +103,6 @@ def _shared(told: PreflightContext) -> list[str]:
     periodic = any(told.knobs[f"wall_{axis}_{side}"] is WallRule.PERIODIC for axis in "xyz" for side in ("low", "high"))
     refuse_on_ranks(plans, (int(periodic),) * 3)
     return list(warnings_on_ranks(plans))
-
-
-def _refuse_unread(bodies: Sequence[Any], makes_heat: bool, substeps: Any) -> None:
-    """Refuse matter that says how incompressible it is where nothing projects, or that makes heat where none is carried.
-
-    The solve would refuse it too, after what comes before it was cooked.
-    """
-    given = [body.material for body in bodies if body.material.bulk_modulus is not None]
-    if not (given or makes_heat):
-        return
-    from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.initial import refuse_unread_heat_source, refuse_unread_modulus
-
-    resolved = resolve(substeps)
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
-    for material in given:
-        refuse_unread_modulus(material, material.label or material.law, plans)
-    if makes_heat:
-        refuse_unread_heat_source(plans)
 
 
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))

@@ -25,7 +25,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
+from mpm_nodes.nodes.bodies import passed_on, tempered
 from mpm_nodes.nodes.values_of_files import field_of, primvar_values, sampled, volume_of, voxels
 
 _START = NotKeyable("it is what particles begin with")
@@ -68,7 +68,7 @@ def set_temperature_vdb(
     return dataclasses.replace(particles, attributes={**particles.attributes, "temperature": values})
 
 
-@node(category="Collide", label="Collider Temperature from VDB", preflight=collider_passed_on)
+@node(category="Collide", label="Collider Temperature from VDB", preflight=tempered)
 def collider_temperature_vdb(
     collider: Collider,
     settings: GraphSettings,
@@ -102,7 +102,7 @@ def collider_temperature_vdb(
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 
-@node(category="Collide", label="Collider Temperature from USD", preflight=collider_passed_on)
+@node(category="Collide", label="Collider Temperature from USD", preflight=tempered)
 def collider_temperature_usd(
     collider: Collider,
     ctx: FrameContext,
