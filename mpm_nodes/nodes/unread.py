@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mpm_nodes.data import Material
+from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.nodes.bodies import Body
 
 if TYPE_CHECKING:
     from mpm_nodes.graph.substeps import SubstepPlan
 
-__all__ = ["unread"]
+__all__ = ["Thermics", "unread"]
 
 HEAT = "take the preset explicit_heat, melting or surface_tension_heat"
 
 
-def unread(bodies: Sequence[Body], substeps: Any, makes_heat: bool, tempered: bool) -> list[str]:
+class Thermics(NamedTuple):
+    """What of heat is wired into a solve beside its matter's parameters.
+
+    Attributes:
+        made: Some matter makes heat.
+        tempered: A collider has a temperature.
+        ambient: Air or a heat field is there.
+        airs: How many nodes say how warm the air is.
+    """
+
+    made: bool
+    tempered: bool
+    ambient: bool
+    airs: int
+
+
+def unread(bodies: Sequence[Body], substeps: Any, heat: Thermics) -> list[str]:
     """Refuse what would change the result if it were read, and return what is only left aside, as texts to warn of.
 
     The solve would refuse it too, after what comes before it was cooked.
@@ -24,31 +40,36 @@ def unread(bodies: Sequence[Body], substeps: Any, makes_heat: bool, tempered: bo
     Args:
         bodies: What the emitters make.
         substeps: The solve's knob.
-        makes_heat: Whether some matter makes heat.
-        tempered: Whether a collider has a temperature.
+        heat: What of heat is wired into the solve.
 
     Raises:
         MpmNodesError: Matter says how incompressible it is where nothing projects, lets a solute spread where nothing carries it,
-            makes heat where none is carried, or has no thermal parameters where heat is carried.
+            makes heat where none is carried, or has no thermal parameters where heat is carried; or something is around it that no
+            stage reads, or air twice.
     """
     materials = {id(body.material): body.material for body in bodies}
-    if not (materials or makes_heat or tempered):
+    if heat.airs > 1:
+        raise MpmNodesError(f"solve.ambient: {heat.airs} nodes say how warm the air is; wire one of them, or join their grids")
+    if not (materials or any(heat)):
         return []
     from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.initial import refuse_unread_diffusivity, refuse_unread_heat_source, refuse_unread_modulus
+    from mpm_nodes.solver import initial
     from mpm_nodes.solver.phases import checked_thermal, with_melts
+    from mpm_nodes.solver.surroundings import refuse_unread_ambient
 
     resolved = resolve(substeps)
     plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
     all_matter = with_melts(tuple(materials.values()))
     for material in all_matter:
-        refuse_unread_modulus(material, _named(material), plans)
-        refuse_unread_diffusivity(material, _named(material), plans)
+        initial.refuse_unread_modulus(material, _named(material), plans)
+        initial.refuse_unread_diffusivity(material, _named(material), plans)
         if any(_asks(plan, "heat_capacity") for plan in plans):
             checked_thermal(material)
-    if makes_heat:
-        refuse_unread_heat_source(plans)
-    return list(dict.fromkeys(_left_aside(tuple(materials.values()), plans, tempered)))
+    if heat.made:
+        initial.refuse_unread_heat_source(plans)
+    if heat.ambient:
+        refuse_unread_ambient(plans)
+    return list(dict.fromkeys(_left_aside(tuple(materials.values()), plans, heat.tempered)))
 
 
 def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tempered: bool) -> Iterator[str]:
