@@ -53,12 +53,17 @@ def unread(bodies: Sequence[Body], substeps: Any, heat: Thermics) -> list[str]:
     if not (materials or any(heat)):
         return []
     from mpm_nodes.graph.substeps import plan_substeps, resolve
+
+    resolved = resolve(substeps)
+    candidates = (resolved, *resolved.others)
+    asked = any(stage.id == "thermal_properties" for each in candidates for stage in each.declarations.values())
+    if not (asked or any(heat) or any(map(_asks_for_more, materials.values()))):
+        return []
     from mpm_nodes.solver import initial
     from mpm_nodes.solver.phases import checked_thermal, with_melts
     from mpm_nodes.solver.surroundings import refuse_unread_ambient
 
-    resolved = resolve(substeps)
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+    plans = [plan_substeps(each) for each in candidates]
     all_matter = with_melts(tuple(materials.values()))
     for material in all_matter:
         initial.refuse_unread_modulus(material, _named(material), plans)
@@ -83,6 +88,13 @@ def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tem
             )
     if tempered and not carries_heat:
         yield f"a collider has a temperature, and these substeps carry no heat; {HEAT}, or leave the collider's temperature out"
+
+
+def _asks_for_more(material: Material) -> bool:
+    """Return whether a material says what only some substeps read."""
+    tension = material.surface_tension
+    spreads = tension is not None and tension.solute_diffusivity > 0.0
+    return material.bulk_modulus is not None or material.thermal is not None or spreads
 
 
 def _asks(plan: SubstepPlan, name: str) -> bool:
