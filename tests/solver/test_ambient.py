@@ -20,6 +20,9 @@ from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.nodes.ambient import air_vdb, heat_field_vdb
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
+from mpm_nodes.verification.heat import solver as still_solver
+from mpm_nodes.verification.scenes import ball
+from mpm_nodes.verification.surface_heat import sampled, skinned
 from usd_io.openvdb_module import find_openvdb
 
 STILL = {"gravity": (0.0, 0.0, 0.0), "colliders": []}
@@ -119,6 +122,22 @@ def test_air_that_differs_closes_the_books():
             assert told["content"] - content == pytest.approx(gained, abs=1e-10 * content)
         content = told["content"]
     assert told["from_air"] != 0.0 and told["from_sources"] != 0.0
+
+
+def test_sampled_surfaces_see_the_same_air():
+    """Even air is that of the stage there, too: C21's surface samples instead of the cells' own."""
+    given = {"air_temperature": AIR, "air_convection": CONVECTION, "tolerance": 1e-13}
+    start = ball(skinned(), (0.0, 0.0, 0.0), 0.25, 0.1)
+    start = dataclasses.replace(start, attributes={**start.attributes, "temperature": np.full(len(start), 300.0)})
+    found = []
+    for knobs, ambient in ((given, ()), ({**given, "air_temperature": 900.0}, (Ambient(Along(AIR), CONVECTION),))):
+        run = still_solver(start, sampled(**knobs), 0.1)
+        surround(run, ambient)
+        run.step(10.0)
+        found.append((temperatures(run), run.step_context.report["heat"]))
+    (own, told), (other, told_again) = found
+    assert np.abs(own - other).max() < 1e-9 and own.max() > 301.0
+    assert told["from_air"] == pytest.approx(told_again["from_air"], rel=1e-9) and told["surface"] == told_again["surface"]
 
 
 # ---------------------------------------------------------------- heat in places
