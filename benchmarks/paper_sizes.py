@@ -1,6 +1,6 @@
 """Seconds a frame of the samples of S14 in the sizes of its Table 2, by stage, beside its minutes on 16 cores.
 
-    python benchmarks/paper_sizes.py                                   # five samples, two parts of a frame each
+    python benchmarks/paper_sizes.py                                   # six samples, two parts of a frame each
     python benchmarks/paper_sizes.py letters --parts 1 --count 1       # one of them, a whole frame of 1/30 s
     python benchmarks/paper_sizes.py letters --size quick              # the same on the quick size: tries the command
     python benchmarks/paper_sizes.py letters --set drop.dt_max=0.002   # with other knobs, for instance a longer step
@@ -26,7 +26,7 @@ from mpm_nodes_samples.reproduction.index import sample_named  # noqa: E402
 from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402
 from mpm_nodes_samples.reproduction.sizes import SIZES, graph_of, remove  # noqa: E402
 
-FASTER = {"letters": 15.0, "hot_air": 5.0, "candied_apple": 5.0, "butter_on_pan": 5.0, "lava": 5.0}
+FASTER = {"letters": 15.0, "hot_stream": 5.0, "hot_air": 5.0, "candied_apple": 5.0, "butter_on_pan": 5.0, "lava": 5.0}
 """Samples of Table 2, and how many times less than its minutes a frame should take."""
 
 

@@ -37,8 +37,9 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes_samples.reproduction.index import SAMPLES, sample_named
 
     if args.name is None:
+        width = max(map(len, SAMPLES)) + 2
         for sample in SAMPLES.values():
-            print(f"{sample.name:16}{sample.doc}")
+            print(f"{sample.name:{width}}{sample.doc}")
         return 0
     chosen = sample_named(args.name)
     if args.study:

@@ -5,6 +5,7 @@ Everything here is SI, numpy only, and frozen once published. Importing it loads
 
 from typing import Annotated as A
 
+from mpm_nodes.data.ambient import Ambient, SpaceField
 from mpm_nodes.data.contexts import FrameContext, GraphSettings, StepContext
 from mpm_nodes.data.domains import (
     COLLIDERS,
@@ -99,6 +100,7 @@ __all__ = [
     "STAGGERED",
     "STAGGERED_FIELDS",
     "A",
+    "Ambient",
     "Attribute",
     "Cancelled",
     "Collider",
@@ -151,6 +153,7 @@ __all__ = [
     "Report",
     "Resampling",
     "Seconds",
+    "SpaceField",
     "SquareMetresPerSecond",
     "Stage",
     "StageMemory",

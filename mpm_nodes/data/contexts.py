@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
 from mpm_nodes.data.units import Vec3
 
@@ -80,6 +81,7 @@ class StepContext:
         limit: What holds dt, None before it is chosen.
         limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
+        ambient: Air and heat in places during this frame; empty where none is wired.
         share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
     """
 
@@ -98,6 +100,7 @@ class StepContext:
     limit: Limit | None = None
     limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
     check_cancel: Callable[[], None] = lambda: None
+    ambient: tuple[Ambient, ...] = ()
     share: Any = None
 
     def tell(self, group: Facts, **values: Any) -> None:

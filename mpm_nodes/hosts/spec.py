@@ -66,6 +66,7 @@ COLOURS: dict[str, tuple[float, float, float]] = {
     "Emitter": (0.38, 0.80, 0.82),
     "Material": (0.93, 0.62, 0.27),
     "Collider": (0.62, 0.62, 0.64),
+    "Ambient": (0.88, 0.46, 0.40),
     "LevelSet": (0.66, 0.48, 0.86),
     "Mesh": (0.42, 0.78, 0.45),
     "CacheFrame": (0.90, 0.82, 0.36),

@@ -16,7 +16,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "heated", "passed_on"]
+__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "heated", "passed_on", "tempered"]
 
 
 class Body(NamedTuple):
@@ -79,8 +79,13 @@ def heated(told: PreflightContext, *ports: str) -> bool:
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points")}
+    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "tempered")}
     return {**totals, "rods": told.distinct("collider", "rods")}
+
+
+def tempered(told: PreflightContext) -> dict[str, Any]:
+    """Preflight of a node that gives the collider that is wired into its port `collider` a temperature."""
+    return {**collider_passed_on(told), "tempered": 1}
 
 
 def fastest(velocity: Any) -> np.ndarray:

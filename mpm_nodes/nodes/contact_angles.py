@@ -98,10 +98,11 @@ def collider_contact_angle_vdb(
 
     Source: Young's law; C21 section 3.6.
     """
-    places, numbers = voxels(volume_of(kept, path, grid), scale)
+    places, numbers, apart = voxels(volume_of(kept, path, grid), scale)
     where = "collider_contact_angle_vdb"
     ratios = _ratios(f"{where}.grid: '{grid}'", numbers, values, (outside, painted))
-    field = field_of(f"{where}.grid", places + np.asarray(translate), ratios, settings.cell_size, _ratio(outside))
+    edge = max(settings.cell_size, apart)
+    field = field_of(f"{where}.grid", places + np.asarray(translate), ratios, edge, _ratio(outside))
     return _wetted(where, collider, outside, hysteresis, field)
 
 

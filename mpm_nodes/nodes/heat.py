@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from mpm_nodes.data import (
     WattsPerMetreKelvin,
     WattsPerSquareMetreKelvin,
 )
+from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
+from mpm_nodes.nodes.bodies import passed_on, tempered
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -33,7 +35,13 @@ _Conductivity = A[float, WattsPerMetreKelvin, Range(min=0.0, exclusive_min=True,
 _Temperature = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
 
 
-@node(category="Material", label="Thermal Material")
+def _told_with_heat(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: making a material costs nothing, so it is told whole, with its melt."""
+    melt = next(iter(told.every("melt", "materials")), None)
+    return {"materials": tuple(material_thermal(each, melt, **told.knobs) for each in told.every("material", "materials"))}
+
+
+@node(category="Material", label="Thermal Material", preflight=_told_with_heat)
 def material_thermal(
     material: Material,
     melt: Material | None = None,
@@ -84,7 +92,26 @@ class Ramp(enum.Enum):
     Z = "z"
 
 
-@node(category="Emit", label="Temperature", preflight=passed_on)
+def _told_with_temperature(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the matter is passed on; noise and variation that reach below 0 K are refused."""
+    knobs, facts = told.knobs, passed_on(told)
+    coldest = min(knobs["temperature"], knobs["temperature"] if knobs["ramp"] is Ramp.NONE else knobs["far_temperature"])
+    if knobs["noise"] > coldest:
+        raise MpmNodesError(
+            f"set_temperature.noise: {knobs['noise']:g} K around {coldest:g} K reaches below 0 K; give less noise than temperature"
+        )
+    variation = knobs["freezing_variation"]
+    for material in (body.material for body in facts["bodies"]):
+        freezing = None if material.thermal is None else material.thermal.freezing_temperature
+        if freezing is not None and variation >= freezing:
+            raise MpmNodesError(
+                f"set_temperature.freezing_variation: {variation:g} K around the {freezing:g} K at which material "
+                f"{material.label or material.law} freezes reaches down to 0 K; give less"
+            )
+    return facts
+
+
+@node(category="Emit", label="Temperature", preflight=_told_with_temperature)
 def set_temperature(
     particles: Particles,
     *,
@@ -129,7 +156,7 @@ def set_temperature(
     return dataclasses.replace(particles, attributes=columns)
 
 
-@node(category="Collide", label="Collider Temperature", preflight=collider_passed_on)
+@node(category="Collide", label="Collider Temperature", preflight=tempered)
 def collider_temperature(
     collider: Collider,
     *,

@@ -15,7 +15,7 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.values_of_files import shares, volume_of
+from mpm_nodes.nodes.values_of_files import grid_values
 
 _START = NotKeyable("matter keeps the heat source that it begins with")
 _Source = A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7), _START]
@@ -73,6 +73,8 @@ def set_heat_source_vdb(
     for knob, given in (("strength", strength), ("outside", outside)):
         if not math.isfinite(given):
             raise MpmNodesError(f"set_heat_source_vdb.{knob}: is {given:g}; give a finite number")
-    total, share = shares(volume_of(kept, path, grid), particles["position"], translate, scale)
-    values = strength * total + outside * (1.0 - share)
+    found = dataclasses.replace(
+        grid_values(kept, path, grid, fades=True), translate=translate, scale=scale, outside=outside, factor=strength
+    )
+    values = found.at(particles["position"])
     return dataclasses.replace(particles, attributes={**particles.attributes, "heat_source": values})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
     A,
+    Ambient,
     Collider,
     Emitter,
     FrameContext,
@@ -36,6 +37,7 @@ from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed, heated
 from mpm_nodes.nodes.crowding import crowding
+from mpm_nodes.nodes.unread import Thermics, unread
 from mpm_nodes.solver.checkpoint import SolverState
 
 
@@ -70,8 +72,10 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    _refuse_unread(bodies, heated(told, "sources", "emitters"), told.knobs["substeps"])
-    warnings = list(weight_warnings(bodies, gravity))
+    tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
+    heat = Thermics(heated(told, "sources", "emitters"), tempered, told.total("ambient", "ambient") > 0, airs)
+    warnings = unread(bodies, told.knobs["substeps"], heat)
+    warnings += weight_warnings(bodies, gravity)
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -103,25 +107,6 @@ def _shared(told: PreflightContext) -> list[str]:
     return list(warnings_on_ranks(plans))
 
 
-def _refuse_unread(bodies: Sequence[Any], makes_heat: bool, substeps: Any) -> None:
-    """Refuse matter that says how incompressible it is where nothing projects, or that makes heat where none is carried.
-
-    The solve would refuse it too, after what comes before it was cooked.
-    """
-    given = [body.material for body in bodies if body.material.bulk_modulus is not None]
-    if not (given or makes_heat):
-        return
-    from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.initial import refuse_unread_heat_source, refuse_unread_modulus
-
-    resolved = resolve(substeps)
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
-    for material in given:
-        refuse_unread_modulus(material, material.label or material.law, plans)
-    if makes_heat:
-        refuse_unread_heat_source(plans)
-
-
 @node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))
 def solve(
     ctx: FrameContext,
@@ -130,6 +115,7 @@ def solve(
     sources: A[Many[Particles], TakenAtStart()] = (),
     emitters: Many[Emitter] = (),
     colliders: Many[Collider] = (),
+    ambient: Many[Ambient] = (),
     *,
     substeps: SubstepGraph = "explicit_apic",
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
@@ -157,6 +143,7 @@ def solve(
         sources: Particles at the start frame.
         emitters: Streams and drops that bring particles while the solve runs; they may move and change.
         colliders: Bodies that matter meets; where they overlap, the last one decides.
+        ambient: Air from a VDB grid, and heat made in places; for substeps with heat.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per
@@ -182,6 +169,7 @@ def solve(
     import numpy as np
 
     from mpm_nodes.solver.run import SubstepSolver
+    from mpm_nodes.solver.surroundings import surround
     from mpm_nodes.solver.walls import check_box
 
     clock = Clock.of(settings, start_frame, time_scale)
@@ -220,6 +208,7 @@ def solve(
     if ctx.frame > clock.origin:
         knobs = {"gravity": gravity, "dt_min": dt_min, "dt_max": dt_max}
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}
+        surround(solver, ambient)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))
 

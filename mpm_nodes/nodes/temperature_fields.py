@@ -25,8 +25,8 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
-from mpm_nodes.nodes.values_of_files import field_of, primvar_values, sampled, volume_of, voxels
+from mpm_nodes.nodes.bodies import passed_on, tempered
+from mpm_nodes.nodes.values_of_files import field_of, grid_values, primvar_values, volume_of, voxels
 
 _START = NotKeyable("it is what particles begin with")
 _Temperature = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
@@ -59,8 +59,8 @@ def set_temperature_vdb(
         InputError: The file cannot be read, or has no such grid of numbers.
         MpmNodesError: A particle's temperature is below 0 K.
     """
-    volume = volume_of(kept, path, grid)
-    values = sampled(volume, particles["position"], translate, scale, outside)
+    found = dataclasses.replace(grid_values(kept, path, grid), translate=translate, scale=scale, outside=outside)
+    values = found.at(particles["position"])
     if len(values) and not (values.min() >= 0.0 and np.isfinite(values).all()):
         raise MpmNodesError(
             f"set_temperature_vdb.grid: '{grid}' in {path} has {values.min():g} K where there is matter; write kelvin"
@@ -68,7 +68,7 @@ def set_temperature_vdb(
     return dataclasses.replace(particles, attributes={**particles.attributes, "temperature": values})
 
 
-@node(category="Collide", label="Collider Temperature from VDB", preflight=collider_passed_on)
+@node(category="Collide", label="Collider Temperature from VDB", preflight=tempered)
 def collider_temperature_vdb(
     collider: Collider,
     settings: GraphSettings,
@@ -97,12 +97,13 @@ def collider_temperature_vdb(
         MpmNodesError: A temperature is below 0 K.
     """
     volume = volume_of(kept, path, grid)
-    places, values = voxels(volume, scale)
-    field = _temperatures("collider_temperature_vdb.grid", places + np.asarray(translate), values, settings.cell_size, outside)
+    places, values, apart = voxels(volume, scale)
+    edge = max(settings.cell_size, apart)
+    field = _temperatures("collider_temperature_vdb.grid", places + np.asarray(translate), values, edge, outside)
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 
-@node(category="Collide", label="Collider Temperature from USD", preflight=collider_passed_on)
+@node(category="Collide", label="Collider Temperature from USD", preflight=tempered)
 def collider_temperature_usd(
     collider: Collider,
     ctx: FrameContext,

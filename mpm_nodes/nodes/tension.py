@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.bodies import passed_on
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -28,7 +31,17 @@ _Tension = A[float, NewtonsPerMetre, Range(min=0.0, soft_max=1.0), _KEPT]
 _Temperature = A[float, Kelvins, Range(min=0.0, soft_min=200.0, soft_max=2000.0), _KEPT]
 
 
-@node(category="Material", label="Surface Tension")
+def _told_with_tension(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the wired materials with the tension."""
+    return {"materials": tuple(material_surface_tension(each, **told.knobs) for each in told.every("material", "materials"))}
+
+
+def _told_with_solute(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the wired materials with the solute, which one without a tension refuses."""
+    return {"materials": tuple(material_surfactant(each, **told.knobs) for each in told.every("material", "materials"))}
+
+
+@node(category="Material", label="Surface Tension", preflight=_told_with_tension)
 def material_surface_tension(
     material: Material,
     *,
@@ -65,7 +78,7 @@ def material_surface_tension(
     return dataclasses.replace(material, surface_tension=changed)
 
 
-@node(category="Material", label="Surfactant")
+@node(category="Material", label="Surfactant", preflight=_told_with_solute)
 def material_surfactant(
     material: Material,
     *,
@@ -99,7 +112,7 @@ def material_surfactant(
     return dataclasses.replace(material, surface_tension=changed)
 
 
-@node(category="Emit", label="Concentration")
+@node(category="Emit", label="Concentration", preflight=passed_on)
 def set_concentration(
     particles: Particles, *, concentration: A[float, Unitless, Range(min=0.0, max=1.0), _START] = 1.0
 ) -> Particles:

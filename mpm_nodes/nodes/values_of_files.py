@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import stamp
 
-__all__ = ["field_of", "primvar_values", "sampled", "shares", "volume_of", "voxels"]
+__all__ = ["GridValues", "field_of", "grid_values", "primvar_values", "volume_of", "voxels"]
 
 
 def field_of(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
@@ -64,49 +65,75 @@ def _read(path: Path, grid: str) -> Any:
     return found
 
 
-def sampled(volume: Any, position: np.ndarray, translate: Vec3, scale: float, outside: float) -> np.ndarray:
-    """Return a grid's values at positions [m], trilinear, shape (n,)."""
-    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
+@dataclass(frozen=True, eq=False)
+class GridValues:
+    """A grid of numbers of a .vdb file, through space and trilinear.
 
-    there = np.linalg.inv(volume.transform)
-    index = ((position - np.asarray(translate)) / scale) @ there[:3, :3].T + there[:3, 3]
-    leaves = volume.level_set
-    # the voxels of a leaf that nobody wrote hold the background
-    known = np.stack([leaves.values, leaves.values != np.float32(leaves.background), np.zeros_like(leaves.values)], axis=-1)
-    values, held = sample_vectors(leaves.origins, np.where(known[..., 1:2] > 0.0, known, 0.0), index)
-    inside = held & (values[:, 1] > 1e-3)
-    return np.where(inside, values[:, 0] / np.maximum(values[:, 1], 1e-3), outside)
-
-
-def shares(volume: Any, position: np.ndarray, translate: Vec3, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the trilinear sums of a grid's values at positions [m], and the share of each sum that the grid holds, shape (n,).
-
-    What the grid does not hold counts as 0, so values fall off to nothing over a voxel, and the integral over space is that of
-    the voxels.
+    Attributes:
+        origins: First voxel of each leaf, shape (leaves, 3).
+        values: Sum of what is known, shape (leaves, 8, 8, 8, 3): the value, whether there is one, nothing.
+        to_index: From the file's metres to voxel indices, shape (4, 4).
+        translate: Moves the grid [m].
+        scale: Factor on all lengths of the file.
+        outside: Value where the grid holds none.
+        fades: Whether values fall off to `outside` over a voxel where the grid ends; else they stay up to half a voxel beyond.
+        factor: On the grid's values.
     """
-    from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
 
-    there = np.linalg.inv(volume.transform)
-    index = ((position - np.asarray(translate)) / scale) @ there[:3, :3].T + there[:3, 3]
-    leaves = volume.level_set
-    held = leaves.values != np.float32(leaves.background)
-    known = np.stack([np.where(held, leaves.values, 0.0), held, np.zeros_like(leaves.values)], axis=-1)
-    # voxels outside every leaf are left out of averages: empty leaves all around count as 0
-    around = np.stack(np.meshgrid(*(np.array([-8, 0, 8]),) * 3, indexing="ij"), -1).reshape(-1, 3)
-    origins = np.asarray(leaves.origins, np.int64).reshape(-1, 3)
-    whole, place = np.unique((origins[:, None] + around).reshape(-1, 3), axis=0, return_inverse=True)
-    values = np.zeros((len(whole), *known.shape[1:]), np.float32)
-    values[place.reshape(len(origins), 27)[:, 13]] = known
-    found, _ = sample_vectors(whole, values, index)
-    return found[:, 0], found[:, 1]
+    origins: np.ndarray
+    values: np.ndarray
+    to_index: np.ndarray
+    translate: Vec3 = (0.0, 0.0, 0.0)
+    scale: float = 1.0
+    outside: float = 0.0
+    fades: bool = False
+    factor: float = 1.0
+
+    @classmethod
+    def of(cls, volume: Any, fades: bool) -> GridValues:
+        """Return the values of a grid (`usd_io.vdb_grids.VolumeInfo`)."""
+        leaves = volume.level_set
+        # the voxels of a leaf that nobody wrote hold the background
+        held = leaves.values != np.float32(leaves.background)
+        known = np.stack([np.where(held, leaves.values, 0.0), held, np.zeros_like(leaves.values)], axis=-1)
+        origins = np.asarray(leaves.origins, np.int64).reshape(-1, 3)
+        if fades:
+            # voxels outside every leaf are left out of averages: empty leaves all around count as 0
+            around = np.stack(np.meshgrid(*(np.array([-8, 0, 8]),) * 3, indexing="ij"), -1).reshape(-1, 3)
+            whole, place = np.unique((origins[:, None] + around).reshape(-1, 3), axis=0, return_inverse=True)
+            wide = np.zeros((len(whole), *known.shape[1:]), np.float32)
+            wide[place.reshape(len(origins), 27)[:, 13]] = known
+            origins, known = whole, wide
+        return cls(origins, known, np.linalg.inv(volume.transform), fades=fades)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places [m], shape (n, 3) to (n,)."""
+        from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
+
+        index = ((places - np.asarray(self.translate)) / self.scale) @ self.to_index[:3, :3].T + self.to_index[:3, 3]
+        found, held = sample_vectors(self.origins, self.values, index)
+        total, share = found[:, 0], found[:, 1]
+        if self.fades:
+            return self.factor * total + self.outside * (1.0 - share)
+        return np.where(held & (share > 1e-3), self.factor * total / np.maximum(share, 1e-3), self.outside)
 
 
-def voxels(volume: Any, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return places [m] and values of all voxels of a grid that differ from its background."""
+def grid_values(kept: Kept, path: Path, grid: str, fades: bool = False) -> GridValues:
+    """Return a grid of numbers of a .vdb file as values through space; `fades` as in `GridValues`."""
+    return kept.get(("through space", *stamp(path), grid, fades), lambda: GridValues.of(_read(path, grid), fades))
+
+
+def voxels(volume: Any, scale: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return places [m] and values of all voxels of a grid that differ from its background, and how far apart they lie [m].
+
+    A field of cubes smaller than that would have holes.
+    """
     leaves = volume.level_set
     leaf, i, j, k = np.nonzero(leaves.values != np.float32(leaves.background))
     index = np.asarray(leaves.origins, float)[leaf] + np.stack([i, j, k], axis=1)
-    return scale * (index @ volume.transform[:3, :3].T + volume.transform[:3, 3]), leaves.values[leaf, i, j, k].astype(float)
+    apart = scale * float(np.linalg.norm(volume.transform[:3, :3], axis=0).max())
+    places = scale * (index @ volume.transform[:3, :3].T + volume.transform[:3, 3])
+    return places, leaves.values[leaf, i, j, k].astype(float), apart
 
 
 def _over_faces(

@@ -143,6 +143,8 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
     settings = {"cell_size": 0.05, "fps": 24.0, "start": 1, "end": 3}
     every = {f"n_{name}": _node(declaration, registry) for name, declaration in registry.nodes().items()}
     every["n_solve"]["knobs"]["substeps"] = "incompressible"  # a bulk modulus of the projection is refused without one
+    every["n_material_thermal"]["knobs"]["freezing_temperature"] = 300.0  # what has a melt melts
+    every["n_material_surfactant"]["inputs"]["material"] = "n_material_surface_tension"
     readers = [name for name, declaration in registry.nodes().items() if any(k.kind == "path" for k in declaration.knobs)]
     for nodes in (every, {name: entry for name, entry in every.items() if name[2:] not in readers}):
         found += [{"format": "mpm_nodes.graph", "version": 1, "settings": settings, "nodes": nodes}] * 4

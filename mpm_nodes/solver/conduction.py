@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import Ambient, MpmNodesError, SpaceField
+from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
@@ -32,6 +33,7 @@ class Surroundings:
         source: Heat made inside all matter [W/m^3], besides what its particles make.
         insulated: No body takes part, whatever temperature it has.
         sampled: The free surface, and the heat that flows in there, are those of samples: surface_area and surface_flux of cells.
+        ambient: Air that takes the place of `air` and `to_air`, and heat that is made in places.
     """
 
     air: float = 293.15
@@ -41,6 +43,7 @@ class Surroundings:
     source: float = 0.0
     insulated: bool = False
     sampled: bool = False
+    ambient: tuple[Ambient, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,18 @@ def conduct(
     """
     count = staggered.count
     vectors = BlockVectors.of_size(64 * count)
+    air = air_of(surroundings.ambient)
+    if air is not None:
+        surroundings = replace(surroundings, to_air=air.convection)
     given, system = _system(staggered, colliders, dt, surroundings)
     conduction.assemble_heat(count, given, system)
     if surroundings.sampled:
         _add_surface(staggered, dt, surroundings, system)
+    area = float(system.air.sum()) / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    warmth = np.zeros(0) if air is None else _take_air(staggered, air, surroundings.air, system)
+    for each in surroundings.ambient:
+        if each.source is not None:
+            _make_heat(staggered, dt, each.source, float(given.numbers[5]), system)
     temperature = vectors.new()
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
@@ -98,13 +109,14 @@ def conduct(
     conduction.write_temperatures(count, temperature, staggered.array("temperature"))
     sums = np.empty((count, 3))
     conduction.balance(count, system, surroundings.air, temperature, sums)
-    bodies, air, sources = (math.fsum(column) for column in sums.T)
+    bodies, through_air, sources = (math.fsum(column) for column in sums.T)
     capacity = staggered.array("heat")[3 : 256 * count : 4].astype(float)
     content = float(capacity @ temperature[: 64 * count])
-    area = float(system.air.sum()) / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    if air is not None:
+        through_air = float((warmth - system.air[: 64 * count] * temperature[: 64 * count]).sum())
     if surroundings.sampled:
         area = float(staggered.array("surface_heat")[3 : 256 * count : 4].sum(dtype=float))
-    return Conducted(solution, content, bodies, air, sources, area)
+    return Conducted(solution, content, bodies, through_air, sources, area)
 
 
 def _system(
@@ -147,6 +159,36 @@ def _add_surface(staggered: StaggeredStore, dt: float, surroundings: Surrounding
     system.right[cells] += air * surroundings.air + flux
 
 
+def _take_air(staggered: StaggeredStore, air: Ambient, base: float, system: conduction.HeatSystem) -> np.ndarray:
+    """Let the rows see the air where each cell is instead of air of one temperature; return dt h_a A T_a of the cells [J]."""
+    warmth = np.zeros(64 * staggered.count)
+    cells = np.flatnonzero(system.air[: len(warmth)])
+    place, before = _centres(staggered, cells), system.air[cells]
+    now = before if air.exposure is None else before * air.exposure.at(place)
+    warmth[cells] = now * air.air.at(place) if air.air is not None else 0.0
+    system.air[cells] = now
+    system.diagonal[cells] += now - before
+    system.right[cells] += warmth[cells] - before * base
+    return warmth
+
+
+def _make_heat(staggered: StaggeredStore, dt: float, source: SpaceField, least: float, system: conduction.HeatSystem) -> None:
+    """Add dt q V of the matter in each cell, q at its centre [W/m^3]."""
+    heat = staggered.array("heat")[: 256 * staggered.count]
+    cells = np.flatnonzero(heat[3::4] > least)
+    made = dt * source.at(_centres(staggered, cells)) * heat[1::4][cells].astype(float)
+    system.source[cells] += made
+    system.right[cells] += made
+
+
+def _centres(staggered: StaggeredStore, cells: np.ndarray) -> np.ndarray:
+    """Return the centres of cells [m], shape (n, 3)."""
+    block, n = np.divmod(cells, 64)
+    index = 4 * staggered.blocks[block] + np.stack([n >> 4, (n >> 2) & 3, n & 3], axis=1)
+    centres: np.ndarray = staggered.origin + staggered.h * (index + 0.5)
+    return centres
+
+
 def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
     cells = 64 * staggered.count
@@ -183,9 +225,7 @@ def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np
         if collider.temperatures is None or collider.temperature is None:
             continue
         cells = np.flatnonzero((which == body) & (np.abs(phi) <= conduction.NEAR))
-        block, n = np.divmod(cells, 64)
-        index = 4 * staggered.blocks[block] + np.stack([n >> 4, (n >> 2) & 3, n & 3], axis=1)
-        place = staggered.origin + staggered.h * (index + 0.5)
+        place = _centres(staggered, cells)
         place -= (phi[cells] * staggered.h)[:, None] * normal.reshape(-1, 3)[cells]
         which[cells] = sum(map(len, rows)) + np.arange(len(cells))
         found = collider.temperatures.at(place)

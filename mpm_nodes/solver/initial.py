@@ -22,6 +22,7 @@ __all__ = [
     "measure_gradients",
     "origin_of",
     "own_fields",
+    "refuse_unread_diffusivity",
     "refuse_unread_heat_source",
     "refuse_unread_modulus",
 ]
@@ -45,8 +46,9 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
         MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus or a solute's
             diffusivity that no stage reads, or particles have a heat source that none does.
     """
-    _refuse_unread_moduli(laws, plans)
-    _refuse_unread_diffusivities(laws, plans)
+    for law in laws:
+        refuse_unread_modulus(law.material, law.label, plans)
+        refuse_unread_diffusivity(law.material, law.label, plans)
     if any(np.any(part["heat_source"]) for part in parts if "heat_source" in part):
         refuse_unread_heat_source(plans)
     described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
@@ -59,11 +61,6 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
     columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
     return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
-
-
-def _refuse_unread_moduli(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:
-    for law in laws:
-        refuse_unread_modulus(law.material, law.label, plans)
 
 
 def refuse_unread_modulus(material: Material, label: str, plans: Sequence[SubstepPlan]) -> None:
@@ -86,17 +83,26 @@ def refuse_unread_modulus(material: Material, label: str, plans: Sequence[Subste
     )
 
 
-def _refuse_unread_diffusivities(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan]) -> None:
-    if all("concentration_gradient" in plan.fields_needed["particles"] for plan in plans):
+def refuse_unread_diffusivity(material: Material, label: str, plans: Sequence[SubstepPlan]) -> None:
+    """Refuse a solute that spreads where none of the substeps' stages lets it.
+
+    Args:
+        material: The material.
+        label: What messages call it.
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: It has a solute's diffusivity, and no stage asks for it.
+    """
+    tension = material.surface_tension
+    if tension is None or not tension.solute_diffusivity > 0.0:
         return
-    for law in laws:
-        tension = law.material.surface_tension
-        if tension is not None and tension.solute_diffusivity > 0.0:
-            raise MpmNodesError(
-                f"material {law.label}: its solute has a diffusivity of {tension.solute_diffusivity:g} m^2/s, and these substeps "
-                "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
-                "material_surfactant.diffusivity to 0"
-            )
+    if not all("concentration_gradient" in plan.fields_needed["particles"] for plan in plans):
+        raise MpmNodesError(
+            f"material {label}: its solute has a diffusivity of {tension.solute_diffusivity:g} m^2/s, and these substeps "
+            "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
+            "material_surfactant.diffusivity to 0"
+        )
 
 
 def refuse_unread_heat_source(plans: Sequence[SubstepPlan]) -> None:

@@ -42,6 +42,7 @@ _MODULES = (
     "resampling",
     "voids",
     "heat",
+    "uneven_air",
     "over_temperature",
     "projection",
     "stretched_block",

@@ -122,7 +122,12 @@ def letters(shot: Shot) -> list[Figure]:
     found = [*books(shot), Figure("momentum down in free fall, over m g t", -momentum(second)[1] / exact, between(1.0, 1e-4))]
     rest = last["volume"].astype(float)
     taken = volume_ratios(last) * rest
-    for index, name, within in ((0, "L, lam = 0.1 MPa", 0.02), (2, "F, lam = 5 GPa", 0.01), (3, "T, incompressible clay", 0.01)):
+    for index, name, within in (
+        (0, "L, lam = 1 MPa", 0.02),
+        (1, "I, lam = 70 MPa", 0.01),
+        (2, "F, lam = 5 GPa", 0.01),
+        (3, "T, incompressible clay", 0.01),
+    ):
         mine = last["material"] == index
         ratio = float(taken[mine].sum() / rest[mine].sum())
         found.append(Figure(f"volume of {name}, over that at rest", ratio, between(0.997 if index == 0 else 1.0, within)))

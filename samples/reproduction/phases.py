@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.verification.cells import cells_of, grown
+from mpm_nodes_samples.reproduction.measures import seen_from_the_side
 from mpm_nodes_samples.reproduction.melting import between, books
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -64,6 +65,28 @@ def hot_air(shot: Shot) -> list[Figure]:
 
 def _percent(which: np.ndarray) -> float:
     return 100.0 * float(which.mean()) if len(which) else 0.0
+
+
+def hot_stream(shot: Shot) -> list[Figure]:
+    """Return the books, what melts of the cold body, and what sets of the stream, on the body and on the floor."""
+    last, count = shot.at(shot.last), len(shot.at(shot.first))
+    body, solid = last["id"] < count, last["phase"] == 0
+    cold = by_id(shot, shot.first, "phase") == 0
+    body &= np.isin(last["id"], np.flatnonzero(cold))
+    high = last["position"][:, 1] > 0.02
+    return [
+        *books(shot),
+        Figure("molten of the cold body at the end [%]", _percent(~solid[body]), Bar(1.0, 60.0), "some solid melts"),
+        Figure("set of the stream at the end [%]", _percent(solid[~body]), Bar(5.0, 95.0), "some liquid freezes"),
+        Figure("of what has set, higher than 20 mm, on the body [%]", _percent(high[~body & solid]), Bar(10.0), "on the body"),
+        Figure("height of the body's solid, over that at the start", _height(shot), Bar(0.7), "the body stands"),
+    ]
+
+
+def _height(shot: Shot) -> float:
+    first, last = shot.at(shot.first), shot.at(shot.last)
+    body = (last["id"] < len(first)) & (last["phase"] == 0)
+    return float(last["position"][body, 1].max() / first["position"][first["phase"] == 0, 1].max())
 
 
 def butter_on_pan(shot: Shot) -> list[Figure]:
@@ -135,4 +158,21 @@ def caramel(shot: Shot) -> list[Figure]:
         Figure("coldest particle at the end [K]", float(last["temperature"].min()), between(306.9, 3.0)),
         Figure("highest particle at the end [m]", float(last["position"][:, 1].max()), between(0.048, 0.012), "lies on folds"),
         Figure("way of what came first in the last 16 frames [m]", way, between(0.002, 0.002), "stiffens"),
+    ]
+
+
+def marshmallow_on_plate(shot: Shot) -> list[Figure]:
+    """Return the books, how far the marshmallow sinks, how much tears, and how much of its inside comes out of its crust."""
+    first, last, slab = shot.at(shot.first), shot.at(shot.last), 2.0 * shot.cell_size
+    height = [float(np.quantile(each["position"][:, 1], 0.98)) for each in (first, last)]
+    torn = max(_percent(np.asarray(shot.at(frame)["weak"], float) > 0.5) for frame in shot.sampled)
+    open_ = [100.0 * seen_from_the_side(*(shot.positions(frame, k) for k in (0, 1)), slab) for frame in (shot.first, shot.last)]
+    width = [float(np.quantile(np.hypot(each["position"][:, 0], each["position"][:, 2]), 0.98)) for each in (first, last)]
+    return [
+        *books(shot),
+        Figure("height at the end, over that at the start", height[1] / height[0], Bar(most=0.8), "melts"),
+        Figure("width at the end, over that at the start", width[1] / width[0], Bar(1.1), "spreads"),
+        Figure("torn at most [%]", torn, Bar(1.0), "its crust tears"),
+        Figure("inside open to the side at the start [% of the side]", open_[0], Bar(0.0, 0.0), "whole"),
+        Figure("inside open to the side at the end [% of the side]", open_[1], Bar(5.0), "comes out"),
     ]

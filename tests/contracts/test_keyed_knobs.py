@@ -85,12 +85,14 @@ def files(tmp_path_factory) -> dict[str, Path]:
         ball = vdb.createLevelSetSphere(radius=0.3 + 0.02 * frame, voxelSize=0.05)
         ball.name = "surface"
         warm = vdb.FloatGrid(300.0)
-        warm.copyFromArray(300.0 + np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
+        warm.copyFromArray(300.0 + frame + np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
         warm.name, warm.transform = "temperature", vdb.createLinearTransform(0.05)
+        power = warm.deepCopy()
+        power.name = "heat_source"
         angles = vdb.FloatGrid(0.0)
         angles.copyFromArray(0.05 + 1e-4 * np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
         angles.name, angles.transform = "contact_angle", vdb.createLinearTransform(0.05)
-        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, angles])
+        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, power, angles])
     for name, body in (("mesh", UsdGeom.Mesh), ("points", UsdGeom.Points)):
         stage = Usd.Stage.CreateNew(str(folder / f"{name}.usda"))
         stage.SetTimeCodesPerSecond(24.0)
@@ -117,6 +119,8 @@ PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"collider_contact_angle_vdb": "ball", "collider_contact_angle_usd": "mesh"}
 PATHS |= {
+    "air_vdb": "ball",
+    "heat_field_vdb": "ball",
     "set_heat_source_vdb": "ball",
     "set_temperature_vdb": "ball",
     "collider_temperature_vdb": "ball",

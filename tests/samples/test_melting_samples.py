@@ -20,7 +20,7 @@ from mpm_nodes_samples.reproduction.shot import Progress, Shot
 
 NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
 COARSE = {
-    "hot_air": 0.012, "butter_on_pan": 0.008,
+    "hot_air": 0.012, "hot_stream": 0.012, "marshmallow_on_plate": 0.012, "butter_on_pan": 0.008,
     "wax": 0.012, "lava": 0.04, "caramel": 0.006,
 }  # fmt: skip
 
@@ -105,7 +105,18 @@ def test_ropes_are_crests_along_the_middle():
 
 
 # ---------------------------------------------------------------- books
-def test_the_book_of_a_stream_is_density_slit_speed_and_time():
+def test_the_book_of_a_hot_stream_is_density_nozzle_speed_and_time():
+    """What hot_stream's stream brings after its first frame, and m (c (T - T_f) + L) of it."""
+    graph = graph_of("hot_stream")
+    settings = graph.settings
+    seconds = min(graph.nodes["pour"].knobs["duration"], settings.end - settings.start) / settings.fps
+    mass, heat = melting.streamed(Shot(Path("unused"), (settings.start, settings.end), settings.cell_size, graph=graph))
+    exact, layer = 1300.0 * 0.018**2 * 0.4 * seconds, 1300.0 * 0.018**2 * 0.5 * settings.cell_size
+    assert mass == pytest.approx(exact, abs=layer)  # the foremost layer is there in the first frame
+    assert heat / mass == pytest.approx(1600.0 * (335.0 - 305.0) + 45000.0, rel=1e-6)
+
+
+def test_the_book_of_a_ribbon_is_density_slit_speed_and_time():
     """What caramel's ribbon brings after its first frame, and m c T of it."""
     graph = graph_of("caramel")
     settings = graph.settings

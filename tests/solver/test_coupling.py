@@ -8,20 +8,23 @@ import numpy as np
 import pytest
 from solver_scenes import cube
 
+from mpm_nodes import Graph
 from mpm_nodes.data import Collider, CollisionRule, Material, WallRule, Walls
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.registry import stages
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.thin_solids import thickness
 from mpm_nodes.verification.scenes import block, material
 
 CELL, WIDE, HIGH = 6e-3, 2, 10
 COUPLED = {"preset": "incompressible", "set": {"coupled": True}}
 
 
-def column(dt: float, **knobs: object) -> SubstepSolver:
-    """Return a column two cells wide of rubber, 100 kPa and 1300 kg/m^3, on a sticky floor."""
+def column(dt: float, wide: int = WIDE, **knobs: object) -> SubstepSolver:
+    """Return a column of rubber, 100 kPa and 1300 kg/m^3, on a sticky floor, so many cells wide."""
     rubber = material("neo_hookean", 1300.0, youngs_modulus=1e5, poisson_ratio=0.45)
-    start = block(rubber, (0.0, 0.0, 0.0), (WIDE * CELL, HIGH * CELL, WIDE * CELL), CELL)
+    start = block(rubber, (0.0, 0.0, 0.0), (wide * CELL, HIGH * CELL, wide * CELL), CELL)
     far = 20 * CELL
     rules = (WallRule.OPEN, WallRule.OPEN, WallRule.STICKY, *(WallRule.OPEN,) * 3)
     return SubstepSolver(
@@ -50,6 +53,55 @@ def test_a_thin_stiff_column_stands_in_long_steps(dt):
     report = run.step_context.report["projection"]
     assert low < 0.015 and wide < 0.02, (low, wide)
     assert report["unsolved"] == 0 and 0 < report["coupled"] < 100
+
+
+@pytest.mark.parametrize(
+    ("knobs", "wide", "dt", "told"),
+    [
+        ({"coupled": False}, 2, 3e-3, 2.55),
+        ({"coupled": False}, 2, 2.5e-3, 0.0),
+        ({"coupled": False}, 4, 3e-3, 0.0),
+        ({"coupled": True}, 2, 3e-3, None),
+    ],
+    ids=["long steps", "short steps", "thick", "coupled"],
+)
+def test_thin_stiff_matter_in_long_steps_is_told(knobs, wide, dt, told):
+    """Two cells thin, beyond 2.5 times a shear wave's way through a cell, and one after the other: only all three together."""
+    run = column(dt, wide, **knobs)
+    run.step(dt)
+    found = run.step_context.report["thin_solids"] if told is not None else None
+    assert found is None or found["steps"] == pytest.approx(told, rel=0.02)
+    if told is None:
+        assert "thin_solids" not in {group.event for group, _ in run.step_context.report.of_frame(0)}
+
+
+def test_a_cook_says_how_to_cure_thin_stiff_matter():
+    """One warning for all frames, with the knob to turn; none of it where shape and pressure are solved together."""
+    for coupled in (False, True):
+        graph = Graph(cell_size=CELL, fps=48.0, start=1, end=3)
+        rubber = graph.add("material_neo_hookean", "rubber", density=1300.0, youngs_modulus=1e5, poisson_ratio=0.45)
+        size = (WIDE * CELL, HIGH * CELL, WIDE * CELL)
+        block = graph.add("emit_box", "block", material=rubber, size=size, centre=(0.0, 0.5 * HIGH * CELL, 0.0))
+        substeps = {"preset": "incompressible", "set": {"coupled": coupled}}
+        graph.add(
+            "solve", "solve", sources=[block], substeps=substeps, dt_max=3.5e-3, wall_low=(-1.0, 0.0, -1.0), wall_y_low="sticky"
+        )
+        said = [text for text in execute(graph).warnings if "two cells thin" in text]
+        assert len(said) == (0 if coupled else 1)
+        assert coupled or ("project_velocity.coupled" in said[0] and "dt_max" in said[0])
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3, 0.5])
+def test_thickness_is_that_of_the_body_however_it_lies_between_the_cells(shift):
+    """Plates two and three cells thick, and the gap of a cell between two of them, which ends the sum."""
+    axis = np.arange(0.25, 12.0, 0.5)
+    for high, exact in ((2, 2.0), (3, 3.0)):
+        layers = np.arange(0.25, high, 0.5) + shift
+        place = np.stack(np.meshgrid(axis, layers, axis, indexing="ij"), -1).reshape(-1, 3)
+        inside = (np.abs(place[:, [0, 2]] - 6.0) < 2.0).all(axis=1)
+        assert np.allclose(thickness(place, np.full(len(place), 0.125))[inside], exact)
+    two = np.concatenate([place, place + [0.0, 5.0, 0.0]])
+    assert np.allclose(thickness(two, np.full(len(two), 0.125))[np.flatnonzero(inside)], 3.0)
 
 
 def test_it_keeps_what_the_projection_keeps():

@@ -85,6 +85,14 @@ def test_a_collider_takes_the_temperatures_of_a_grid(tmp_path):
     assert body.temperatures.at(places + [9.0, 0.0, 0.0])[0] == 280.0 and body.conductance == 500.0
 
 
+def test_a_grid_coarser_than_the_cells_has_no_holes(tmp_path):
+    """Between voxels that lie four cells apart a body has the temperatures of those around, not that of outside."""
+    body = collider_temperature_vdb(plate(), SETTINGS, path=warm_grid(tmp_path), outside=0.0, scale=8.0)
+    x = np.linspace(1.0, 5.0, 81)
+    places = np.stack([x, np.full(81, 2.0), np.full(81, 2.0)], axis=1)
+    assert np.abs(body.temperatures.at(places) - (300.0 + 12.5 * x)).max() < 5.0
+
+
 def test_a_collider_takes_the_temperatures_of_a_primvar(tmp_path):
     """Straight between the corners of a face, and at the frame that is cooked."""
     path = hot_floor(tmp_path, [300.0, 500.0, 500.0, 300.0], [400.0, 600.0, 600.0, 400.0])

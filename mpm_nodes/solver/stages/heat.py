@@ -199,12 +199,13 @@ def conduct_heat(
     """Conduct heat through the matter by backward Euler, stable at any step (S14 section 5.8, C21 section 4.3).
 
     Free surfaces exchange heat with the air by Newton's law; colliders with a temperature (collider_temperature) and walls through
-    the conductance of their contact; all else is insulated.
+    the conductance of their contact; all else is insulated. What is wired into the solve's port `ambient` comes in here: air that
+    differs from place to place, and heat made in places.
 
     Args:
         staggered: Grid with heat and conduction.
         colliders: Bodies, of which some have a temperature.
-        air_temperature: Temperature of the air.
+        air_temperature: Temperature of the air; that of air_vdb takes its place, with its convection.
         air_convection: Heat that a square metre of free surface exchanges with the air, a kelvin of difference; 0 insulates.
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
@@ -219,7 +220,9 @@ def conduct_heat(
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
-    around = Surroundings(air_temperature, air_convection, wall_temperature, wall_conductance, source, sampled=sampled)
+    around = Surroundings(
+        air_temperature, air_convection, wall_temperature, wall_conductance, source, sampled=sampled, ambient=step.ambient
+    )
     done = solve_conduction(staggered, colliders, step.dt, around, tolerance, iterations, step.check_cancel)
     if not math.isfinite(done.content):
         step.limit = UNSOLVED

@@ -23,6 +23,7 @@ from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.thin_solids import longest_thin_step
 from mpm_nodes.solver.transfers import Deposit, Force, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
@@ -64,6 +65,17 @@ PROJECTED = Facts(
     warning="{unsolved} solves of the pressure, or of shape and pressure together, did not reach their tolerance; raise "
     "project_velocity.iterations and coupled_iterations, or shorten the steps",
     warn_if="unsolved",
+)
+
+
+THIN_SOLIDS = Facts(
+    "thin_solids",
+    "Stiff matter that is two cells thin, in steps too long for shape and pressure one after the other.",
+    (Fact("steps", "", Reduction.MAX, "Longest step, over the time that a shear wave takes through a cell; 0: none beyond 2.5."),),
+    quiet="steps",
+    warning="stiff matter about two cells thin takes steps of more than 2.5 times a shear wave's way through a cell: it gives way "
+    "under its own weight and may fly apart; set project_velocity.coupled to true, or lower solve.dt_max",
+    warn_if="steps",
 )
 
 
@@ -255,9 +267,9 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
     return {"coupled": False, **knobs}, {"particles": inputs["staggered"], **inputs} if "staggered" in inputs else inputs
 
 
-@stage(label="Project Velocity", version=2, facts=(PROJECTED,), upgrades={1: _wire_particles})
+@stage(label="Project Velocity", version=2, facts=(PROJECTED, THIN_SOLIDS), upgrades={1: _wire_particles})
 def project_velocity(
-    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("stress_change")],
+    particles: A[ParticleStore, Reads("position", "volume", "material", "stiffness_scale", LAW_STATE), Writes("stress_change")],
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
@@ -324,6 +336,8 @@ def project_velocity(
         particles.rows("stress_change")[:] = 0.0
         staggered.clear(*(f"change_{axis}" for axis in AXES))
     together = done.coupled
+    if firm and not coupled and step.substep % 4 == 0:
+        step.tell(THIN_SOLIDS, steps=longest_thin_step(particles, step.dt))
     step.tell(
         PROJECTED,
         iterations=done.solution.iterations,

@@ -1,0 +1,49 @@
+"""What is around matter and exchanges heat with it: air, and heat that is made in places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mpm_nodes.data.errors import MpmNodesError
+
+__all__ = ["Ambient", "SpaceField", "air_of"]
+
+
+class SpaceField(Protocol):
+    """Values through space."""
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places [m], shape (n, 3) to (n,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Ambient:
+    """Air, or heat made in places, over the frame interval that ends at the cooked frame.
+
+    Attributes:
+        air: Temperatures of the air [K]; None: it says nothing of the air.
+        convection: Heat that a square metre of free surface exchanges with that air, a kelvin of difference [W/(m^2 K)].
+        exposure: Factor on the convection; None: 1 everywhere.
+        source: Heat made in the matter that is in a place [W/m^3]; None: none.
+    """
+
+    air: SpaceField | None = None
+    convection: float = 0.0
+    exposure: SpaceField | None = None
+    source: SpaceField | None = None
+
+
+def air_of(ambient: tuple[Ambient, ...]) -> Ambient | None:
+    """Return the one that says how warm the air is, or None.
+
+    Raises:
+        MpmNodesError: Several do.
+    """
+    found = [each for each in ambient if each.air is not None]
+    if len(found) > 1:
+        raise MpmNodesError(f"solve.ambient: {len(found)} nodes say how warm the air is; wire one of them, or join their grids")
+    return found[0] if found else None

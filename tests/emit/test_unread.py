@@ -1,0 +1,127 @@
+"""What materials and bodies say and no substep reads is told before a cook, also behind nodes that change a material."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpm_nodes import Graph
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.declarations import NodeDeclaration
+from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.registry import nodes
+
+HEAT, PLAIN = "explicit_heat", "explicit_apic"
+
+
+def told(graph: Graph) -> list[str]:
+    """Return what is warned of before a cook."""
+    return [text for _, text in preflight.warnings_of(preflight.estimate(plan_graph(graph), graph.settings.start))]
+
+
+def scene(make, substeps: str, hot: bool = False, **temperature) -> Graph:
+    """Return a small cube of what `make` adds to the graph, above a plate that may be hot."""
+    graph = Graph(cell_size=0.02, start=1, end=2)
+    body = graph.add("emit_box", "body", material=make(graph), size=(0.08, 0.08, 0.08))
+    if temperature:
+        body = graph.add("set_temperature", "temperature", particles=body, **temperature)
+    plate = graph.add("collide_plane", "plate")
+    if hot:
+        plate = graph.add("collider_temperature", "hot", collider=plate, temperature=400.0)
+        plate = graph.add("collider_contact_angle", "wet", collider=plate)
+    graph.add("solve", "solve", sources=[body], colliders=[plate], substeps=substeps)
+    return graph
+
+
+def solid(graph: Graph, name: str = "solid"):
+    """Add an elastic material."""
+    return graph.add("material_neo_hookean", name, label=name)
+
+
+def endless(graph: Graph, material, name: str = "endless"):
+    """Add an infinite bulk modulus to a material."""
+    return graph.add("material_bulk_modulus", name, material=material)
+
+
+def thermal(graph: Graph, material=None, **knobs):
+    """Add thermal parameters to a material."""
+    return graph.add("material_thermal", "thermal", material=material or solid(graph), **knobs)
+
+
+@pytest.mark.parametrize(
+    "wrap", ["material_thermal", "material_surface_tension", "material_tearing", "material_viscosity", "material_over_temperature"]
+)
+def test_a_bulk_modulus_is_told_behind_every_node_that_changes_a_material(wrap):
+    """An infinite lam without a projection is refused before the cook, whatever stands between it and the emitter."""
+    graph = scene(lambda g: g.add(wrap, "wrap", material=endless(g, solid(g))), PLAIN)
+    with pytest.raises(MpmNodesError, match=r"solve: material solid: its bulk modulus of infinity is for projections"):
+        told(graph)
+
+
+def test_a_bulk_modulus_of_a_melt_is_told():
+    """So is one of what the matter becomes."""
+
+    def make(graph):
+        return thermal(graph, melt=endless(graph, graph.add("material_liquid", "melt", label="melt")), freezing_temperature=300.0)
+
+    with pytest.raises(MpmNodesError, match=r"solve: material melt: its bulk modulus of infinity"):
+        told(scene(make, HEAT))
+    assert told(scene(make, "melting")) == []
+
+
+def test_a_solute_that_spreads_is_told():
+    """A diffusivity without a stage that lets it spread is refused before the cook."""
+
+    def make(graph):
+        tense = graph.add("material_surface_tension", "tense", material=graph.add("material_liquid", "water"))
+        return graph.add("material_surfactant", "soap", material=tense, diffusivity=1e-6)
+
+    with pytest.raises(MpmNodesError, match=r"solve: material .*diffusivity of 1e-06 m\^2/s"):
+        told(scene(make, "surface_tension"))
+    assert told(scene(make, "surface_tension_solute")) == []
+
+
+def test_matter_without_thermal_parameters_is_told_where_heat_is_carried():
+    """It would be refused in the first substep, after its emitter has run."""
+    with pytest.raises(MpmNodesError, match=r"solve: material solid: has no thermal parameters.*material_thermal"):
+        told(scene(solid, HEAT))
+    assert told(scene(thermal, HEAT)) == []
+
+
+def test_thermal_parameters_and_hot_bodies_without_heat_are_warned_of():
+    """Both have no effect in substeps without heat: each says so once, and what the collider's node tells is passed on."""
+    (text,) = told(scene(thermal, PLAIN))
+    assert "material solid has thermal parameters" in text and "explicit_heat" in text
+    (text,) = told(scene(solid, PLAIN, hot=True))
+    assert "collider has a temperature" in text and "explicit_heat" in text
+    assert told(scene(thermal, HEAT, hot=True)) == [] and told(scene(solid, PLAIN)) == []
+
+
+@pytest.mark.parametrize(
+    ("knobs", "says"),
+    [
+        ({"temperature": 300.0, "noise": 301.0}, r"set_temperature.noise: 301 K around 300 K reaches below 0 K"),
+        ({"temperature": 300.0, "ramp": "x", "far_temperature": 5.0, "noise": 6.0}, r"6 K around 5 K reaches below 0 K"),
+        ({"freezing_variation": 280.0}, r"280 K around the 270 K at which material solid freezes reaches down to 0 K"),
+    ],
+)
+def test_temperatures_that_reach_below_absolute_zero_are_told(knobs, says):
+    """Noise and freezing ranges that leave the scale of kelvin are refused before the cook."""
+    with pytest.raises(MpmNodesError, match=says):
+        told(scene(lambda g: thermal(g, freezing_temperature=270.0), HEAT, **knobs))
+
+
+def test_what_stays_above_absolute_zero_passes():
+    """The largest noise and variation that fit."""
+    fitting = {"temperature": 300.0, "noise": 300.0, "freezing_variation": 269.0}
+    assert told(scene(lambda g: thermal(g, freezing_temperature=270.0), HEAT, **fitting)) == []
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [d for d in nodes().values() if d.outputs[0].type.__name__ == "Material" and d.port("material") is not None],
+    ids=lambda d: d.id,
+)
+def test_every_node_that_changes_a_material_tells_of_it(declaration: NodeDeclaration):
+    """One without a preflight would hide the material from the solve's checks."""
+    assert declaration.preflight is not None

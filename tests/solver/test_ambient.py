@@ -1,0 +1,275 @@
+"""Air and heat in places: from VDB grids, masks and sequences, against closed forms, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from solver_scenes import cube
+from test_heat import WAX, plate, solver, wax
+
+from mpm_nodes import Graph
+from mpm_nodes.data import Ambient, FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, Thermal
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.nodes.ambient import air_vdb, heat_field_vdb
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import surround
+from mpm_nodes.verification.heat import solver as still_solver
+from mpm_nodes.verification.scenes import ball
+from mpm_nodes.verification.surface_heat import sampled, skinned
+from usd_io.openvdb_module import find_openvdb
+
+STILL = {"gravity": (0.0, 0.0, 0.0), "colliders": []}
+TIGHT = {"conduct_heat.tolerance": 1e-13}
+POWER, AIR, CONVECTION = 2e8, 400.0, 1e5
+HEAT = 900.0 * 2000.0
+POOR = dataclasses.replace(WAX, thermal=Thermal(2000.0, 1e-6, 2000.0, 1e-6, 0.0, None, None))
+try:
+    find_openvdb()
+except Exception:
+    pytest.skip("OpenVDB is not installed", allow_module_level=True)
+
+
+class Along:
+    """Values that change along x: a + b x."""
+
+    def __init__(self, a: float, b: float = 0.0) -> None:
+        self.a, self.b = a, b
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places."""
+        return self.a + self.b * places[:, 0]
+
+
+def grid(path: Path, *fields: tuple[str, float]) -> Path:
+    """Write grids of one value each over 0.8 m from -0.4 m on."""
+    from usd_io.volumes import write_volumes
+
+    corner = np.stack(np.meshgrid([-8, 0], [-8, 0], [-8, 0], indexing="ij"), -1).reshape(-1, 3).astype(np.int32)
+    full = [np.full((8, 8, 8, 8), value, np.float32) for _, value in fields]
+    held = [
+        LevelSet(corner, values, 0.05, background=-7.0 if name == "cold" else 0.0, kind="fog", name=name)
+        for values, (name, _) in zip(full, fields, strict=True)
+    ]
+    write_volumes(path, held)
+    return path
+
+
+def frame(number: int = 1) -> FrameContext:
+    """Return the context of a frame."""
+    return FrameContext(number, GraphSettings(cell_size=0.1, start=1, end=9))
+
+
+def heated(ambient: tuple[Ambient, ...] = (), steps: int = 5, start=None, **sets: float) -> SubstepSolver:
+    """Return a run of a cube of wax in these surroundings."""
+    given = {"preset": "explicit_heat", "set": {**TIGHT, **sets}}
+    run = solver(wax(300.0) if start is None else start, given, **STILL)
+    surround(run, ambient)
+    for number in range(steps):
+        run.step_context.frame = number
+        run.step(1e-3)
+    return run
+
+
+def temperatures(run: SubstepSolver) -> np.ndarray:
+    """Return the particles' temperatures by their id."""
+    return run.particles.unpack("temperature")[np.argsort(run.particles.unpack("id"))]
+
+
+# ---------------------------------------------------------------- air
+def test_even_air_of_a_grid_is_that_of_the_stage(tmp_path):
+    """The same temperatures, surface and heat as from conduct_heat's own knobs, which the grid's take the place of."""
+    path = grid(tmp_path / "air.vdb", ("temperature", AIR))
+    own = heated(air_temperature=AIR, air_convection=CONVECTION)
+    there = heated((air_vdb(frame(), path=path, convection=CONVECTION),), air_temperature=900.0, air_convection=3.0)
+    assert np.abs(temperatures(own) - temperatures(there)).max() < 1e-10 and temperatures(own).max() > 300.01
+    for name in ("from_air", "surface"):
+        told = [run.step_context.report["heat"][name] for run in (own, there)]
+        assert told[0] == pytest.approx(told[1], rel=1e-9) and told[0] > 0.0
+
+
+def test_a_mask_shelters(tmp_path):
+    """Where the mask holds half, half as much heat comes; where it holds nothing, none does. The surface stays what it is."""
+    whole, half = (
+        air_vdb(frame(), path=grid(tmp_path / f"{m}.vdb", ("temperature", AIR), ("wind", m)), mask_grid="wind", convection=c)
+        for m, c in ((1.0, CONVECTION), (0.5, 2.0 * CONVECTION))
+    )
+    sheltered = air_vdb(
+        frame(), path=grid(tmp_path / "no.vdb", ("temperature", AIR), ("wind", 1.0)), mask_grid="wind", translate=(9.0, 0.0, 0.0)
+    )
+    one, same, none = (heated((each,)) for each in (whole, half, sheltered))
+    assert np.abs(temperatures(one) - temperatures(same)).max() < 1e-10 and temperatures(one).max() > 300.01
+    assert np.abs(temperatures(none) - 300.0).max() < 1e-10
+    assert one.step_context.report["heat"]["surface"] == pytest.approx(none.step_context.report["heat"]["surface"], rel=1e-9)
+
+
+def test_air_that_differs_closes_the_books():
+    """Heat from warm air on one side and cold air on the other is what the matter gains."""
+    run, content = heated(steps=0), None
+    surround(run, (Ambient(Along(200.0, 800.0), CONVECTION, Along(0.5, 1.0)), Ambient(source=Along(-1e8, 4e8))))
+    for number in range(12):
+        run.step_context.frame = number
+        run.step(1e-3)
+        told = run.step_context.report["heat"]
+        if content is not None:
+            gained = told["from_sources"] + told["from_bodies"] + told["from_air"]
+            assert told["content"] - content == pytest.approx(gained, abs=1e-10 * content)
+        content = told["content"]
+    assert told["from_air"] != 0.0 and told["from_sources"] != 0.0
+
+
+def test_sampled_surfaces_see_the_same_air():
+    """Even air is that of the stage there, too: C21's surface samples instead of the cells' own."""
+    given = {"air_temperature": AIR, "air_convection": CONVECTION, "tolerance": 1e-13}
+    start = ball(skinned(), (0.0, 0.0, 0.0), 0.25, 0.1)
+    start = dataclasses.replace(start, attributes={**start.attributes, "temperature": np.full(len(start), 300.0)})
+    found = []
+    for knobs, ambient in ((given, ()), ({**given, "air_temperature": 900.0}, (Ambient(Along(AIR), CONVECTION),))):
+        run = still_solver(start, sampled(**knobs), 0.1)
+        surround(run, ambient)
+        run.step(10.0)
+        found.append((temperatures(run), run.step_context.report["heat"]))
+    (own, told), (other, told_again) = found
+    assert np.abs(own - other).max() < 1e-9 and own.max() > 301.0
+    assert told["from_air"] == pytest.approx(told_again["from_air"], rel=1e-9) and told["surface"] == told_again["surface"]
+
+
+# ---------------------------------------------------------------- heat in places
+def test_a_field_heats_what_is_in_it_at_its_rate(tmp_path):
+    """dT/dt = q / (rho c) inside the grid, nothing outside, and the power told is that of the matter inside."""
+    block = cube(POOR, cells=12, cell_size=0.05, temperature=300.0)
+    x = block["position"][:, 0]
+    middle, cell = 0.5 * (x.min() + x.max()), 2.0 * block.spacing
+    field = heat_field_vdb(
+        frame(), path=grid(tmp_path / "q.vdb", ("heat_source", 1.0)), strength=POWER, translate=(middle + 0.4, 0.3, 0.3)
+    )
+    run = heated((field,), start=block)
+    rise = (temperatures(run) - 300.0) / (5 * 1e-3 * POWER / HEAT)
+    # a cell takes the field at its centre, a particle gives to and takes from cells within 1.5 cells of it
+    far, near = x < middle - 0.05 - 3.0 * cell, x > middle + 3.0 * cell
+    assert far.any() and near.any()
+    assert np.abs(rise[far]).max() < 1e-9 and np.abs(rise[near] - 1.0).max() < 1e-6
+    mass = run.particles.unpack("mass")
+    gained = 2000.0 * float(mass @ (run.particles.unpack("temperature") - 300.0))
+    assert 5 * run.step_context.report["heat"]["from_sources"] == pytest.approx(gained, rel=1e-6)
+
+
+def test_fields_add_up_with_those_of_matter_and_stage():
+    """A number for the stage, two fields and the matter's own source are one source."""
+    fields = (Ambient(source=Along(POWER)), Ambient(source=Along(2.0 * POWER)))
+    start = wax(300.0, heat_source=3.0 * POWER)
+    run = heated(fields, start=start, **{"conduct_heat.source": 4.0 * POWER})
+    rise = (temperatures(run) - 300.0) / (5 * 1e-3 * 10.0 * POWER / HEAT)
+    assert np.abs(rise - 1.0).max() < 1e-9
+
+
+def test_matter_that_leaves_a_field_is_heated_no_more(tmp_path):
+    """The field stays where it is: what has moved out of it keeps its temperature, where a source of its own would go on."""
+    field = heat_field_vdb(frame(), path=grid(tmp_path / "q.vdb", ("heat_source", POWER)), translate=(0.4, 0.4, 0.4))
+    still = wax(300.0)
+    moving = np.broadcast_to([40.0, 0.0, 0.0], (len(still), 3))
+    fast = dataclasses.replace(still, attributes={**still.attributes, "velocity": moving})
+    run = heated((field,), start=fast, steps=0)
+    warm = []
+    for _ in range(60):
+        run.step(1e-3)
+        warm.append(float(run.particles.unpack("temperature").max()))
+    assert warm[2] > 300.1 and warm[-1] - warm[35] < 1e-9 * warm[-1]
+
+
+def scene(tmp_path: Path, field: str, substeps: object = "explicit_heat", **knobs) -> Graph:
+    """Return a cube of wax of 300 K that floats in a field or in air."""
+    graph = Graph(cell_size=0.1, fps=24.0, start=1, end=5)
+    matter = graph.add("material_neo_hookean", "matter", density=900.0, youngs_modulus=1e4)
+    heat = graph.add("material_thermal", "heat", material=matter, heat_capacity=2000.0, conductivity=1e-6)
+    block = graph.add("emit_box", "block", material=heat, size=(0.4, 0.4, 0.4), centre=(0.0, 0.0, 0.0))
+    warm = graph.add("set_temperature", "warm", particles=block, temperature=300.0)
+    around = graph.add(field, "around", **knobs)
+    sim = graph.add("solve", "sim", sources=[warm], ambient=[around], substeps=substeps, gravity=(0.0, 0.0, 0.0))
+    graph.add("write_cache", "cache", particles=sim["particles"], attributes=["id", "temperature"])
+    return graph
+
+
+def test_a_sequence_changes_in_time(tmp_path):
+    """Each frame makes the heat of its own file: the rise is the sum over the frames, times the keyed strength of each."""
+    powers = {2: 1e7, 3: 4e7, 4: 0.0, 5: -2e7}
+    for number, value in powers.items():
+        grid(tmp_path / f"q.{number:04d}.vdb", ("heat_source", value))
+    grid(tmp_path / "q.0001.vdb", ("heat_source", 1e9))
+    strength = {"keys": [[1, 1.0, "step"], [3, 0.5, "step"], [4, 1.0, "step"]]}
+    graph = scene(tmp_path, "heat_field_vdb", path=str(tmp_path / "q.####.vdb"), sequence=True, strength=strength)
+    found = Evaluator(graph).value("sim.particles", 5)["temperature"]
+    exact = (1e7 + 0.5 * 4e7 + 0.0 - 2e7) / 24.0 / HEAT
+    assert np.abs(found - 300.0 - exact).max() < 2e-3 * abs(1e7 / 24.0 / HEAT) + 1e-4
+    early = Evaluator(graph).value("sim.particles", 3)["temperature"]
+    assert np.abs(early - 300.0 - 3e7 / 24.0 / HEAT).max() < 2e-3 * (3e7 / 24.0 / HEAT)
+
+
+def test_a_cook_resumes_to_the_same_bytes(tmp_path):
+    """Surroundings follow from the frame alone."""
+    path = grid(tmp_path / "air.vdb", ("temperature", AIR))
+    graph = scene(tmp_path, "air_vdb", path=str(path), convection={"keys": [[1, 0.0, "linear"], [5, 900.0, "linear"]]})
+    folder = execute(graph, out=tmp_path / "out").revision_folder
+    whole = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    (lost,) = folder.glob("checkpoints/0005*")
+    lost.write_bytes(b"lost")
+    assert execute(graph, out=tmp_path / "out", resume=True).cooked == (4, 5)
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == whole
+
+
+def test_threads_and_checked_mode_change_no_bit():
+    """Nor does running every stage twice."""
+    ends, most = [], numba.config.NUMBA_NUM_THREADS
+    around = (Ambient(Along(200.0, 800.0), CONVECTION, Along(0.5, 1.0)), Ambient(source=Along(1e8, 4e8)))
+    for threads, checked in ((1, False), (most, False), (most, True)):
+        numba.set_num_threads(threads)
+        try:
+            run = solver(wax(), checked=checked, dtype=np.float32, colliders=[plate()])
+            surround(run, around)
+            for _ in range(8):
+                run.step()
+        finally:
+            numba.set_num_threads(most)
+        ends.append(run.snapshot().attributes)
+    for other in ends[1:]:
+        assert all(np.array_equal(ends[0][name], other[name]) for name in ends[0])
+
+
+# ---------------------------------------------------------------- what is refused
+def test_bad_grids_are_refused(tmp_path):
+    """Below 0 K, masks below 0, grids that are not there, numbers that are not finite, and sequences without a number."""
+    path = grid(tmp_path / "bad.vdb", ("cold", -5.0), ("temperature", AIR), ("wind", -1.0))
+    with pytest.raises(MpmNodesError, match=r"air_vdb.grid: 'cold' in .* holds -5 K; write kelvin"):
+        air_vdb(frame(), path=path, grid="cold")
+    with pytest.raises(MpmNodesError, match=r"air_vdb.mask_grid: 'wind' in .* holds -1; a mask is >= 0"):
+        air_vdb(frame(), path=path, mask_grid="wind")
+    with pytest.raises(InputError, match="no grid named 'smoke'"):
+        air_vdb(frame(), path=path, grid="smoke")
+    with pytest.raises(MpmNodesError, match=r"heat_field_vdb.strength: is nan"):
+        heat_field_vdb(frame(), path=path, grid="wind", strength=float("nan"))
+    with pytest.raises(InputError, match="has no frame number"):
+        heat_field_vdb(frame(), path=path, sequence=True)
+    with pytest.raises(InputError, match=r"q\.0003\.vdb"):
+        heat_field_vdb(frame(3), path=tmp_path / "q.####.vdb", sequence=True)
+
+
+def test_what_no_stage_reads_is_told_before_the_cook(tmp_path):
+    """A field where no heat is carried, and air twice."""
+    path = str(grid(tmp_path / "air.vdb", ("temperature", AIR)))
+    with pytest.raises(MpmNodesError, match=r"solve.ambient: .* carry no heat; take the preset explicit_heat"):
+        preflight.estimate(plan_graph(scene(tmp_path, "air_vdb", "explicit_apic", path=path)), 1)
+    with pytest.raises(MpmNodesError, match=r"solve.ambient: .* carry no heat"):
+        surround(SubstepSolver(cube(WAX), "explicit_apic"), (Ambient(Along(300.0), 1.0),))
+    twice = (Ambient(Along(300.0), 1.0), Ambient(Along(300.0), 1.0))
+    with pytest.raises(MpmNodesError, match="2 nodes say how warm the air is"):
+        surround(solver(wax()), twice)
+    graph = scene(tmp_path, "air_vdb", path=path)
+    graph.connect("sim.ambient", graph.add("air_vdb", "other", path=path))
+    with pytest.raises(MpmNodesError, match=r"sim: solve\.ambient: 2 nodes say how warm the air is"):
+        preflight.estimate(plan_graph(graph), 1)
