@@ -13,7 +13,7 @@ outside.
 Flicker is how far a point of the ball's surface moves from frame to frame [voxels, root mean square]: `at rest` with particles that
 tremble by a hundredth of a spacing, `in motion` with a ball that moves askew by 0.37 spacings a frame, seen from the ball.
 
-Both have the same grid, three smoothing passes, normals, and a carried velocity; ours has `anisotropy`.
+Both have the same grid, three smoothing passes, normals, and a carried velocity.
 """
 
 from __future__ import annotations

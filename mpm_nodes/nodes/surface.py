@@ -14,24 +14,10 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.colours import COLOUR, shown_colours
 from mpm_nodes.nodes.derived import column, known_as
+from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
-
-REACH = 2.5
-"""Reach of the averaging kernel, in particle spacings."""
-RADIUS = 0.665
-"""Sphere radius, in spacings, that puts the surface of a lattice half a spacing outside its outer layer (at REACH)."""
-LIMIT = 1.25
-"""No point further than this from every particle is inside, in spacings."""
-SPREAD = 2.0
-"""Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
-RATIOS = (0.25, 1.5)
-"""Least and most that a particle's volume may have changed, as its surface sees it."""
-THINNEST = 0.87
-"""Least half thickness of sheets and threads, in voxels: half the diagonal of a voxel, so that the grid misses none."""
-HALF_WIDTH = 3.0
-"""Half width of the narrow band, in voxels."""
 
 _Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1)]
 
@@ -52,16 +38,19 @@ BOTH_SIDES = 2
 """Mesh points over those of a cube of the same volume: matter falls, spreads and splashes."""
 
 
-def _edge(told: PreflightContext) -> float:
-    """Return how many voxels are along a cube that holds the particles, raised where there would be more than `largest`."""
+def _edge(told: PreflightContext, default: float = 1.0) -> float:
+    """Return how many voxels are along a cube that holds the particles, raised where there would be more than `largest`.
+
+    `default` is the voxel size where the knob has none, in spacings.
+    """
     spacing = 0.5 * told.settings.cell_size
-    voxel = told.knobs["voxel_size"] or spacing
+    voxel = told.knobs["voxel_size"] or default * spacing
     along = told.total("particles", "particles") ** (1.0 / 3.0) * spacing / voxel + MARGIN
     return min(along, float(told.knobs["largest"]) ** (1.0 / 3.0))
 
 
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
-    along = _edge(told)
+    along = _edge(told, VOXEL)
     points = int(BOTH_SIDES * 6.0 * along**2)
     return {"memory": int(SURFACE_BYTES * along**3), "mesh_points": points, "voxels": int(2.0 * HALF_WIDTH) * points}
 
@@ -85,7 +74,7 @@ def surface_particles(
     radius: A[float, Unitless, Range(min=0.1, max=4.0)] = 1.0,
     smoothing: A[int, Unitless, Range(min=0, max=50)] = 3,
     keep_volume: bool = True,
-    anisotropy: bool = False,
+    anisotropy: bool = True,
     adaptivity: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.0,
     attributes: tuple[str, ...] = (),
     largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
@@ -94,13 +83,14 @@ def surface_particles(
 
     Args:
         particles: What to wrap.
-        voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
+        voxel_size: Voxel size; 0 takes 0.6 of the particle spacing (of half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
-        keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
+        keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it; then the
+            points of the mesh, so that sheets are as thin as their particles have it.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
-            together where they are drawn out. They are shown at least 1.7 voxels thick, with more volume than they have where they
-            are thinner; small voxels help. Takes half as long again where much is thin.
+            together where they are drawn out, and drops are not lost between voxels. The level set shows them at least 1.7 voxels
+            thick. Takes half as long again where much is thin.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
             Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
@@ -109,13 +99,17 @@ def surface_particles(
     from usd_io.volumes import mesh_level_set
 
     particles = _with_columns(particles, attributes)
-    spacing = particles.spacing
-    dx = voxel_size if voxel_size > 0.0 else spacing
-    reach = REACH * spacing * max(radius, 1.0)
+    spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
-    volumes = _volumes(particles) if keep_volume else None
-    level_set = _level_set(bins, dx, spacing, radius, smoothing, volumes, largest, anisotropy)
+    volumes = volumes_of(particles) if keep_volume else None
+    wanted = voxel_size if voxel_size > 0.0 else VOXEL * spacing
+    beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
+    origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
+    shape = Shape(dx, spacing, radius, smoothing, anisotropy)
+    level_set, books = level_set_of(bins, origins, shape, volumes)
     mesh = mesh_level_set(level_set, adaptivity)
+    if books is not None and volumes is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+        mesh = holding(mesh, books, volumes, shape)
     return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
 
 
@@ -240,64 +234,6 @@ def _deposited(
     if 1.5 * spread * dx > bins.edge:
         bins = _bins(particles, 1.5 * spread * dx)
     return origins, deposit(bins, amounts, origins, dx, spread), dx
-
-
-def _volumes(particles: Particles) -> np.ndarray:
-    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
-
-    J drifts in loose spray; limits keep that in bounds.
-    """
-    from mpm_nodes.materials.volumes import volume_ratios
-
-    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
-
-
-def _level_set(
-    bins: SortedParticles,
-    dx: float,
-    spacing: float,
-    radius: float,
-    smoothing: int,
-    volumes: np.ndarray | None,
-    largest: float,
-    anisotropy: bool,
-) -> LevelSet:
-    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
-
-    The edge of the bins is the reach of the spheres.
-    """
-    from mpm_nodes.kernels.surfaces.anisotropy import LONGEST, Kernels, kernels_of
-    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
-    from mpm_nodes.kernels.surfaces.splat import Stretched, blend_spheres
-    from mpm_nodes.kernels.surfaces.volume import MOST, NarrowBand, match_volume
-
-    sphere, reach = radius * spacing, bins.edge
-    most = MOST * spacing if volumes is not None else 0.0
-    origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + (sphere + most) / dx, largest)
-    band = HALF_WIDTH * dx
-    # the distance has to be known as far as the surface may move
-    wide = band if volumes is None else max(band, most + 1.5 * dx)
-    kernels = kernels_of(bins, reach) if anisotropy else Kernels(bins, Stretched.none(reach))
-    values = blend_spheres(kernels.round, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide, kernels.stretched)
-    keys, origins, values = sort_leaves(origins, values)
-    neighbours = leaf_neighbours(keys, origins)
-    values = redistance(values, neighbours, dx, wide)
-    if volumes is not None:
-        offset = RADIUS * (radius - 1.0) * spacing
-        surface = NarrowBand(values, neighbours, origins, dx, wide)
-        values = match_volume(surface, bins, volumes, SPREAD * spacing, most, offset)
-    if smoothing:
-        values = smooth(values, neighbours, wide, smoothing)
-    thin = len(kernels.stretched.inverses) > 0
-    if thin:  # sheets and threads thinner than a voxel would fall through the grid
-        nothing = Stretched.none(reach).particles
-        # across a sheet kernels are LONGEST times as short as the reach
-        limit = max(LIMIT * sphere, 1.05 * LONGEST * THINNEST * dx)
-        values = np.minimum(values, blend_spheres(nothing, origins, dx, reach, THINNEST * dx, limit, wide, kernels.stretched))
-    if smoothing or thin or volumes is not None:
-        values = redistance(values, neighbours, dx, band)
-    near = (values < band).any(axis=(1, 2, 3))
-    return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
 
 
 def _with_columns(particles: Particles, names: tuple[str, ...]) -> Particles:

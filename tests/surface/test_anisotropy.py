@@ -7,7 +7,9 @@ import pytest
 from mpm_nodes.data import Mesh, Particles
 from mpm_nodes.kernels.surfaces.anisotropy import kernels_of
 from mpm_nodes.kernels.surfaces.splat import bin_particles
-from mpm_nodes.nodes.surface import REACH, surface_particles
+from mpm_nodes.nodes.skin import REACH
+from mpm_nodes.nodes.surface import surface_particles
+from mpm_nodes.preview.scene import fan_triangles
 
 SPACING, SIDE = 0.01, 24
 AXES = np.linalg.qr(np.array([[0.9, 0.3, 0.25], [-0.35, 0.8, 0.4], [0.1, -0.5, 0.85]]))[0].T
@@ -27,6 +29,13 @@ def row(stretch: float) -> np.ndarray:
     line = np.zeros((2 * SIDE, 3))
     line[:, 0] = (np.arange(2 * SIDE) - SIDE) * stretch
     return SPACING * (line + np.random.default_rng(8).uniform(-0.15, 0.15, line.shape)) @ AXES
+
+
+def enclosed(mesh: Mesh) -> float:
+    """Return the volume inside a closed mesh of quads and triangles [m^3]."""
+    corners = fan_triangles(mesh.counts, mesh.indices)
+    a, b, c = (np.asarray(mesh.points, float)[corners[:, n]] for n in range(3))
+    return float((a * np.cross(b, c)).sum() / 6.0)
 
 
 def ball(count: int) -> np.ndarray:
@@ -66,8 +75,10 @@ def stretched(position: np.ndarray) -> int:
 def test_what_is_drawn_out_stays_in_one_piece(shape, voxel):
     """Layers drawn out to 1.4 and 1.8 times their length and width, a row to 1.5 times: one piece, no holes. Spheres tear them."""
     particles = particles_at(shape)
-    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=True).mesh) == (1, 0)
-    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING).mesh) != (1, 0)
+    mesh = surface_particles(particles, voxel_size=voxel * SPACING).mesh
+    assert pieces_and_holes(mesh) == (1, 0)
+    assert enclosed(mesh) == pytest.approx(len(shape) * SPACING**3, rel=1e-3), "thinner than a voxel"
+    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=False).mesh) != (1, 0)
 
 
 def test_thick_matter_keeps_its_surface():

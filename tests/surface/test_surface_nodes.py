@@ -73,14 +73,14 @@ def test_two_drops_far_apart_cost_what_two_drops_cost(ball):
     far = moved(ball, (100.0, 100.0, 100.0))
     pair = Particles({name: np.concatenate([ball[name], far[name]]) for name in ball.attributes}, ball.materials, SPACING)
     one, two = surface_particles(ball), surface_particles(pair)
-    assert len(two.surface.origins) == 2 * len(one.surface.origins)
+    assert len(two.surface.origins) == pytest.approx(2 * len(one.surface.origins), rel=0.02)  # 100 m are no whole number of leaves
     assert len(density_volume(pair).origins) == 2 * len(density_volume(ball).origins)
     assert volume_and_area(two.mesh)[0] == pytest.approx(2 * volume_and_area(one.mesh)[0], rel=1e-4)
 
 
 def test_level_set_is_a_distance_in_its_band(ball):
     """|phi - (|x| - R)| below 0.6 voxels everywhere in the band, +-3 voxels outside it, no leaf stored in vain."""
-    surface = surface_particles(ball, smoothing=0).surface
+    surface = surface_particles(ball, smoothing=0, voxel_size=SPACING).surface
     x = (surface.origins[:, None, None, None, :] + np.stack(np.meshgrid(*[np.arange(8)] * 3, indexing="ij"), -1)) * SPACING
     exact = np.clip(np.linalg.norm(x, axis=-1) - RADIUS, -3 * SPACING, 3 * SPACING)
     assert np.abs(surface.values - exact).max() < 0.6 * SPACING
@@ -104,7 +104,8 @@ def test_redistancing_a_squared_distance_gives_the_distance():
 def test_smoothing_keeps_the_volume_and_flattens_noise():
     """Poisson particles: 10 pairs of steps change the volume by < 0.5 % and lessen the spread of the radius."""
     particles = emit_sphere(SETTINGS, CHEESE, radius=RADIUS, centre=(0.0, 0.0, 0.0), seeding=Seeding.POISSON)
-    rough, smooth = (surface_particles(particles, smoothing=steps, keep_volume=False).mesh for steps in (0, 10))
+    knobs = {"keep_volume": False, "voxel_size": SPACING}
+    rough, smooth = (surface_particles(particles, smoothing=steps, **knobs).mesh for steps in (0, 10))
     assert volume_and_area(smooth)[0] == pytest.approx(volume_and_area(rough)[0], rel=0.005)
     spread = [np.linalg.norm(mesh.points, axis=1).std() for mesh in (rough, smooth)]
     assert spread[1] < 0.9 * spread[0]
@@ -141,7 +142,7 @@ def test_same_result_on_one_thread_and_one_kilometre_away(ball):
     numba.set_num_threads(threads)
     assert both.surface.values.tobytes() == alone.surface.values.tobytes()
     assert both.mesh.points.tobytes() == alone.mesh.points.tobytes()
-    shift = 5000 * 8 * SPACING
+    shift = 5000 * 8 * both.surface.voxel_size
     far = surface_particles(moved(ball, (shift, 0.0, 0.0))).surface
     assert np.array_equal(far.origins, both.surface.origins + np.array([40000, 0, 0]))
     assert np.abs(far.values - both.surface.values).max() < 1e-3 * SPACING
@@ -174,7 +175,7 @@ def test_velocity_reaches_past_the_density(ball):
 
 def test_voxels_are_coarsened_to_the_largest_number_allowed(ball):
     """A cap below the need raises the voxel size until the leaves fit, and says so."""
-    with pytest.warns(UserWarning, match="surface_particles: voxel size raised from 0.025 to"):
+    with pytest.warns(UserWarning, match="surface_particles: voxel size raised from 0.015 to"):
         surface = surface_particles(ball, largest=2e4).surface
     assert surface.voxel_size > SPACING and 512 * len(surface.origins) <= 2e4
 
