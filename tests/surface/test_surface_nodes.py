@@ -73,7 +73,7 @@ def test_two_drops_far_apart_cost_what_two_drops_cost(ball):
     far = moved(ball, (100.0, 100.0, 100.0))
     pair = Particles({name: np.concatenate([ball[name], far[name]]) for name in ball.attributes}, ball.materials, SPACING)
     one, two = surface_particles(ball), surface_particles(pair)
-    assert len(two.surface.origins) == pytest.approx(2 * len(one.surface.origins), rel=0.02)  # 100 m are no whole number of leaves
+    assert len(two.surface.origins) == pytest.approx(2 * len(one.surface.origins), rel=0.02)  # leaves do not divide 100 m
     assert len(density_volume(pair).origins) == 2 * len(density_volume(ball).origins)
     assert volume_and_area(two.mesh)[0] == pytest.approx(2 * volume_and_area(one.mesh)[0], rel=1e-4)
 
