@@ -250,7 +250,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 2",
             _melting("dip", 800_000, 11.0, 1.71e-3),
             melting.candied_apple,
-            "points",
             camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (480, 480)),
             colour_by="temperature",
         ),
