@@ -63,7 +63,7 @@ def plans(preset):
     return [plan_substeps(each) for each in (resolved, *resolved.others)]
 
 
-@pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic", "continuum_foam"])
+@pytest.mark.parametrize("preset", ["explicit_apic", "explicit_heat", "separate_bodies", "implicit_apic", "continuum_foam"])
 def test_presets_that_ranks_share(preset):
     refuse_on_ranks(plans(preset))
     assert bool([*warnings_on_ranks(plans(preset))]) == (preset == "continuum_foam")
@@ -73,10 +73,8 @@ def test_presets_that_ranks_share(preset):
     ("preset", "words"),
     [
         ("auto", "clock of each machine"),
-        ("explicit_heat", "conduct_heat"),
         ("incompressible", "project_velocity"),
-        ("melting", "conduct_heat"),
-        ("separate_bodies", "collide_bodies"),
+        ("melting", "project_velocity"),
         ("surface_tension", "sample_surface"),
         ("implicit_surface_tension", "sample_surface"),
     ],
