@@ -96,12 +96,17 @@ SOURCES_RULE = {"avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}  
 FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, **SOURCES_RULE}}
 FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
 BODIES = {"preset": "separate_bodies", "set": {"friction": 0.3}}
+SEMI_IMPLICIT = {
+    "preset": "implicit_apic",
+    "edits": [{"replace": "minimise_energy", "type": "semi_implicit_update", "knobs": {"krylov_tolerance": 1e-10}}],
+}
 HEAT = {"preset": "explicit_heat", "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4}}
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
     "flip": lambda: (swirling(RUBBER), FLIP, surroundings(streams=True)),
     "foam": lambda: (tearing(), FOAM, surroundings(True, bar(CREAM, (8, 1, 3), (1.3, 0.9, 0.05)))),
     "implicit": lambda: (swirling(RUBBER), "implicit_apic", {**surroundings(streams=True), "dt_max": 2e-3}),
+    "semi_implicit": lambda: (swirling(RUBBER), SEMI_IMPLICIT, {**surroundings(streams=True), "dt_max": 2e-3}),
     "bodies": lambda: (sliding(), BODIES, surroundings(streams=True)),
     "heat": lambda: (warm(swirling(WAX)), HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),

@@ -53,8 +53,8 @@ MOST_POINTS = 1024
 STEPS = 40
 """Steps towards the nearest points of two hulls."""
 EQUAL = 1e-9
-"""Difference below which two points lie as far along a direction [cells]: a step towards the nearest points ends square to itself, so
-that the points it joins lie as far along the next one, and lattices have whole rows of such points."""
+"""Difference below which two points lie as far along a direction [cells]: a step towards the nearest points ends square to itself,
+and the points that it joins lie as far along the next one; lattices have whole rows of such points."""
 HELD = 0.05
 """Gap up to which bodies that stick or slide on each other without leaving hold [cells]: rounding and the particles' places do
 not let go of them."""
