@@ -42,7 +42,7 @@ class Reached:
 
 
 class Reaching:
-    """Which particle blocks reach some grid blocks; found anew, by all ranks together, when the grid is laid out again.
+    """Which particle blocks reach some grid blocks; found by all ranks together whenever the grid is laid out again.
 
     Args:
         grid: The grid of this rank.
