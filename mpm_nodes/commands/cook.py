@@ -112,11 +112,7 @@ def cook_graph(args: argparse.Namespace) -> int:
     """Cook in this process, which may be one of several ranks, then say what was written."""
     graph = load(args.graph, args.overrides)
     out = args.out or Path("out") / args.graph.stem
-    resume = f"mpm-nodes cook {args.graph} --out {out} --resume" + "".join(f" --set {text}" for text in args.overrides)
-    resume += "" if args.part == "all" else f" --part {args.part}"
-    resume += "" if args.solved is None else f" --solved {args.solved}"
-    resume += "" if args.ranks is None else f" --ranks {args.ranks}"
-    result = cook(graph, args, out, resume)
+    result = cook(graph, args, out, ranks.resume_command(args, out))
     if args.team is None or not args.team.rank:
         with contextlib.suppress(BrokenPipeError):
             print_written(result, args)
@@ -245,7 +241,10 @@ def print_written(result: Any, args: argparse.Namespace, also: Sequence[Path] = 
     for warning in result.warnings:
         print(f"warning: {warning}")
     if result.files:
-        print(f"next: mpm-nodes render {folder}")
+        if getattr(args, "part", "all") == "solve":
+            print(f"next: mpm-nodes cook {args.graph} --part frames --solved {folder.parent} --out ...")
+        else:
+            print(f"next: mpm-nodes render {folder}")
         for command in after:
             print(f"      {command}")
 

@@ -19,7 +19,7 @@ from mpm_nodes.children import launch
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.terminal import plain_lines
 
-__all__ = ["run"]
+__all__ = ["resume_command", "run"]
 
 OURS = range(6)
 """Exit codes of commands; a launcher has others where a process was ended from outside."""
@@ -43,6 +43,15 @@ def run(args: argparse.Namespace, cook: Callable[[argparse.Namespace], int]) -> 
         what = "--part frames has no solve to share" if args.part == "frames" else "--checked looks at one process"
         raise InputError(f"{what}; leave --ranks out")
     return _be_one(args, cook) if together else _start(args)
+
+
+def resume_command(args: argparse.Namespace, out: Path) -> str:
+    """Return the command that goes on with a cook where it stopped."""
+    command = f"mpm-nodes cook {args.graph} --out {out}"
+    command += "" if args.part == "all" else f" --part {args.part}"
+    command += "" if args.solved is None else f" --solved {args.solved}"
+    command += "" if args.ranks is None else f" --ranks {args.ranks}"
+    return f"{command} --resume" + "".join(f" --set {text}" for text in args.overrides)
 
 
 # ---------------------------------------------------------------- one of the ranks
@@ -98,8 +107,7 @@ def _start(args: argparse.Namespace) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
     out = args.out or Path("out") / args.graph.stem
-    again = f"mpm-nodes cook {args.graph} --out {out} --ranks {args.ranks} --resume"
-    again += "".join(f" --set {text}" for text in args.overrides)
+    again = resume_command(args, out)
     if stopped:
         raise Cancelled(f"stopped; whole frames are kept. Continue with: {again}")
     if code not in OURS:

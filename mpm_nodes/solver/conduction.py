@@ -11,11 +11,11 @@ import numpy as np
 from mpm_nodes.data import Ambient, MpmNodesError, SpaceField
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
-from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.heat import conduction, near_bodies
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.ranks.together import Alone, together_on
 from mpm_nodes.solver.staggered import StaggeredStore, neighbour_blocks
 
 __all__ = ["Conducted", "Surroundings", "conduct"]
@@ -85,16 +85,16 @@ def conduct(
         most: Most iterations.
         check: Called now and then; raises to end the solve.
     """
-    count = staggered.count
-    vectors = BlockVectors.of_size(64 * count)
+    count, together = staggered.count, together_on(staggered.grid)
+    vectors = together.cells()
     air = air_of(surroundings.ambient)
     if air is not None:
         surroundings = replace(surroundings, to_air=air.convection)
-    given, system = _system(staggered, colliders, dt, surroundings)
+    given, system = _system(staggered, colliders, dt, surroundings, together)
     conduction.assemble_heat(count, given, system)
     if surroundings.sampled:
         _add_surface(staggered, dt, surroundings, system)
-    area = float(system.air.sum()) / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    area = system.air.copy()
     warmth = np.zeros(0) if air is None else _take_air(staggered, air, surroundings.air, system)
     for each in surroundings.ambient:
         if each.source is not None:
@@ -102,32 +102,55 @@ def conduct(
     temperature = vectors.new()
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
-    equations = Equations(
-        lambda p, q: multiply(count, matrix, p, q), lambda r, z: divide(count, matrix, r, z), vectors.dot, vectors
-    )
-    solution = krylov(equations, system.right.copy(), temperature, Until(tolerance, most), guess=True, check=check)
+
+    def apply(p: np.ndarray, q: np.ndarray) -> None:
+        vectors.agree(p)
+        multiply(count, matrix, p, q)
+        vectors.leave(q)
+
+    def precondition(r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
+        divide(count, matrix, r, z)
+        both = vectors.dots((r, z), (r, r))
+        return both[0], both[1]
+
+    right = system.right.copy()
+    vectors.leave(right)
+    equations = Equations(apply, precondition, vectors.dot, vectors)
+    solution = krylov(equations, right, temperature, Until(tolerance, most), guess=True, check=check)
+    vectors.agree(temperature)
     conduction.write_temperatures(count, temperature, staggered.array("temperature"))
     sums = np.empty((count, 3))
     conduction.balance(count, system, surroundings.air, temperature, sums)
-    bodies, through_air, sources = (math.fsum(column) for column in sums.T)
-    capacity = staggered.array("heat")[3 : 256 * count : 4].astype(float)
-    content = float(capacity @ temperature[: 64 * count])
-    if air is not None:
-        through_air = float((warmth - system.air[: 64 * count] * temperature[: 64 * count]).sum())
+    exchanged = [math.fsum(column) for column in sums[together.own].T]
+    capacity = _capacity(staggered).astype(float)
     if surroundings.sampled:
-        area = float(staggered.array("surface_heat")[3 : 256 * count : 4].sum(dtype=float))
-    return Conducted(solution, content, bodies, through_air, sources, area)
+        area = staggered.array("surface_heat")[3 : 256 * count : 4].astype(float)
+    for each in (capacity, area):
+        vectors.leave(each)
+    if air is not None:
+        given_off = warmth - system.air[: 64 * count] * temperature[: 64 * count]
+        vectors.leave(given_off)
+        exchanged[1] = float(given_off.sum())
+    content = float(capacity @ temperature[: 64 * count])
+    bodies, from_air, sources, content, seen = together.numbers([*exchanged, content, float(area.sum())])
+    if not surroundings.sampled:
+        seen = seen / (dt * surroundings.to_air) if surroundings.to_air > 0.0 else 0.0
+    return Conducted(solution, content, bodies, from_air, sources, seen)
+
+
+def _capacity(staggered: StaggeredStore) -> np.ndarray:
+    """Return the heat capacity of every cell [J/K], a view."""
+    return staggered.array("heat")[3 : 256 * staggered.count : 4]
 
 
 def _system(
-    staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings
+    staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings, together: Alone
 ) -> tuple[conduction.HeatFields, conduction.HeatSystem]:
     """Return what the system is made of, and room for it."""
     count = staggered.count
     near = _near_bodies(staggered, colliders)
     exchange = _at_places(staggered, colliders, near, _exchange(colliders, surroundings))
-    capacity = staggered.array("heat")[3 : 256 * count : 4]
-    least = LEAST_MASS[staggered.dtype] * float(capacity.max(initial=0.0))
+    least = LEAST_MASS[staggered.dtype] * together.largest(_capacity(staggered).reshape(count, 64))
     to_air = 0.0 if surroundings.sampled else surroundings.to_air
     numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least)
     x, y, z = (staggered.array(f"conduction_{axis}") for axis in "xyz")
@@ -141,8 +164,8 @@ def _system(
         exchange,
         np.array(numbers),
     )
-    size = BlockVectors.of_size(64 * count).new().size
-    system = conduction.HeatSystem(*(np.zeros(size) for _ in conduction.HeatSystem._fields))
+    cells = together.cells()
+    system = conduction.HeatSystem(*(cells.new() for _ in conduction.HeatSystem._fields))
     system.diagonal[:] = 1.0
     return given, system
 

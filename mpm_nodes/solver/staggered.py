@@ -51,6 +51,11 @@ class StaggeredStore(GridArrays):
         """Number of grid blocks."""
         return self.grid.count
 
+    @property
+    def halo(self) -> Any:
+        """See `GridStore`."""
+        return self.grid.halo
+
     def array(self, name: str) -> np.ndarray:
         """See `GridArrays`."""
         self.make_room()

@@ -121,7 +121,7 @@ def scatter(
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
     if not found:
         return
-    halo: Any = grid.halo if isinstance(grid, GridStore) else None
+    halo: Any = grid.halo
     arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits} if halo is not None else {}
     for array in arrays.values():
         halo.open(array)

@@ -19,7 +19,7 @@ RUN_BY_THEIR_OWN_TEST = {"docs/extending.md", "docs/transfers.md"}
 """Pages of which a test takes every block of Python as it stands."""
 MARKS = ("python: tested", "stage: tested", "blender: ", "commands: tested", "substeps: tested", "graph: ", "file: ")
 """What stands before a block that a test of its page runs."""
-OTHERS = {*"python3 python3.11 python3.12 python pip apt export mkdir cp ruff mypy sphinx-build openjd houdini".split()}
+OTHERS = {*"python3 python3.11 python3.12 python pip apt export mkdir cp ruff mypy sphinx-build openjd dask houdini".split()}
 """Programs of others; `.ci/run` runs the commands of the README."""
 
 

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,9 @@ def written(page: str, folder: Path) -> dict[str, str]:
     return files
 
 
-def run(page: str, folder: Path, seconds: float = 600.0) -> str:
-    """Run the commands that a page shows, and return what they print."""
-    script = "\n".join(re.findall(r"<!-- commands: tested -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
+def run(page: str, folder: Path, seconds: float = 600.0, marks: str = "commands: tested") -> str:
+    """Run the commands that a page shows behind some marks, and return what they print."""
+    script = "\n".join(re.findall(rf"<!-- (?:{marks}) -->\n```bash\n(.*?)```", (DOCS / page).read_text(), re.S))
     program = folder / "bin"
     program.mkdir()
     for name, module in (("mpm-nodes", "-m mpm_nodes.cli"), ("python", "")):
@@ -135,6 +136,26 @@ def test_many_machines(tmp_path):
         choice.SetVariantSelection(name)
         points = stage.GetPrimAtPath("/wedges/particles").GetAttribute("points").Get(4)
         assert abs(np.asarray(points)[:, 1].max() - height) < 1e-6
+
+
+@pytest.mark.slow  # every command of the page, in their order: twenty processes
+def test_many_machines_to_its_end(tmp_path):
+    """In chunks, by the runner of Open Job Description, and on ranks, which come to what one process does."""
+    pytest.importorskip("mpi4py", reason="needs mpi4py and mpiexec: pip install 'mpm-nodes[mpi]' mpich")
+    missing = [name for name in ("mpiexec", "openjd") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"needs {' and '.join(missing)} on PATH")
+    written("many_machines.md", tmp_path)
+    told = run("many_machines.md", tmp_path, 1200.0, "commands: tested|slow: commands")
+    assert "passes validation checks" in told and "Session ended successfully" in told
+    assert len([*(tmp_path / "chunked/wedges/000/pictures").glob("frame.*.splat.png")]) == 4
+    assert len([*(tmp_path / "solved/r001/solved").glob("0004.*.value")]) == 4
+    line = [sys.executable, "-m", "mpm_nodes.cli", "cook", "shot.json", "--set", "cube.size=[3.2,0.3,0.3]", "--out", "alone"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name, frame in (("together", 4), ("frames", 2)):
+        alone, shared = (read_points(tmp_path / each / "r001" / "cache.usda", frame) for each in ("alone", name))
+        assert np.array_equal(alone["id"], shared["id"]) and np.abs(alone["position"] - shared["position"]).max() < 1e-5
 
 
 def test_graphs_of_the_first_movies_are_valid(tmp_path):

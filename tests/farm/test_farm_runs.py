@@ -21,7 +21,7 @@ from mpm_nodes.farm.job import make_job
 from mpm_nodes.farm.local import run_here
 from mpm_nodes.farm.process import TaskProcess
 from mpm_nodes.farm.submit import write_submission
-from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.executor import execute
 
 
@@ -252,6 +252,51 @@ def test_workers_of_a_cluster_killed_in_mid_task_lose_nothing(walking, tmp_path)
     )
     for number, step in ((0, 1.0), (1, 2.0)):
         graph.set("walk.step", step)
+        execute(graph, out=tmp_path / f"whole{number}")
+        assert content(job.folder / f"wedges/00{number}/cache/r001") == content(tmp_path / f"whole{number}/r001")
+
+
+@pytest.mark.slow  # two solves on two workers that are killed
+def test_workers_killed_in_a_real_solve_lose_nothing(tmp_path):
+    """Jelly that falls, as two wedges: what was whole when both workers died is not written again, and caches have the bytes of a
+    cook that nothing ended."""
+    distributed = pytest.importorskip("distributed", reason='needs distributed: pip install "mpm-nodes[dask]"')
+    pytest.importorskip("pxr.Usd")
+    from mpm_nodes.farm.cluster import run_on_dask
+
+    graph = Graph(cell_size=0.03, fps=24.0, start=1, end=8)
+    jelly = graph.add("material_neo_hookean", "jelly", youngs_modulus=3e4)
+    cube = graph.add("emit_box", "cube", material=jelly, size=(0.3, 0.3, 0.3), centre=(0.0, 0.2, 0.0))
+    fall = graph.add("solve", "fall", sources=[cube], colliders=[graph.add("collide_plane", "ground")])
+    graph.add("write_cache", "cache", particles=fall)
+    graph.save(tmp_path / "shot.json")
+    stiffness = [3e4, 6e4]
+    job = make_job(load_graph(tmp_path / "shot.json"), tmp_path / "job", {"jelly.youngs_modulus": stiffness}, chunk=4)
+
+    def whole():
+        """Return the records of all frames that are there, of solves and of caches, with the times at which they were written."""
+        records = (job.folder / "wedges").glob("*/**/frames/[0-9]*.commit.json")
+        return {path: path.stat().st_mtime_ns for path in records}
+
+    def in_mid_solve():
+        count = len(solved(job))
+        return 1 <= count % 4 <= 3 and count >= 2
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        found: list = []
+        thread = threading.Thread(target=lambda: found.append(run_on_dask(job, client, threads=1)))
+        thread.start()
+        wait_for(in_mid_solve, 300.0)
+        for worker in list(cluster.workers.values()):
+            os.kill(worker.pid, signal.SIGKILL)
+        before = whole()
+        thread.join(timeout=500)
+    assert found and not found[0].failed and not found[0].skipped
+    assert len(before) >= 2 and len(before) < len(whole())
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    for number, modulus in enumerate(stiffness):
+        graph.set("jelly.youngs_modulus", modulus)
         execute(graph, out=tmp_path / f"whole{number}")
         assert content(job.folder / f"wedges/00{number}/cache/r001") == content(tmp_path / f"whole{number}/r001")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, WallRule, Walls
+from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, Thermal, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.tearing import cream
@@ -20,6 +20,8 @@ CELL = 0.1
 RUBBER = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber")
 SNOW = Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "critical_stretch": 5e-3}, 400.0, "snow")
 SYRUP = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup")
+MELT = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 900.0, "melt")
+WAX = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "wax", thermal=Thermal(10.0, 2e3, 15.0, 4e3, 20.0, 310.0, MELT))
 CREAM = cream(tear_threshold=0.05, recovery_time=0.05)
 
 
@@ -53,38 +55,87 @@ def tearing() -> Particles:
     return with_velocity(found, np.stack([6.0 * (x - 1.8) + 0.4, 2.0 * np.sin(9.0 * x), zero], 1))
 
 
-def surroundings(streams: bool = False) -> dict[str, Any]:
-    """Return a floor with friction, a ball on it, and a stream from above."""
+def warm(particles: Particles) -> Particles:
+    """Return wax that is warm in places, and makes heat of its own in others."""
+    x, y, z = particles["position"].T
+    heat = {"temperature": 308.0 + 12.0 * np.sin(3.0 * x + y), "heat_source": 4e5 * np.maximum(0.0, np.cos(4.0 * x + z))}
+    return Particles({**particles.attributes, **heat}, particles.materials, particles.spacing)
+
+
+def sliding() -> Particles:
+    """Return a bar of snow with a bar of rubber on it, each a body, that swirl and slide on each other across the borders.
+
+    Their particles do not lie in rows.
+    """
+    lower, upper = bar(SNOW, (36, 3, 4)), bar(RUBBER, (30, 2, 3), (0.23, 0.33, 0.07))
+    position = np.concatenate([lower["position"], upper["position"]])
+    position += np.random.default_rng(3).uniform(-0.005, 0.005, position.shape)
+    material = np.repeat(np.array([0, 1], np.int32), [len(lower), len(upper)])
+    found = Particles({"position": position, "material": material}, (SNOW, RUBBER), lower.spacing)
+    x, y, _ = position.T
+    velocity = np.stack([0.8 * np.sin(3 * y + 1.0), 0.6 * np.cos(2 * x), 0.4 * np.sin(2 * x + y)], 1)
+    velocity += np.where(material[:, None] == 1, (1.5, -1.0, 0.2), (0.3, 0.0, 0.0))
+    return with_velocity(found, velocity)
+
+
+def surroundings(streams: bool = False, matter: Particles | None = None) -> dict[str, Any]:
+    """Return a floor with friction, a hot ball on it, and a stream from above, of syrup or of other matter."""
     sides = (WallRule.OPEN, WallRule.OPEN, WallRule.SEPARATE, WallRule.OPEN, WallRule.OPEN, WallRule.OPEN)
     shape = PosedLevelSets(SPHERE, (0.35,), np.zeros(1), None, np.array([[1.75, -0.15, 0.2]]))
     found: dict[str, Any] = {
         "walls": Walls((-20.0, -0.15, -20.0), (20.0, 20.0, 20.0), sides, 0.3),
-        "colliders": [Collider("ball", CollisionRule.SEPARATE, 0.4, shape)],
+        "colliders": [Collider("ball", CollisionRule.SEPARATE, 0.4, shape, temperature=350.0, conductance=2e4)],
     }
     if streams:
-        found["emitters"] = [Emitter(bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)), (0.3, -1.5, 0.0), 0.0, 10.0)]
+        nozzle = bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)) if matter is None else matter
+        found["emitters"] = [Emitter(nozzle, (0.3, -1.5, 0.0), 0.0, 10.0)]
     return found
 
 
 SOURCES_RULE = {"avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}  # which puts particles in here
 FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, **SOURCES_RULE}}
 FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
+BODIES = {"preset": "separate_bodies", "set": {"friction": 0.3}}
+SEMI_IMPLICIT = {
+    "preset": "implicit_apic",
+    "edits": [{"replace": "minimise_energy", "type": "semi_implicit_update", "knobs": {"krylov_tolerance": 1e-10}}],
+}
+HEAT = {"preset": "explicit_heat", "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4}}
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
-    "flip": lambda: (swirling(RUBBER), FLIP, {"gravity": (0.0, 0.0, 0.0)}),
-    "foam": lambda: (tearing(), FOAM, surroundings()),
+    "flip": lambda: (swirling(RUBBER), FLIP, surroundings(streams=True)),
+    "foam": lambda: (tearing(), FOAM, surroundings(True, bar(CREAM, (8, 1, 3), (1.3, 0.9, 0.05)))),
     "implicit": lambda: (swirling(RUBBER), "implicit_apic", {**surroundings(streams=True), "dt_max": 2e-3}),
+    "semi_implicit": lambda: (swirling(RUBBER), SEMI_IMPLICIT, {**surroundings(streams=True), "dt_max": 2e-3}),
+    "bodies": lambda: (sliding(), BODIES, surroundings(streams=True)),
+    "heat": lambda: (warm(swirling(WAX)), HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
 
 
-def run(scene: str, steps: int, team: Any = None) -> tuple[SubstepSolver, dict[str, np.ndarray]]:
-    """Run a scene; return the solver, and every attribute by name, in the order of ids."""
+def run(scene: str, steps: int, team: Any = None, stir: float = 0.0) -> tuple[SubstepSolver, dict[str, np.ndarray]]:
+    """Run a scene; return the solver, and every attribute by name, in the order of ids.
+
+    Args:
+        scene: Its name.
+        steps: Number of substeps.
+        team: The ranks that share it.
+        stir: Share by which velocities differ at the start.
+    """
     particles, substeps, options = SCENES[scene]()
+    if stir:
+        velocity = particles["velocity"]
+        particles = with_velocity(particles, velocity * (1.0 + stir * np.random.default_rng(0).choice([-1, 0, 1], velocity.shape)))
     solver = SubstepSolver(particles, substeps, cell_size=CELL, dtype=np.float64, team=team, **options)
     for left in range(steps, 0, -1):
         solver.step(time_left=1.0, keep=left == 1)
     return solver, {name: np.array(values) for name, values in solver.snapshot().attributes.items()}
+
+
+def told_of(solver: SubstepSolver) -> dict[str, float]:
+    """Return what the last substeps told of heat and melting, over all ranks."""
+    report = solver.step_context.report
+    return {f"{event} {name}": value for event in ("heat", "phases") for name, value in report.get(event, {}).items()}
 
 
 def main(scene: str, steps: str, path: str) -> None:
@@ -97,6 +148,7 @@ def main(scene: str, steps: str, path: str) -> None:
     told = team.totals([solver.share.handed, solver.share.recuts])
     if team.rank == 0:
         facts = {"handed": told[0], "recuts": solver.share.recuts, "time": solver.time, "ids": solver.next_id}
+        facts |= told_of(solver)
         np.savez(Path(path), **found, **{f"fact {name}": value for name, value in facts.items()})
 
 

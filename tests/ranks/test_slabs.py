@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import rank_scenes
 
 from mpm_nodes import launched
 from mpm_nodes.data import Fact, Facts, MpmNodesError, Particles, Reduction, Report
+from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.transfers.binning import pack_coord
-from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
+from mpm_nodes.solver.ranks.refusals import PRESETS, refuse_on_ranks, warnings_on_ranks
 from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, Slabs, column_of, cut
 
 
@@ -63,27 +67,50 @@ def plans(preset):
     return [plan_substeps(each) for each in (resolved, *resolved.others)]
 
 
-@pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic", "continuum_foam"])
-def test_presets_that_ranks_share(preset):
-    refuse_on_ranks(plans(preset))
-    assert bool([*warnings_on_ranks(plans(preset))]) == (preset == "continuum_foam")
+def stage_names(preset):
+    return {planned.declaration.id for plan in plans(preset) for planned in plan.stages}
 
 
-@pytest.mark.parametrize(
-    ("preset", "words"),
-    [
-        ("auto", "clock of each machine"),
-        ("explicit_heat", "conduct_heat"),
-        ("incompressible", "project_velocity"),
-        ("melting", "conduct_heat"),
-        ("separate_bodies", "collide_bodies"),
-        ("surface_tension", "sample_surface"),
-        ("implicit_surface_tension", "sample_surface"),
-    ],
-)
-def test_what_ranks_do_not_share_is_refused(preset, words):
-    with pytest.raises(MpmNodesError, match=words):
-        refuse_on_ranks(plans(preset))
+def test_every_preset_is_shared_or_refused_by_its_stages():
+    """Each preset that is refused names every stage that stands in the way, and the presets to take instead."""
+    accepted = []
+    for preset in registries.default().presets:
+        try:
+            refuse_on_ranks(plans(preset))
+        except MpmNodesError as error:
+            said = str(error)
+            assert "one rank" in said, preset
+            if preset != "auto":
+                named = set(said.removeprefix("ranks: ").partition(" not shared")[0].rpartition(" ")[0].split(", "))
+                assert named and named <= stage_names(preset) and all(name in said for name in PRESETS), said
+        else:
+            accepted.append(preset)
+            assert bool([*warnings_on_ranks(plans(preset))]) == (preset == "continuum_foam")
+    assert tuple(sorted(accepted)) == PRESETS
+
+
+ONE_PARTICLE_AT_A_TIME = {"deviatoric_stress", "keep_deviator", "measure_dilation"}
+"""Stages that no scene has, whose fragments take particle by particle."""
+
+
+def test_every_stage_that_is_accepted_stands_in_a_scene():
+    """What ranks accept is compared with one rank; every other stage is refused by its name, before the cook."""
+    compared = {
+        planned.declaration.id for scene in rank_scenes.SCENES.values() for planned in plan_substeps(resolve(scene()[1])).stages
+    }
+    for name, declaration in registries.default().stages().items():
+        knobs = {knob.name: knob.default for knob in declaration.knobs}
+        plan = SimpleNamespace(stages=[SimpleNamespace(declaration=declaration, knobs=knobs)])
+        if name in compared | ONE_PARTICLE_AT_A_TIME:
+            refuse_on_ranks([plan])
+            continue
+        with pytest.raises(MpmNodesError, match=f"ranks: {name} is not shared"):
+            refuse_on_ranks([plan])
+
+
+def test_auto_is_refused():
+    with pytest.raises(MpmNodesError, match="clock of each machine"):
+        refuse_on_ranks(plans("auto"))
 
 
 def test_periodic_walls_are_refused():

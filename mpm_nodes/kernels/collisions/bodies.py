@@ -52,6 +52,9 @@ MOST_POINTS = 1024
 """Particles of a body around a node that are looked at: cubic splines reach 512 of a lattice of eight a cell."""
 STEPS = 40
 """Steps towards the nearest points of two hulls."""
+EQUAL = 1e-9
+"""Difference below which two points lie as far along a direction [cells]: a step towards the nearest points ends square to itself,
+and the points that it joins lie as far along the next one; lattices have whole rows of such points."""
 HELD = 0.05
 """Gap up to which bodies that stick or slide on each other without leaving hold [cells]: rounding and the particles' places do
 not let go of them."""
@@ -225,11 +228,11 @@ def _collect(k, node, cloud, reach, points):
 
 @inline
 def _farthest(points, count, n, sign):
-    """Return the point that lies farthest along sign * n."""
+    """Return the point that lies farthest along sign * n; of several as far the first, so that rounding does not choose."""
     best, place = -np.inf, 0
     for p in range(count):
         along = sign * (points[p, 0] * n[0] + points[p, 1] * n[1] + points[p, 2] * n[2])
-        if along > best:
+        if along > best + EQUAL:
             best, place = along, p
     return points[place, 0], points[place, 1], points[place, 2]
 

@@ -51,6 +51,10 @@ CHUNK, AHEAD = 64, 8
 SWEEPS = 2
 """Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
 
+MET = 1e-12
+"""Approach, over the speeds, up to which a contact has been met: what the first sweep stopped is left with none but rounding, which
+must not decide whether the second meets it with all its mass."""
+
 
 class Chains(NamedTuple):
     """Contacts that share a body and a fellow, chained.
@@ -289,7 +293,7 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
             velocity[i + 2] - row[BODY + 2],
         )
         n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
-        if row[RULE_OF] != SEPARATE or (v0 - r * u0) * n0 + (v1 - r * u1) * n1 + (v2 - r * u2) * n2 < 0.0:
+        if row[RULE_OF] != SEPARATE or _approaches((v0, v1, v2), r, (u0, u1, u2), (n0, n1, n2)):
             m = r * momentum[i + 3]
             p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
         c = np.int64(following[c])
@@ -315,12 +319,20 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
 
 
 @inline
+def _approaches(v, r, u, n):
+    """Return whether a node with the relative velocity v comes nearer to the body than its fellow's u leaves it."""
+    w0, w1, w2 = v[0] - r * u[0], v[1] - r * u[1], v[2] - r * u[2]
+    size = abs(v[0]) + abs(v[1]) + abs(v[2]) + abs(u[0]) + abs(u[1]) + abs(u[2])
+    return w0 * n[0] + w1 * n[1] + w2 * n[2] < -MET * size
+
+
+@inline
 def _change(row, r, v, u, p):
     """Return the change of the velocity of a node whose fellow had the relative velocity u and is to have p, by its body's rule."""
     rule = row[RULE_OF]
     v0, v1, v2 = v[0] - row[BODY], v[1] - row[BODY + 1], v[2] - row[BODY + 2]
     n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
-    if rule == SEPARATE and (v0 - r * u[0]) * n0 + (v1 - r * u[1]) * n1 + (v2 - r * u[2]) * n2 >= 0.0:
+    if rule == SEPARATE and not _approaches((v0, v1, v2), r, u, (n0, n1, n2)):
         return 0.0, 0.0, 0.0
     d0, d1, d2 = r * p[0] - v0, r * p[1] - v1, r * p[2] - v2
     if rule != SEPARATE and rule != SLIP:

@@ -9,24 +9,32 @@ from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.fragments import Lanes, Run
 from mpm_nodes.solver.colliders import ColliderSet
 
-__all__ = ["refuse_on_ranks", "refuse_plates", "warnings_on_ranks"]
+__all__ = ["PRESETS", "refuse_on_ranks", "refuse_plates", "warnings_on_ranks"]
 
 SHARED = {
     "add_stress_forces",
     "avoid_a_void",
     "choose_time_step",
+    "collide_bodies",
     "collide_grid",
     "collide_particles",
+    "conduct_heat",
     "gather",
+    "gather_heat",
     "law_energy",
     "minimise_energy",
     "rasterize",
+    "rasterize_heat",
     "remove_subgrid",
     "semi_implicit_update",
     "update_grid_velocity",
+    "update_phase",
     "viscous_energy",
 }
 """Stages that know of ranks, or that what is around them makes right on several."""
+
+PRESETS = ("continuum_foam", "explicit_apic", "explicit_heat", "implicit_apic", "separate_bodies")
+"""Presets of such stages alone."""
 
 
 def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] = (0, 0, 0)) -> None:
@@ -48,8 +56,8 @@ def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] =
     alone = list(dict.fromkeys(planned.declaration.id for plan in plans for planned in plan.stages if not _is_shared(planned)))
     if alone:
         raise MpmNodesError(
-            f"ranks: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} not shared among ranks (heat, projection, surface "
-            "tension, separate bodies, and stages of your own that look beyond one particle); solve on one rank"
+            f"ranks: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} not shared among ranks (nor is any stage that looks "
+            f"beyond one particle without knowing of ranks); take one of the presets {', '.join(PRESETS)}, or solve on one rank"
         )
 
 

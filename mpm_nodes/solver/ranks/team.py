@@ -109,14 +109,19 @@ class Team:
     # ---------------------------------------------------------------- neighbours
     def swap(self, pairs: Iterable[tuple[int, np.ndarray, np.ndarray]]) -> None:
         """Exchange arrays with single ranks, which do the same: (rank, array to send, array to fill)."""
-        begin, pairs = time.perf_counter(), list(pairs)
-        requests = [self.comm.Irecv(take, source=other, tag=1) for other, _, take in pairs]
-        requests += [self.comm.Isend(give, dest=other, tag=1) for other, give, _ in pairs]
+        pairs = list(pairs)
+        self.exchange([(other, give) for other, give, _ in pairs], [(other, take) for other, _, take in pairs])
+
+    def exchange(self, gives: Sequence[tuple[int, np.ndarray]], takes: Sequence[tuple[int, np.ndarray]]) -> None:
+        """Send arrays to single ranks and fill others by what they send; what one sends to another arrives in that order."""
+        begin = time.perf_counter()
+        requests = [self.comm.Irecv(take, source=other, tag=1) for other, take in takes]
+        requests += [self.comm.Isend(give, dest=other, tag=1) for other, give in gives]
         for request in requests:
             request.Wait()
         self.waited += time.perf_counter() - begin
-        self.sent += sum(give.nbytes for _, give, _ in pairs)
-        self.messages += len(pairs)
+        self.sent += sum(give.nbytes for _, give in gives)
+        self.messages += len(gives)
 
     def swap_lists(self, pairs: Iterable[tuple[int, np.ndarray]]) -> list[np.ndarray]:
         """Exchange arrays of integers of any length with single ranks; return theirs, in the order given."""

@@ -14,6 +14,7 @@ from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.half_spaces import distances
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.reaching import Reaching
 from mpm_nodes.solver.state import ParticleStore
 
 _RULES = {CollisionRule.STICKY: STICKY, CollisionRule.SLIP: SLIP, CollisionRule.SEPARATE: SEPARATE}
@@ -29,6 +30,8 @@ class Meeting(NamedTuple):
         bodies: Body of each, shape (n,), int64.
         first, near: Particle blocks that reach each of them: `near[first[k] : first[k + 1]]`, int64.
         moments: Room for `kernels.collisions.bodies.measure_bodies`.
+        reaching: On several ranks, where `near` finds its particle blocks; else None: they are those of the particles.
+        anywhere: Whether bodies meet on this rank or on another.
     """
 
     blocks: np.ndarray
@@ -37,18 +40,26 @@ class Meeting(NamedTuple):
     first: np.ndarray
     near: np.ndarray
     moments: np.ndarray
+    reaching: Reaching | None
+    anywhere: bool
 
 
 def meeting_of(grid: GridStore) -> Meeting:
-    """Return where bodies meet, from the grid's blocks, which are in the order of their places."""
+    """Return where bodies meet, from the grid's blocks, which are in the order of their places.
+
+    On several ranks, which do so together, each has the places in its own slab.
+    """
     changes = np.flatnonzero((np.diff(grid.coord, axis=0) != 0).any(axis=1)) + 1
     starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
-    several = ends - starts > 1
+    several, tiles, reaching = ends - starts > 1, grid.particle_tiles(), None
+    order = np.argsort(tiles.ravel(), kind="stable")
+    if grid.halo is not None:
+        reaching = Reaching(grid, np.repeat(several, ends - starts))
+        tiles, several = reaching.tiles, several & np.append(grid.halo.own, False)[starts]
+        order = np.lexsort((np.repeat(reaching.packed, 8), tiles.ravel()))  # particles in the order that they have on one rank
     sizes = (ends - starts)[several]
     blocks = np.concatenate([np.arange(a, b) for a, b in zip(starts[several], ends[several], strict=True)] or [np.zeros(0, int)])
     last = np.cumsum(sizes)
-    tiles = grid.particle_tiles()
-    order = np.argsort(tiles.ravel(), kind="stable")
     reached = tiles.ravel()[order]
     begin, end = np.searchsorted(reached, blocks), np.searchsorted(reached, blocks, side="right")
     near = np.concatenate([order[a:b] // 8 for a, b in zip(begin, end, strict=True)] or [np.zeros(0, int)])
@@ -59,13 +70,18 @@ def meeting_of(grid: GridStore) -> Meeting:
         np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64),
         near.astype(np.int64),
         np.empty((len(blocks), 64, kernels.MOMENTS)),
+        reaching,
+        bool(len(blocks)) if grid.halo is None else grid.halo.team.any(bool(len(blocks))),
     )
 
 
 def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> kernels.NearbyParticles:
-    """Return the particles around the blocks where bodies meet."""
+    """Return the particles around the blocks where bodies meet; ranks, which ask together, add those of their neighbours."""
     place = particles.geometry()
     own = (place.offset, place.stride, place.inverse_unit, particles.block_coord, particles.block_start, particles.array("volume"))
+    if meeting.reaching is not None:
+        now = meeting.reaching.now(particles, "volume")
+        own = (now.offset, now.count, place.inverse_unit, now.coord, now.start, now.values)
     return kernels.NearbyParticles(meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
 
 
@@ -132,10 +148,10 @@ def collide_bodies(
         pairs: Pairs with a rule of their own, by the numbers of their bodies: "0 2 sticky; 1 2 separate 0.4".
     """
     read_pairs(pairs)  # a mistake is told in the first substep, not when bodies meet
-    if not grid.count:
+    if not (grid.count or grid.halo):
         return
     meeting = grid.derived("meeting", lambda: meeting_of(grid))
-    if not len(meeting.blocks):
+    if not meeting.anywhere:
         return
     present = np.unique(meeting.bodies)
     rules, frictions = pair_rules(pairs, present.tolist(), rule, friction)
@@ -149,3 +165,5 @@ def collide_bodies(
         step.dt,
         cloud,
     )
+    if grid.halo is not None:  # each rank has met the bodies in its own slab
+        grid.halo.copy(grid.array("velocity"))

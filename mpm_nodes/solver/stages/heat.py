@@ -217,7 +217,7 @@ def conduct_heat(
     Raises:
         SimulationDiverged: A temperature is not finite.
     """
-    if not staggered.count:
+    if not (staggered.count or staggered.halo):
         return
     colliders.pose(step.time, step.time + step.dt)
     around = Surroundings(
@@ -268,6 +268,8 @@ def gather_heat(
     fraction = flip_fraction
     if transfer is Transfer.APIC:
         diffusivity = max((_diffusivity(law.material) for law, _ in particles.runs()), default=0.0)
+        if step.share is not None:
+            diffusivity = float(step.share.team.largest([diffusivity])[0])
         fraction = math.exp(-smoothing * diffusivity * step.dt / step.cell_size**2)
     take(particles, staggered, kernel, Take("temperature", _ROW, affine=_SLOPES, before="heat", flip=fraction))
 
@@ -299,8 +301,15 @@ def update_phase(
     Args:
         particles: Particles with their new temperature.
     """
-    if not particles.count:
-        return
+    if particles.count or step.share is not None:
+        melted, frozen, latent = _changed(particles) if particles.count else (0.0, 0.0, 0.0)
+        if step.share is not None:
+            melted, frozen, latent = step.share.team.totals((melted, frozen, latent)).tolist()
+        step.tell(PHASES, melted=melted, frozen=frozen, latent_heat=latent)
+
+
+def _changed(particles: ParticleStore) -> tuple[float, float, float]:
+    """Melt and freeze particles; return the mass that melted and that froze [kg], and the latent heat that all hold [J]."""
     materials = [law.material for law in particles.laws]
     partners = partners_of(materials)
     densities = densities_of(materials, partners)
@@ -324,7 +333,7 @@ def update_phase(
         if len(moved):
             swell(particles, moved, before[moved], densities)
     melted, frozen, latent = (math.fsum(column) for column in rows.T)
-    step.tell(PHASES, melted=melted, frozen=frozen, latent_heat=latent)
+    return melted, frozen, latent
 
 
 def _numbers(material: Any) -> tuple[float, float, float, float]:
