@@ -121,12 +121,12 @@ def conduct(
     conduction.write_temperatures(count, temperature, staggered.array("temperature"))
     sums = np.empty((count, 3))
     conduction.balance(count, system, surroundings.air, temperature, sums)
-    exchanged = [math.fsum(column) for column in sums[together.own].T]
+    exchanged = [math.fsum(sums[together.own, n]) for n in range(3)]
     capacity = _capacity(staggered).astype(float)
     if surroundings.sampled:
         area = staggered.array("surface_heat")[3 : 256 * count : 4].astype(float)
-    for each in (capacity, area):
-        vectors.leave(each)
+    for column in (capacity, area):
+        vectors.leave(column)
     if air is not None:
         given_off = warmth - system.air[: 64 * count] * temperature[: 64 * count]
         vectors.leave(given_off)

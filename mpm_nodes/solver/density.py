@@ -61,7 +61,7 @@ def fillings(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> Fi
     cells = np.arange(64 * staggered.count)
     around = [beside(fields.around, cells, axis, side) for axis in range(3) for side in (0, 1)]
     open_air = _grown(fields.kind == pressure.EMPTY, around, DEPTH, True)
-    leaving = np.zeros(len(cells), bool)
+    leaving = solid.open.separating.copy()
     for axis, contact in enumerate(solid.contacts):
         held = contact[:, 0] != 0.0
         high = around[2 * axis + 1]

@@ -45,11 +45,35 @@ class SolidFaces(NamedTuple):
         speeds: Velocity of held faces [m/s], shape (64 count,), float64.
         contacts: Sign of the normal, friction, and the body's velocities along the next axis and the one after, shape
             (64 count, 4), float64.
+        open: What bodies that cut faces leave open (`kernels.projection.open_faces`).
     """
 
     states: list[np.ndarray]
     speeds: list[np.ndarray]
     contacts: list[np.ndarray]
+    open: OpenFaces
+
+
+class OpenFaces(NamedTuple):
+    """What smooth bodies that cross the grid leave open.
+
+    Attributes:
+        shares: theta of the faces of each axis, three arrays of shape (64 count,).
+        carried: (1 - theta) times the velocity of the body [m/s], three such.
+        room: Share of the cells, shape (64 count,).
+        cells: Distance of the nearest of these bodies [m], its friction, -1 where it does not separate, its velocity, shape
+            (64 count, 5).
+    """
+
+    shares: list[np.ndarray]
+    carried: list[np.ndarray]
+    room: np.ndarray
+    cells: np.ndarray
+
+    @property
+    def separating(self) -> np.ndarray:
+        """Whether a body that separates cuts each cell or lies in it, shape (64 count,)."""
+        return (self.room < 1.0) & (self.cells[:, 1] >= 0.0)
 
 
 def beside(around: np.ndarray, places: np.ndarray, axis: int, side: np.ndarray | int) -> np.ndarray:

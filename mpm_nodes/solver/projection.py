@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.kernels.algebra.krylov import Solution
-from mpm_nodes.kernels.projection import face_vectors, followers, pressure, solid_faces
+from mpm_nodes.kernels.collisions.rules import STICKY
+from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE, Bodies
+from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, open_faces, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.coupling import Coupling
-from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, SolidFaces, beside
+from mpm_nodes.solver.cut_contacts import CutContacts
+from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
@@ -99,10 +102,11 @@ def project_faces(
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
     coupling = Coupling(solver, response, free, rank) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
-    if settings.turns > 1 and any(contact[:, 0].any() for contact in solid.contacts):
+    cuts = CutContacts(fields, solid.open, settings.correction)
+    if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
         contacts = FaceContacts(fields, solid, free)
-        solves, settled = _meet(contacts, solver, settings)
-        rubbed = contacts.rubbed
+        solves, settled = _meet(contacts, cuts, solver, settings)
+        rubbed = [one + other for one, other in zip(contacts.rubbed, cuts.rubbed, strict=True)]
     else:
         solver.solve()
     found = np.empty(64 * count)
@@ -127,7 +131,7 @@ def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray
         fields: What the projection works on, classified; control volumes are written.
     """
     count = staggered.count
-    pressure.spread_volumes(count, fields)
+    face_volumes.spread_volumes(count, fields, np.empty(192 * count, np.uint8))
     cells, found = np.arange(64 * count), np.zeros(64 * count)
     for axis, volume in enumerate((fields.wx, fields.wy, fields.wz)):
         rest = staggered.array(f"force_{AXES[axis]}")[3 : 256 * count : 4].astype(float)
@@ -143,23 +147,26 @@ def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: 
     Without control volumes every face is by itself, with the volume of a cell.
     """
     count = staggered.count
-    pressure.spread_volumes(count, fields)
+    crossed = np.empty(192 * count, np.uint8)
+    face_volumes.spread_volumes(count, fields, crossed)
     if not settings.control_volumes:
         return
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
     pressure.find_done(count, fields, rank)
     followers.fold(count, fields, rank, rest, EXTENSIONS)
-    pressure.trim_volumes(count, fields, rest)
+    face_volumes.trim_volumes(count, fields, crossed, rest)
 
 
-def _meet(contacts: FaceContacts, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:
+def _meet(contacts: FaceContacts, cuts: CutContacts, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:
     """Solve until contacts and friction fit the pressure; return how many solves there were, and whether they do."""
     for turn in range(1, settings.turns + 1):
         contacts.begin()
+        cuts.begin()
         solver.solve(again=turn > 1)
         changed = contacts.changed(solver.pressure, settings.tolerance)
         if contacts.rubs:
             changed |= contacts.rub(solver.pressure)
+        changed |= cuts.changed(solver.pressure, settings.tolerance)
         if not changed:
             return turn, True
     return settings.turns, False
@@ -188,6 +195,9 @@ def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings:
             *solid.speeds,
             *(np.zeros(64 * count) for _ in AXES),
             *(np.zeros(64 * count) for _ in AXES),
+            *solid.open.shares,
+            *solid.open.carried,
+            solid.open.room,
             np.zeros(64 * count, np.int32),
             np.array([dt, staggered.h, least, volumes, correction]),
         )
@@ -203,11 +213,29 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
         dt: Substep [s].
     """
     count = 64 * staggered.count
+    cells = np.zeros((count, 5))
+    cells[:, 0], cells[:, 1] = np.inf, -1.0
+    gaps = OpenFaces([np.ones(count) for _ in AXES], [np.zeros(count) for _ in AXES], np.ones(count), cells)
     solid = SolidFaces(
-        [np.zeros(count, np.int32) for _ in AXES], [np.zeros(count) for _ in AXES], [np.zeros((count, 4)) for _ in AXES]
+        [np.zeros(count, np.int32) for _ in AXES], [np.zeros(count) for _ in AXES], [np.zeros((count, 4)) for _ in AXES], gaps
     )
     if not colliders.idle:
         place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
-        for axis, (state, speed, contact) in enumerate(zip(*solid, strict=True)):
-            solid_faces.find_solid_faces(axis, place, dt, *colliders.shapes(), (state, speed, contact.reshape(-1)))
+        walls, bodies = colliders.shapes()
+        cut = _crossing(bodies)
+        for axis, (state, speed, contact) in enumerate(zip(*solid[:3], strict=True)):
+            solid_faces.find_solid_faces(axis, place, dt, walls, bodies, cut, (state, speed, contact.reshape(-1)))
+        if cut.any():
+            for axis, faces in enumerate(zip(gaps.shares, gaps.carried, strict=True)):
+                open_faces.find_open_faces(axis, place, dt, bodies, cut, faces)
+            open_faces.find_open_cells(place, dt, bodies, cut, (gaps.room, cells.reshape(-1)))
     return solid
+
+
+def _crossing(bodies: Bodies) -> np.ndarray:
+    """Return which bodies cut faces: those that do not stick, but for planes and boxes that lie along the grid, bool."""
+    turns = np.abs(bodies.real[:, POSE + 12 : POSE + 21].reshape(-1, 3, 3))
+    level = turns.max(axis=1) > solid_faces.FLAT
+    kind = bodies.integer[:, KIND]
+    along = ((kind == PLANE) & level[:, 1]) | ((kind == BOX) & level.all(axis=1))
+    return (bodies.integer[:, RULE] != STICKY) & ~along

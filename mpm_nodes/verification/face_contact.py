@@ -13,7 +13,7 @@ from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.scenes import OPEN, SLIP, block, material, walled
+from mpm_nodes.verification.scenes import OPEN, SLIP, block, changed, material, walled
 
 CELL, GRAVITY, STEP = 0.1, 9.81, 2e-3
 
@@ -43,6 +43,63 @@ def on_slope(friction: float, degrees: float, cells: tuple[int, int, int], side:
         dt_max=STEP,
         origin=(0.0, 0.0, 0.0),
     )
+
+
+def on_turned_slope(degrees: float, rule: CollisionRule, friction: float = 0.0, dtype: Any = np.float64) -> SubstepSolver:
+    """Return a block of rubber of 6 x 3 x 4 cells on a slope that falls along x and crosses the grid.
+
+    Args:
+        degrees: Angle of the slope.
+        rule: What the slope does: slip or separate.
+        friction: Coulomb coefficient of the slope.
+        dtype: Float type of the solve.
+    """
+    angle, foot = math.radians(degrees), np.array([0.013, 0.037, 0.0])
+    along, out = np.array([math.cos(angle), -math.sin(angle), 0.0]), np.array([math.sin(angle), math.cos(angle), 0.0])
+    start = block(material("neo_hookean", youngs_modulus=2e5, poisson_ratio=0.3), (0.0, 0.0, 0.0), (0.6, 0.3, 0.4), CELL)
+    x, y, z = np.asarray(start["position"]).T
+    turn = np.array([[math.cos(0.5 * angle), 0.0, 0.0, -math.sin(0.5 * angle)]])
+    plane = PosedLevelSets(PLANE, pose_times=np.zeros(1), rotations=turn, translations=foot[None])
+    return SubstepSolver(
+        changed(start, position=np.outer(x, along) + np.outer(y, out) + np.outer(z, (0.0, 0.0, 1.0)) + foot),
+        "incompressible",
+        cell_size=CELL,
+        colliders=[Collider("slope", rule, friction, plane)],
+        gravity=(0.0, -GRAVITY, 0.0),
+        dtype=dtype,
+        dt_max=STEP,
+        origin=(0.0, 0.0, 0.0),
+    )
+
+
+class BlockOnSlope(VerificationProblem):
+    """A block slides down a slope that crosses the grid as it should: smooth, and with friction.
+
+    Scene: an incompressible neo-Hookean block of 6 x 3 x 4 cells on slopes of 15, 30 and 45 degrees that slip, 0.2 s; on slopes of
+        30 and 45 degrees that separate, mu = 0.2, from 0.3 s to 0.7 s: before, the block spreads, and friction acts both ways.
+    Exact: the accelerations g sin a and g (sin a - mu cos a).
+    Tolerance: 5 %.
+    """
+
+    name = "block_on_slope"
+    source = "textbook (Coulomb friction); cut cells: Batty 2007, Ng 2009"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it slide."""
+        smooth, rough = [(degrees, 0.0, 0.0, 0.2) for degrees in (15, 30, 45)], [(degrees, 0.2, 0.3, 0.7) for degrees in (30, 45)]
+        for degrees, friction, begin, end in smooth + rough:
+            angle = math.radians(degrees)
+            run = on_turned_slope(degrees, CollisionRule.SEPARATE if friction else CollisionRule.SLIP, friction)
+            speeds = [0.0]
+            for time in (begin, end):
+                if time > 0.0:
+                    run.advance(time - run.time)
+                    velocity = column(run, "velocity").mean(axis=0)
+                    speeds.append(velocity[0] * math.cos(angle) - velocity[1] * math.sin(angle))
+            exact = GRAVITY * (math.sin(angle) - friction * math.cos(angle))
+            found = (speeds[-1] - speeds[-2]) / (end - begin)
+            yield Finding.relative(exact, found, 0.05, f"acceleration at {degrees} degrees, mu = {friction:g} [m/s^2]")
 
 
 class SlidingBlock(VerificationProblem):

@@ -14,12 +14,10 @@
 A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
 neither that nor inside a body. The sign of the divergence is that of the derivation; S14 prints the other one.
 
-The push on a face is dt V_f (G p)_f, so pushes add up to nothing, whatever the pressure, where all faces have one V_f: that is the
-cell's volume h^3. Where a free surface cuts a face's quadratic B-spline only its mass is less. Where walls and bodies cut it the
-volume is, too: V_f is the integral of the spline outside of them. Without
-that, faces at walls would look light and rise. Half a stencil of particles is not its integral: a lattice of two an axis is
-heavier by 1.25 % beside a wall (27/32 against 5/6), by 2.5 % where two meet, and would sink there. Incompressible matter is nowhere
-denser than at rest, and other matter no denser than its J says, so V_f is at least the volume of the particles around such a face.
+The push on a face is dt V_f (G p)_f (`face_volumes`). Faces that smooth bodies cut have the flux theta v + (1 - theta) u_b, theta
+the open share of the face (`open_faces`), and V_f = theta h^3; then the solve finds the nearest velocities by mass, adds no energy,
+and what it pushes adds up to what the bodies press. Cells that such bodies reach into take no volume error back: particles
+integrate J by the velocities of whole faces, and holding that against the flux through open shares would feed on itself.
 """
 
 from __future__ import annotations
@@ -38,6 +36,7 @@ __all__ = [
     "CLOSED",
     "EMPTY",
     "INTERIOR",
+    "RELEASED",
     "Fields",
     "PressureSystem",
     "assemble_pressure",
@@ -47,12 +46,10 @@ __all__ = [
     "find_done",
     "label_pockets",
     "of_axis",
-    "spread_volumes",
-    "trim_volumes",
 ]
 
-EMPTY, INTERIOR, CLOSED = 0, 1, 2
-"""Kinds of cells; CLOSED ones lie inside a body."""
+EMPTY, INTERIOR, CLOSED, RELEASED = 0, 1, 2, 3
+"""Kinds of cells; CLOSED ones lie inside a body, and from RELEASED ones, which a body cuts, matter leaves: p = 0."""
 
 
 class Fields(NamedTuple):
@@ -67,6 +64,9 @@ class Fields(NamedTuple):
         ux, uy, uz: Velocities that bodies give to held faces [m/s]; LEVEL at faces that slide along a level surface.
         wx, wy, wz: Control volumes [m^3].
         nx, ny, nz: Masses with those of the faces that follow [kg].
+        tx, ty, tz: Open shares of the faces, theta (`open_faces`); 1 where no body cuts them.
+        bx, by, bz: (1 - theta) times the velocity of the body that cuts a face [m/s].
+        room: Share of the cells that these bodies leave open.
         kind: Kinds of the cells.
         numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells.
     """
@@ -91,6 +91,13 @@ class Fields(NamedTuple):
     nx: Any
     ny: Any
     nz: Any
+    tx: Any
+    ty: Any
+    tz: Any
+    bx: Any
+    by: Any
+    bz: Any
+    room: Any
     kind: Any
     numbers: Any
 
@@ -118,6 +125,17 @@ def of_axis(axis, x, y, z):
     return x if axis == 0 else (y if axis == 1 else z)
 
 
+@inline
+def _cut_off(f, axis, face):
+    """Return whether nothing of a face lies outside of the bodies that cut faces."""
+    return of_axis(axis, f.tx, f.ty, f.tz)[face] == 0.0
+
+
+@inline
+def _shut(f, axis, face):
+    return of_axis(axis, f.sx, f.sy, f.sz)[face] != FREE or _cut_off(f, axis, face)
+
+
 # ---------------------------------------------------------------- classification
 @part
 def _classify_at(g, f):
@@ -126,10 +144,11 @@ def _classify_at(g, f):
         c = 64 * g + n
         massive, held = f.cells[4 * c + 3] > least, True
         for axis in range(3):
-            state, mass = of_axis(axis, f.sx, f.sy, f.sz), of_axis(axis, f.mx, f.my, f.mz)
-            high = behind(f.around, g, n, axis)
-            massive = massive and mass[4 * c + 3] > least and high >= 0 and mass[4 * high + 3] > least
-            held = held and state[c] != FREE and (high < 0 or state[high] != FREE)
+            mass, high = of_axis(axis, f.mx, f.my, f.mz), behind(f.around, g, n, axis)
+            shut, high_shut = _shut(f, axis, c), high < 0 or _shut(f, axis, high)
+            massive = massive and (mass[4 * c + 3] > least or _cut_off(f, axis, c))
+            massive = massive and high >= 0 and (mass[4 * high + 3] > least or _cut_off(f, axis, high))
+            held = held and shut and high_shut
         f.kind[c] = CLOSED if held else (INTERIOR if massive else EMPTY)
         for axis in range(3):
             velocity = of_axis(axis, f.vx, f.vy, f.vz)
@@ -160,94 +179,11 @@ def classify(count, f):
     parallel_for(_release_at, count, (lend(f),))
 
 
-# ---------------------------------------------------------------- control volumes
-@inline
-def _along(offset):
-    """Return the integral of a face's spline over the cell at an offset along its own axis; 0 is the cell behind it."""
-    return 23.0 / 48.0 if offset == -1 or offset == 0 else (1.0 / 48.0 if offset == -2 or offset == 1 else 0.0)
-
-
-@inline
-def _across(offset):
-    return 2.0 / 3.0 if offset == 0 else 1.0 / 6.0
-
-
-@part
-def _cell_at(around, g, i, j, k):
-    """Return the cell at places counted from the first of block g, at most a block away along each axis, or -1."""
-    block = np.int64(g)
-    if i < 0 or i > 3:
-        block = np.int64(around[block, 0 if i < 0 else 1])
-    if block >= 0 and (j < 0 or j > 3):
-        block = np.int64(around[block, 2 if j < 0 else 3])
-    if block >= 0 and (k < 0 or k > 3):
-        block = np.int64(around[block, 4 if k < 0 else 5])
-    return np.int64(64 * block + 16 * (i & 3) + 4 * (j & 3) + (k & 3)) if block >= 0 else np.int64(-1)
-
-
-@inline
-def _ratio_at(f, c):
-    """Return how much of its undeformed volume the matter of a cell takes: J, or 1 where it is incompressible or absent."""
-    mass = np.float64(f.cells[4 * c + 3])
-    return 1.0 + np.float64(f.cells[4 * c]) / mass if f.kind[c] == INTERIOR and f.cells[4 * c + 2] > 0.0 else 1.0
-
-
-@part
-def _volumes_at(g, f):
-    h = f.numbers[1]
-    for n in range(64):
-        i, j, k, here = n >> 4, (n >> 2) & 3, n & 3, 64 * g + n
-        for axis in range(3):
-            cut = 0.0
-            if f.numbers[3] != 0.0:
-                for a in range(-2, 2):
-                    for b in range(-1, 2):
-                        for c in range(-1, 2):
-                            if axis == 0:
-                                other = _cell_at(f.around, g, i + a, j + b, k + c)
-                            elif axis == 1:
-                                other = _cell_at(f.around, g, i + b, j + a, k + c)
-                            else:
-                                other = _cell_at(f.around, g, i + b, j + c, k + a)
-                            if other >= 0 and f.kind[other] == CLOSED:
-                                cut += _along(a) * _across(b) * _across(c)
-            of_axis(axis, f.wx, f.wy, f.wz)[here] = (1.0 - cut) * h**3 if cut > 0.0 else h**3
-            of_axis(axis, f.nx, f.ny, f.nz)[here] = of_axis(axis, f.mx, f.my, f.mz)[4 * here + 3]
-
-
-@compiled(fastmath=False)
-def spread_volumes(count, f):
-    """Write the control volumes and the masses of all faces, each for itself."""
-    parallel_for(_volumes_at, count, (lend(f),))
-
-
-@part
-def _trim_at(g, f, rest):
-    whole = f.numbers[1] ** 3
-    for n in range(64):
-        here = 64 * g + n
-        for axis in range(3):
-            volumes = of_axis(axis, f.wx, f.wy, f.wz)
-            if volumes[here] < (1.0 - 1e-9) * whole:
-                low, ratio = before(f.around, g, n, axis), _ratio_at(f, here)
-                if low >= 0 and f.kind[low] == INTERIOR:
-                    other_ratio = _ratio_at(f, low)
-                    ratio = 0.5 * (ratio + other_ratio) if f.kind[here] == INTERIOR else other_ratio
-                volumes[here] = max(volumes[here], ratio * rest[3 * here + axis])
-            volumes[here] = min(volumes[here], whole)
-
-
-@compiled(fastmath=False)
-def trim_volumes(count, f, rest):
-    """Give faces that walls cut the volume `rest` of their particles, shape (192 count,) [m^3], at least; none more than h^3."""
-    parallel_for(_trim_at, count, (lend(f), rest))
-
-
 # ---------------------------------------------------------------- the system
 @inline
 def _lightness(f, axis, face):
     """Return dt / (rho h^2) of a face, 0 where a body holds it."""
-    if of_axis(axis, f.sx, f.sy, f.sz)[face] != FREE:
+    if _shut(f, axis, face):
         return 0.0
     mass = of_axis(axis, f.nx, f.ny, f.nz)[face]
     if mass <= f.numbers[2]:
@@ -255,13 +191,20 @@ def _lightness(f, axis, face):
     return f.numbers[0] * of_axis(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
 
 
+@inline
+def _flux(f, axis, face):
+    """Return theta v + (1 - theta) u_b of a face [m/s]."""
+    theta, velocity = of_axis(axis, f.tx, f.ty, f.tz)[face], np.float64(of_axis(axis, f.vx, f.vy, f.vz)[4 * face])
+    return theta * velocity + of_axis(axis, f.bx, f.by, f.bz)[face] if theta < 1.0 else velocity
+
+
 @part
 def _divergence(f, g, n):
     """Return div v of a cell [1/s]."""
     c, total = 64 * g + n, 0.0
     for axis in range(3):
-        velocity, high = of_axis(axis, f.vx, f.vy, f.vz), behind(f.around, g, n, axis)
-        total += np.float64(velocity[4 * high]) - np.float64(velocity[4 * c])
+        high = behind(f.around, g, n, axis)
+        total += _flux(f, axis, high) - _flux(f, axis, c)
     return total / f.numbers[1]
 
 
@@ -280,12 +223,13 @@ def _assemble_at(g, f, system):
         system.own[c] = total = compressibility * ratio / (elastic * elastic * dt)
         for axis in range(3):
             low, high = before(f.around, g, n, axis), behind(f.around, g, n, axis)
-            lower, upper = _lightness(f, axis, c), _lightness(f, axis, high)
+            shares = of_axis(axis, f.tx, f.ty, f.tz)
+            lower, upper = shares[c] * _lightness(f, axis, c), shares[high] * _lightness(f, axis, high)
             total += lower + upper
             if low >= 0 and f.kind[low] == INTERIOR:
                 of_axis(axis, system.x, system.y, system.z)[c] = lower
         system.diagonal[c] = total if total > 0.0 else 1.0
-        share = 1.0 if compressibility > 0.0 else f.numbers[4]
+        share = 1.0 if compressibility > 0.0 else (f.numbers[4] if f.room[c] == 1.0 else 0.0)
         system.right[c] = -share * (elastic - 1.0) / (dt * elastic) - _divergence(f, g, n)
 
 
@@ -340,14 +284,19 @@ def label_pockets(count, f, label, stack):
 
 
 # ---------------------------------------------------------------- what comes of it
+@inline
+def _solved(f, c):
+    return f.kind[c] == INTERIOR or f.kind[c] == RELEASED
+
+
 @part
 def _done_at(g, f, done):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
             low, state = before(f.around, g, n, axis), of_axis(axis, f.sx, f.sy, f.sz)[c]
-            touched = f.kind[c] == INTERIOR or (low >= 0 and f.kind[low] == INTERIOR)
-            done[3 * c + axis] = 1 if state == HELD or (touched and state == FREE) else 0
+            touched = _solved(f, c) or (low >= 0 and _solved(f, low))
+            done[3 * c + axis] = 1 if state == HELD or (touched and not _shut(f, axis, c)) else 0
 
 
 @compiled(fastmath=False)
@@ -363,7 +312,7 @@ def _correct_at(g, f, pressure):
         for axis in range(3):
             low = before(f.around, g, n, axis)
             mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
-            if (mine or its) and of_axis(axis, f.sx, f.sy, f.sz)[c] == FREE:
+            if (mine or its) and not _shut(f, axis, c):
                 p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
                 of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
 

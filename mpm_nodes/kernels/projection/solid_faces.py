@@ -51,13 +51,15 @@ def _take(c, axis, rule, friction, normal, velocity, faces):
 
 
 @part
-def _faces_at(g, axis, place, dt, walls, bodies, faces):
+def _faces_at(g, axis, place, dt, walls, bodies, cut, faces):
     (coord, h, shift), (box, wall_rules), (state, speed, contact) = place, walls, faces
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
     for c in range(64 * g, 64 * g + 64):
         state[c], speed[c], contact[4 * c] = FREE, 0.0, 0.0
     for b in range(bodies.real.shape[0]):
+        if cut[b]:
+            continue
         y0, y1, y2 = to_body(b, 1, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, bodies.real)
         if sample(b, 1.0, y0, y1, y2, bodies)[0] > HALF_DIAGONAL * h:
             continue
@@ -87,7 +89,7 @@ def _faces_at(g, axis, place, dt, walls, bodies, faces):
 
 
 @compiled(fastmath=False)
-def find_solid_faces(axis, place, dt, walls, bodies, faces):
+def find_solid_faces(axis, place, dt, walls, bodies, cut, faces):
     """Write the state of the faces of one axis, and the velocity along it that bodies and walls give to held ones.
 
     Args:
@@ -96,8 +98,9 @@ def find_solid_faces(axis, place, dt, walls, bodies, faces):
         dt: Substep [s].
         walls: `WallPlanes`.
         bodies: `Bodies`.
+        cut: Which bodies are left to `open_faces`, shape (bodies,), bool.
         faces: Written: state, shape (64 n,), int32; speed, shape (64 n,), float64 [m/s], LEVEL at some faces that slide; contact,
             shape (256 n,), float64: where a separating body holds the face along its normal, the normal's sign, friction, and the
             body's velocities along the next axis and the one after [m/s]; a sign of 0 elsewhere.
     """
-    parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), faces))
+    parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), cut, faces))
