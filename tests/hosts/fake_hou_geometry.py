@@ -88,6 +88,11 @@ class Geometry:
             raise OperationFailed(f"{name}: no such attribute, or not one value a point")
         self._strings[name] = list(values)
 
+    def pointFloatAttribValues(self, name: str) -> tuple[float, ...]:
+        if name == "P":
+            return tuple(float(value) for point in self._points for value in point)
+        return tuple(self._numbers[name][1])
+
     def setPointFloatAttribValues(self, name: str, values: tuple[float, ...]) -> None:
         self._set(name, values, float)
 

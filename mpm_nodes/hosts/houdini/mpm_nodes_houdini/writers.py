@@ -7,6 +7,7 @@ import os
 
 import hou
 
+from . import shapes
 from .nodes import put
 
 STATIC, RIGID = 0, 1
@@ -61,13 +62,19 @@ def _source(name, node, index):
 
 
 def _refuse_changes(name, source, frames):
-    """Refuse geometry that is called rigid and has another number of points at the last frame."""
-    first, last = (len(source.geometryAtFrame(frame).points()) for frame in frames)
-    if first != last:
-        raise hou.OperationFailed(
-            f"{name}: is set to Rigid, and has {first} points at frame {frames[0]} and {last} at frame {frames[1]}; "
-            "set Motion of the Geometry to Deforming"
-        )
+    """Refuse geometry that is called rigid and has other points, or another shape, at some frame."""
+    first = shapes.places(source.geometryAtFrame(frames[0]))
+    body = shapes.Body(first)
+    for frame in range(int(frames[0]) + 1, int(frames[1]) + 1):
+        here = shapes.places(source.geometryAtFrame(frame))
+        if len(here) != len(first):
+            what = f"has {len(first)} points at frame {frames[0]} and {len(here)} at frame {frame}"
+        else:
+            share = body.change(here)
+            if share <= shapes.TOLERANCE:
+                continue
+            what = f"its shape changes by {100.0 * share:.3g} % of its size from frame {frames[0]} to {frame}"
+        raise hou.OperationFailed(f"{name}: is set to Rigid, and {what}; set Motion of the Geometry to Deforming")
 
 
 def _write_vdb(source, folder, name, frames, moves):
