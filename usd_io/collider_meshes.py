@@ -268,6 +268,27 @@ class StageMeshes:
         return motions
 
     @_told
+    def way(self, reference: float, code: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the turn (3, 3) and shift [m] that carry the points at code `reference` to another code, None where none does.
+
+        The points decide, whether transforms move them or their samples do: many programs write nothing but points. No point may be
+        further off than 1e-4 of the mesh's size, which is more than single precision loses. The rotation that fits best is that of
+        Kabsch, "A solution for the best rotation to relate two sets of vectors" (1976).
+        """
+        if self.stands_still():
+            return np.eye(3), np.zeros(3)
+        before, after = self.points(reference), self.points(code)
+        if len(before) != len(after) or self.topology(reference).digest != self.topology(code).digest:
+            return None
+        middles = before.mean(axis=0), after.mean(axis=0)
+        own, its = before - middles[0], after - middles[1]
+        u, _, v = np.linalg.svd(its.T @ own)
+        turn = u @ np.diag((1.0, 1.0, np.sign(np.linalg.det(u @ v)))) @ v
+        if np.abs(own @ turn.T - its).max() > 1e-4 * np.ptp(before, axis=0).max():
+            return None
+        return turn, middles[1] - turn @ middles[0]
+
+    @_told
     def authored_codes(self, first: float, last: float) -> list[float]:
         """Return the codes strictly between two where points or transforms of any mesh have samples."""
         from pxr import UsdGeom

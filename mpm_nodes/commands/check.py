@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         from mpm_nodes.graph.executor import execute
 
         graph = load(args.repair, args.overrides)
-        result = execute(graph, frames=frames, out=folder, resume=True, deep=True, overrides=args.overrides)
+        result = execute(graph, frames=frames, out=folder.parent, resume=True, of=folder.name, deep=True, overrides=args.overrides)
         print(f"cooked again: {', '.join(map(str, result.cooked)) or 'nothing'}")
         frames, faults, left = examine(folder)
     if args.json:
@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"{folder}: {verdict(frames, faults)}")
     if left:
         print(
-            f"frames {left[0]} to {left[1]} are not cooked yet; continue with mpm-nodes cook GRAPH --out {folder.parent} --resume"
+            f"frames {left[0]} to {left[1]} are not cooked yet; "
+            f"continue with mpm-nodes cook GRAPH --out {folder.parent} --resume --of {folder.name}"
         )
     if faults:
         print(f"next: mpm-nodes check {args.cache} --repair GRAPH")

@@ -59,7 +59,9 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="cook a changed graph again from frame N on: a new revision takes the frames before it from the newest cook in DIR",
     )
-    command.add_argument("--of", default="", metavar="rNNN", help="with --again-from: take the frames from this revision instead")
+    command.add_argument(
+        "--of", default="", metavar="rNNN", help="with --resume or --again-from: this revision instead of the newest"
+    )
     command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
     command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
     command.add_argument("--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks")
@@ -185,7 +187,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 solved=getattr(args, "solved", None),
                 team=getattr(args, "team", None),
                 again_from=args.again_from,
-                again_of=args.of,
+                of=args.of,
             )
         except Cancelled as error:
             error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)

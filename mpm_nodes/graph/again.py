@@ -156,18 +156,39 @@ def _states(old: Revision, evaluator: Evaluator, frame: int, first: int, events:
         return {node: old.load_checkpoint(frame, node, kind) for node, kind in nodes.items()}
     except (InputError, OSError):
         pass  # most are let go
+    _try(old, evaluator, frame)
     made = _made_again(old, evaluator, frame, first, events)
     return {node: kind.from_arrays(*made[node].to_arrays()) for node, kind in nodes.items()}
+
+
+def _try(old: Revision, evaluator: Evaluator, frame: int) -> None:
+    """Let each solve look at a state of the older cook that is kept, of whichever frame: what cannot be taken up is refused now.
+
+    Making the state again takes as long as its frames did, and the matter's laws are the same in all of them.
+    """
+    nodes = evaluator.sequential()
+    for node, kind in nodes.items():
+        if any(other.is_sequential and other.id != node for other in evaluator.plan.needed(node)):
+            continue  # what it is given would be cooked from the beginning
+        kept = next((number for number in reversed(old.committed()) if _keeps(old, number, node)), None)
+        if kept is None:
+            continue
+        state = old.load_checkpoint(kept, node, kind)
+        if not hasattr(state, "for_trial"):
+            continue
+        trial = Evaluator(evaluator.graph, disk=evaluator.disk, cancel=evaluator.cancel, fuse=evaluator.fuse)
+        trial.restore(node, frame, state.for_trial())
+        trial.evaluate([node], frame + 1)
+
+
+def _keeps(old: Revision, frame: int, node: str) -> bool:
+    return old.files.size(old.checkpoint_name(frame, node)) is not None
 
 
 def _made_again(old: Revision, evaluator: Evaluator, frame: int, first: int, events: EventStream) -> Mapping[str, Any]:
     """Return the states after `frame`, made by the graph of the older cook from the nearest checkpoint before."""
     where = f"{old.folder}: no state of frame {frame} is kept"
-    kept = [
-        number
-        for number in old.committed()
-        if all(old.files.size(old.checkpoint_name(number, node)) is not None for node in evaluator.sequential())
-    ]
+    kept = [number for number in old.committed() if all(_keeps(old, number, node) for node in evaluator.sequential())]
     offered = ", ".join(str(number + 1) for number in kept[-6:])
     cure = f"choose frame {offered}, or cook from the beginning" if kept else "cook from the beginning"
     try:

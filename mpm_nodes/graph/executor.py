@@ -77,7 +77,7 @@ class CookOptions:
         team: The ranks that cook the solves together (`solver.ranks.team.join_team`): each calls `execute` with the same arguments.
             Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
         again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
-        again_of: Name of that older revision ("r001"); "" takes the newest.
+        of: Name of that older revision ("r001"), or of the one to resume; "" takes the newest.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -95,7 +95,7 @@ class CookOptions:
     solved: str | Path | None = None
     team: Any = None
     again_from: int | None = None
-    again_of: str = ""
+    of: str = ""
     crash: Callable[[str], None] | None = None
 
 
@@ -113,10 +113,10 @@ def execute(
 
     Args:
         graph: The graph.
-        frames: First and last frame; None takes those of the settings (of the cook that is resumed).
+        frames: First and last frame; None takes those of the settings. A resumed cook keeps its first frame, and
+            its last one where it was to go further than the settings.
         out: Output root; every cook writes a new revision folder in it. None writes nothing.
-        resume: Continue the newest revision, or the one that `out` is, after its last good frame instead; where there is none, a
-            new one begins.
+        resume: Continue the newest revision (or `of`) after its last good frame; where there is none, a new one begins.
         on_event: Called with every progress event, each substep's too (see `graph.events`; `Thinned` makes them fewer).
         cancel: Set it from anywhere to stop at the next node or substep.
         options: How the cook runs.
@@ -156,7 +156,7 @@ def execute(
                     span, done = (revision.manifest["frames"][0], span[1]), revision.committed()
                 else:
                     revision, span, done, repaired = continue_from(
-                        Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep
+                        Path(out), evaluator, manifest, span if frames else None, resume, stream, options.deep, options.of
                     )
             if options.team is not None:
                 tell_followers(evaluator, revision, remaining(span, done), parts)
@@ -195,7 +195,7 @@ def _again(
     assert options.again_from is not None
     if resume:
         again.refuse_resumed(options.again_from)
-    revision = again.take_frames(out, options.again_of, options.again_from, evaluator, manifest, span[1], stream)
+    revision = again.take_frames(out, options.of, options.again_from, evaluator, manifest, span[1], stream)
     evaluator.choices.follow(revision)
     return revision
 

@@ -65,6 +65,7 @@ def continue_from(
     resume: bool,
     events: EventStream,
     deep: bool = False,
+    name: str = "",
 ) -> tuple[Revision, Span, list[int], list[int]]:
     """Open the revision to write to.
 
@@ -73,9 +74,10 @@ def continue_from(
         evaluator: Gets the states of the sequential nodes when a cook is continued.
         manifest: Manifest of this cook.
         span: First and last frame asked for, None when left to the settings.
-        resume: Whether to continue the newest revision.
+        resume: Whether to continue a revision.
         events: Where notes and warnings go.
         deep: Whether every file is read to find damage; else missing ones, changed sizes and damage of the last frame are found.
+        name: The revision to continue ("r001"); "" continues the newest.
 
     Returns:
         The revision, the frames to cook, the frames that are there already, and those of them that were repaired.
@@ -84,7 +86,7 @@ def continue_from(
         ResumeRefused: The revision was cooked from another graph, input or state format.
         OutputError: Another cook writes it, or the disk refuses.
     """
-    revision = Revision.resume(root, manifest) if resume else None
+    revision = Revision.resume(root, manifest, name) if resume else None
     if revision is None:
         new = Revision.create(root, manifest)
         evaluator.choices.follow(new)
@@ -159,9 +161,9 @@ def _refuse_lost(revision: Revision, last: int | None) -> None:
 
 
 def _end(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
-    """Return the last frame when none is asked for: that of the cook continued, or the settings' when changed."""
+    """Return the last frame when none is asked for: the settings', or that of the cook continued where it went further."""
     before, now = (manifest["graph"]["settings"]["end"] for manifest in (old, new))
-    return int(old["frames"][1] if before == now else now)
+    return int(max(old["frames"][1], now) if before == now else now)
 
 
 def _span(revision: Revision, asked: Span | None, first: int, end: int, last: int | None) -> Span:

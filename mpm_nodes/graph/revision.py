@@ -118,19 +118,22 @@ class Revision:
         return revision
 
     @classmethod
-    def resume(cls, root: Path, manifest: Mapping[str, Any]) -> Revision | None:
-        """Open a revision, or the newest one below a root, finish or remove what a dead cook left; None when there is none.
+    def resume(cls, root: Path, manifest: Mapping[str, Any], name: str = "") -> Revision | None:
+        """Open a revision below `root` (the newest unless named), finish or remove what a dead cook left; None when there is none.
 
         Raises:
             OutputError: Another cook is writing it, it holds links, or it is not a folder of ours.
-            InputError: Its manifest is damaged, or a record names files that are not its own.
+            InputError: There is none of that name, its manifest is damaged, or a record names files that are not its own.
         """
-        if _REVISION.fullmatch(root.name) and (root / "cook.json").is_file():
-            folder = root.resolve()
-        elif revisions := list_revisions(root):
-            folder = revisions[-1]
-        else:
+        revisions = list_revisions(root)
+        if name:
+            folder = root / name
+            if folder.is_symlink() or not folder.is_dir():
+                raise InputError(f"{root}: holds no revision {name!r}; it has {', '.join(each.name for each in revisions[-5:])}")
+        elif not revisions:
             return None
+        else:
+            folder = revisions[-1]
         lock = FolderLock(folder)
         try:
             stored = read_manifest(Folder(folder))

@@ -34,8 +34,10 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import body_of, heated
+from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.crowding import crowding
-from mpm_nodes.nodes.rotations import TURNS, UNTURNED
+from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
+from mpm_nodes.nodes.rotations import orientation as quaternion_of
 from mpm_nodes.nodes.seeding import Lattice, Seeding, SeedLayout, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
@@ -240,8 +242,9 @@ def emit_mesh(
         velocity: Initial velocity.
         angular_velocity: Initial spin about the middle of the particles.
         seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
-        lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it: for
-            what moves and pours out streams.
+        lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it, by these
+            knobs or in the file from the first frame of the shot to `frame`: for what moves and pours out streams. A mesh that
+            changes its shape is cut anew at each frame.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
@@ -249,6 +252,8 @@ def emit_mesh(
     placement = SeedLayout(
         translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
+    if lattice is Lattice.BODY and frame != settings.start:
+        placement, frame = _carried(kept, placement, path, prim, frame, settings.start)
     region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
     if findings:
         warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)
@@ -335,6 +340,21 @@ class _MeshOptions(NamedTuple):
 def _mesh_region(kept: Kept, path: Path, options: _MeshOptions) -> tuple[Region, str]:
     """Return the region inside the meshes, and what was imperfect about them in words."""
     return kept.get(("mesh region", path, *_stamp(path), options), lambda: _read_mesh_region(path, *options))
+
+
+def _carried(kept: Kept, placement: SeedLayout, path: Path, prim: str, frame: float, start: float) -> tuple[SeedLayout, float]:
+    """Return a layout and its mesh's frame: those of the first frame, moved on, where the file moves the mesh as a rigid body."""
+    from usd_io.collider_meshes import StageMeshes
+
+    file = stamp(path)
+    stage = kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
+    way = stage.way(start, frame)
+    if way is None:
+        return placement, frame
+    turn, shift = way
+    own = turn_matrix(placement.rotation, placement.orientation)
+    x, y, z = map(float, own @ shift + np.asarray(placement.centre))
+    return dataclasses.replace(placement, centre=(x, y, z), rotation=_STILL, orientation=quaternion_of(own @ turn)), start
 
 
 def _read_mesh_region(path: Path, prim: str, frame: float, thickness: float, voxel_size: float) -> tuple[Region, str]:

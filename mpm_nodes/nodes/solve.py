@@ -194,6 +194,8 @@ def solve(
         )
         if previous is not None:
             previous.revive(solver, clock.simulated(ctx.frame - 1))
+            if previous.is_trial:
+                return SolveOutputs(_written(solver, clock, ctx.frame), previous)
         if previous is None:
             templates = [emitter.template for emitter in emitters]
             for text in (crowding(sources, settings.cell_size), crowding(templates, settings.cell_size, "emitters")):

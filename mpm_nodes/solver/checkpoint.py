@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
 
 
+LONGEST_LIST = 120
+"""Characters of a list of names in a message."""
+
+
 class SolverState:
     """State of a solve after a frame; numba is not needed to hold or store one.
 
@@ -39,7 +43,7 @@ class SolverState:
         self, solver: SubstepSolver | None = None, facts: dict[str, Any] | None = None, arrays: dict[str, np.ndarray] | None = None
     ) -> None:
         self.solver = solver
-        self.has_other_settings = False
+        self.has_other_settings = self.is_trial = False
         self._facts: dict[str, Any] = {} if facts is None else facts
         self._arrays: dict[str, np.ndarray] = {} if arrays is None else arrays
         self._further: list[SolverState] = []
@@ -95,6 +99,12 @@ class SolverState:
         state.has_other_settings = True
         return state
 
+    def for_trial(self) -> SolverState:
+        """Return the state for a solve that says whether it could take the matter up, and moves nothing."""
+        state = self.for_other_settings()
+        state.is_trial = True
+        return state
+
     def revive(self, solver: SubstepSolver, begin: float = 0.0) -> None:
         """Put a restored state into a solver that was built from the same graph, or from one with other settings.
 
@@ -114,11 +124,13 @@ class SolverState:
                 _check_materials(mine or [], its, any(m.thermal and m.thermal.melt for m in solver.materials))
             elif mine != its and others:
                 raise MpmNodesError(
-                    f"the {what} of the matter that is there are {_short(mine)}, and this graph needs {_short(its)}; set sources, "
-                    "materials, substeps and precision back, or cook from the beginning"
+                    f"the {what} of the matter that is there {_differing(mine, its)}; set sources, materials, substeps and "
+                    "precision back, or cook from the beginning"
                 )
             elif mine != its:
                 raise MpmNodesError(f"checkpoint: its {what} are {mine}, the graph's are {its}; cook again without --resume")
+        if self.is_trial:
+            return
         for place, store in solver.lasting_stores.items():
             if place == "particles" and (self._further or solver.share is not None):
                 take_up(solver, [(part._facts, part._arrays) for part in (self, *self._further)])
@@ -148,9 +160,26 @@ def _check_materials(old: Sequence[Any], new: Sequence[Any], melts: bool) -> Non
                 )
 
 
+def _differing(old: Any, new: Any) -> str:
+    """Say how two values differ; of lists what one has and the other has not, since a part of a list could leave just that out."""
+    if not (isinstance(old, list) and isinstance(new, list)) or sorted(map(str, old)) == sorted(map(str, new)):
+        return f"{'are' if isinstance(old, list) else 'is'} {_short(old)}, and this graph needs {_short(new)}"
+    lacking, more = [[each for each in one if each not in other] for one, other in ((new, old), (old, new))]
+    said = [f"lack {_short(lacking)}, which this graph needs"] if lacking else []
+    return " and ".join(said + ([f"have {_short(more)}, which this graph does not know"] if more else []))
+
+
 def _short(value: Any) -> str:
-    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 120 else text[:116] + " ..."
+    """Return a value as text, whole names of a list as far as they fit, and how many more there are."""
+    if not isinstance(value, list):
+        text = str(value)
+        return text if len(text) <= LONGEST_LIST else text[: LONGEST_LIST - 4] + " ..."
+    names = [str(each) for each in value]
+    shown = len(names)
+    while shown > 1 and len(", ".join(names[:shown])) > LONGEST_LIST:
+        shown -= 1
+    left = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {left} more" if left else "")
 
 
 def _kind(solver: SubstepSolver) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_the_new_revision_is_sound_and_is_resumed(tmp_path, older):
             cancel.set()
 
     with pytest.raises(Cancelled):
-        execute(graph, out=tmp_path, again_from=5, again_of="r001", on_event=stop, cancel=cancel)
+        execute(graph, out=tmp_path, again_from=5, of="r001", on_event=stop, cancel=cancel)
     revision = Revision.open(tmp_path / "r003")
     assert revision.committed() == [1, 2, 3, 4] and not find_faults(revision, 1, 4, digests=range(1, 5))
     revision.close()
@@ -141,7 +141,7 @@ def test_what_cannot_be_taken_over_is_refused_with_the_cure(tmp_path, older):
     more = shot()
     more.add("fake_solve", "second", cloud=more["source"])
     refused(r"second: has no state in r001", more)
-    refused(r"holds no revision 'r009'; it has r001", again_of="r009")
+    refused(r"holds no revision 'r009'; it has r001", of="r009")
     refused(r"again_from: is 4 for a cook that is resumed", resume=True)
     assert [path.name for path in tmp_path.iterdir()] == ["r001"]
     with pytest.raises(InputError, match="holds no cook whose frames could be taken"):

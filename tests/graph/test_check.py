@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_nodes import calls, content, shot
+from fake_nodes import REGISTRY, calls, content, shot
 
 from mpm_nodes import cli
 from mpm_nodes.data import OutputError
@@ -46,6 +46,37 @@ def test_every_file_is_found_and_repaired_alone(tmp_path, whole, name, how, caps
     assert len(result.cooked) == 1 and calls["write"] == 1
     assert content(folder) == whole
     assert cli.main(["check", str(folder)]) == 0 and "frames 1 to 8 are whole" in capsys.readouterr().out
+
+
+def test_an_older_revision_is_repaired_itself(tmp_path, whole, monkeypatch, capsys):
+    """`check OUT/r001 --repair GRAPH` cooks in r001, though there is a newer one of another graph; r002 stays as it is."""
+    monkeypatch.setattr(registry, "default", lambda: REGISTRY)
+    out, file = tmp_path / "out", tmp_path / "shot.json"
+    shot(end=8).save(file)
+    execute(shot(end=8, push=0.5), out=out)
+    newer = content(out / "r002")
+    (out / "r001" / "points" / "points.0003.bin").unlink()
+    assert cli.main(["check", str(out / "r001"), "--repair", str(file)]) == 0
+    assert "cooked again: 3\n" in capsys.readouterr().out
+    assert content(out / "r001") == whole and content(out / "r002") == newer
+
+
+def test_an_older_revision_is_resumed_by_name(tmp_path, monkeypatch, capsys):
+    """Check prints the command that goes on with the folder that was checked, and it does; a name that is none is refused."""
+    monkeypatch.setattr(registry, "default", lambda: REGISTRY)
+    out, file = tmp_path / "out", tmp_path / "shot.json"
+    shot(end=8).save(file)
+    execute(shot(end=8), out=out)
+    for name in ("frames/0007.commit.json", "frames/0008.commit.json"):
+        (out / "r001" / name).unlink()
+    execute(shot(end=8, push=0.5), out=out)
+    cli.main(["check", str(out / "r001")])
+    assert f"cook GRAPH --out {out} --resume --of r001" in capsys.readouterr().out
+    assert cli.main(["cook", str(file), "--out", str(out), "--resume", "--of", "r001"]) == 0
+    assert not (out / "r003").exists() and (out / "r001" / "frames" / "0008.commit.json").is_file()
+    capsys.readouterr()
+    assert cli.main(["cook", str(file), "--out", str(out), "--resume", "--of", "r009"]) == 5
+    assert "holds no revision 'r009'; it has r001, r002" in capsys.readouterr().err
 
 
 def test_several_frames_are_repaired_in_one_pass(tmp_path, whole):
@@ -133,6 +164,6 @@ def test_the_revision_that_was_named_is_repaired_and_no_newer_one(tmp_path):
     older, newer = (tmp_path / "out" / name for name in ("r001", "r002"))
     before, other = content(older), content(newer)
     (older / "points" / "points.0002.bin").unlink()
-    execute(graph, out=older, resume=True, deep=True, frames=(1, 3))
+    execute(graph, out=tmp_path / "out", resume=True, of="r001", deep=True, frames=(1, 3))
     assert content(older) == before and content(newer) == other
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["r001", "r002"]

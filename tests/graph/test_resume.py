@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pathlib
+from types import SimpleNamespace
 
 import pytest
 from fake_nodes import REGISTRY, Solver, calls, content, shot
@@ -58,11 +59,31 @@ def test_a_longer_shot_goes_on_where_the_shorter_one_ended(tmp_path):
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
-def test_resume_without_frames_keeps_those_of_the_cook(tmp_path):
-    """A cook of frames 2 to 4 that is resumed ends at 4, though the shot is longer."""
-    execute(shot(), out=tmp_path, frames=(2, 3))
-    assert execute(shot(), out=tmp_path, resume=True).frames == (2, 3)
-    assert execute(shot(), out=tmp_path, resume=True, frames=(4, 5)).frames == (2, 3, 4, 5)
+def test_resume_without_frames_goes_on_to_the_end_of_the_shot(tmp_path):
+    """A cook of frames 2 and 3 of a shot of six goes on to 6, or as far as it is told; one of eight keeps its own end."""
+    for name in ("a", "b"):
+        execute(shot(), out=tmp_path / name, frames=(2, 3))
+    assert execute(shot(), out=tmp_path / "a", resume=True, frames=(4, 5)).frames == (2, 3, 4, 5)
+    assert execute(shot(), out=tmp_path / "a", resume=True).frames == (2, 3, 4, 5, 6)
+    assert execute(shot(), out=tmp_path / "b", resume=True).frames == (2, 3, 4, 5, 6)
+    execute(shot(), out=tmp_path / "longer", frames=(1, 8))
+    (tmp_path / "longer" / "r001" / "frames" / "0008.commit.json").unlink()
+    assert execute(shot(), out=tmp_path / "longer", resume=True).frames == tuple(range(1, 9))
+
+
+def test_the_command_to_continue_has_the_frames_that_were_asked_for(tmp_path, monkeypatch, capsys):
+    """Frames 2 to 4 that are stopped are continued to 4 by the line that is printed, not to the end of the shot."""
+    from mpm_nodes import cli
+    from mpm_nodes.commands import cook
+    from mpm_nodes.graph import registry
+
+    monkeypatch.setattr(registry, "default", lambda: REGISTRY)
+    (tmp_path / "shot.json").write_text(json.dumps(shot().to_json()))
+    said = []
+    monkeypatch.setattr(cook, "cook", lambda graph, args, out, resume: said.append(resume) or SimpleNamespace())
+    monkeypatch.setattr(cook, "print_written", lambda *args: None)
+    assert cli.main(["cook", str(tmp_path / "shot.json"), "--out", str(tmp_path / "out"), "--frames", "2-4"]) == 0
+    assert said[0].endswith("--resume --frames=2-4")
 
 
 def test_gaps_are_refused(tmp_path):

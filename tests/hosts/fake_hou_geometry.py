@@ -82,18 +82,16 @@ class Geometry:
             raise OperationFailed(f"{name}: no such attribute")
         return tuple(self._strings[name])
 
-    def pointFloatAttribValues(self, name: str) -> tuple[float, ...]:
-        if name == "P":
-            return tuple(value for place in self._points for value in place)
-        if name not in self._numbers:
-            raise OperationFailed(f"{name}: no such attribute")
-        return tuple(self._numbers[name][1])
-
     def setPointStringAttribValues(self, name: str, values: tuple[str, ...]) -> None:
         self._check()
         if name not in self._strings or len(values) != len(self._points):
             raise OperationFailed(f"{name}: no such attribute, or not one value a point")
         self._strings[name] = list(values)
+
+    def pointFloatAttribValues(self, name: str) -> tuple[float, ...]:
+        if name == "P":
+            return tuple(float(value) for point in self._points for value in point)
+        return tuple(self._numbers[name][1])
 
     def setPointFloatAttribValues(self, name: str, values: tuple[float, ...]) -> None:
         self._set(name, values, float)

@@ -83,7 +83,7 @@ def test_the_zip_is_what_blender_takes(tmp_path: Path):
         names = archive.namelist()
         facts = tomllib.loads(archive.read("blender_manifest.toml").decode())
         spec = json.loads(archive.read("spec.json"))
-    assert {"__init__.py", "blender_manifest.toml", "spec.json"} <= set(names)
+    assert {"__init__.py", "blender_manifest.toml", "spec.json", "LICENSE"} <= set(names)
     assert {file.name for file in FOLDER.glob("*.py")} <= set(names)
     assert facts["schema_version"] == "1.0.0" and facts["id"] == "mpm_nodes" and facts["license"] == ["SPDX:MIT"]
     assert facts["blender_version_min"] == "4.2.0" and facts["type"] == "add-on" and len(facts["tagline"]) <= 64

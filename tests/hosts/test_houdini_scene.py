@@ -37,7 +37,9 @@ def test_a_source_is_mesh_material_and_emission_in_one(houdini, tmp_path):
     assert "frame" not in nodes["toy"]["knobs"]
     cook.parm("mpm_check").pressButton()
     toy.parm("mpm_animated").set(2)
-    assert graph_of(cook)["nodes"]["toy"]["knobs"]["frame"] == {"keys": [[1, 1.0, "linear"], [2, 2.0, "linear"]]}
+    knobs = graph_of(cook)["nodes"]["toy"]["knobs"]
+    assert knobs["frame"] == {"keys": [[1, 1.0, "linear"], [2, 2.0, "linear"]]} and knobs["lattice"] == "body"
+    cook.parm("mpm_check").pressButton()
 
 
 def test_an_objects_transform_makes_a_collider(houdini, tmp_path):
@@ -87,36 +89,51 @@ def test_a_height_field_is_written_as_polygons(houdini, monkeypatch):
 
 
 def test_geometry_that_is_called_rigid_and_is_not_is_refused(houdini, monkeypatch):
-    """What turns and moves as a whole is taken; another number of points is refused, and so is a shape that bends or grows."""
+    """Static, Rigid and Deforming stand in the menu; Rigid holds geometry to its points and its shape in every frame."""
     cook = small_shot(houdini)
+    cook.parm("end").set(3)
     box = houdini.work.createNode("box", "box1")
     shape = wire(make(houdini, "collide_usd", "shape", mpm_animated=1), path=box)
     wire(houdini.work.node("fall"), colliders=shape)
-    rest = np.random.default_rng(1).uniform(-1.0, 1.0, (30, 3))
-    turned = rest @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]) + [5.0, 0.0, 0.0]
-    bent = turned.copy()
-    bent[:, 1] += 0.02 * bent[:, 2] ** 2
-    later = {"places": rest}
+    corners = np.array([(x, y, z) for x in (0.0, 2.0) for y in (0.0, 1.0) for z in (0.0, 1.0)])
+    turn = np.array([(0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)])
+    poses = {}
 
-    def geometry_at(node, frame, index=0):
+    def at(node, frame, index=0):
         made = type(box.geometry())()
-        made._points = [tuple(place) for place in (rest if frame <= 1 else later["places"]).tolist()]
+        made._points = [tuple(map(float, point)) for point in np.float32(poses.get(frame, corners))]
         return made
 
-    monkeypatch.setattr(type(box), "geometryAtFrame", geometry_at)
-    for places, said in (
-        (rest, ""),
-        (turned.astype(np.float32), ""),
-        (turned[1:], "is set to Rigid, and has 30 points at frame 1 and 29 at frame"),
-        (bent, "so its shape does; set Motion of the Geometry to Deforming"),
-        (1.01 * turned, "distances between its points change by"),
-    ):
-        later["places"] = places
-        if said:
-            with pytest.raises(sys.modules["hou"].NodeError, match=said):
-                graph_of(cook)
-        else:
+    monkeypatch.setattr(type(box), "geometryAtFrame", at)
+
+    def refused(said):
+        with pytest.raises(sys.modules["hou"].NodeError, match=f"is set to Rigid, and {said}.*Deforming"):
             graph_of(cook)
+
+    graph_of(cook)
+    poses.update({2: corners @ turn.T + (3.0, -1.0, 0.5), 3: corners + (500.0, 0.0, 0.0)})
+    graph_of(cook)
+    poses[3] = corners[:1]
+    refused("has 8 points at frame 1 and 1 at frame 3")
+    poses[3] = corners * (1.0, 1.1, 1.0)
+    refused("its shape changes by .* % of its size from frame 1 to 3")
+    poses[3] = corners * (-1.0, 1.0, 1.0)
+    refused("its shape changes by 100 % of its size")
+    bent = corners.copy()
+    bent[0] += (0.0, 0.0, 0.01)
+    poses.update({2: bent, 3: corners})
+    refused("its shape changes by .* % of its size from frame 1 to 2")
+
+
+def test_a_lid_that_opens_is_no_rigid_body_and_flat_or_few_points_are(houdini):
+    """Edges keep their lengths while a sheet folds, distances do not; planes, lines and single points that move are rigid."""
+    from mpm_nodes_houdini import shapes
+
+    sheet = [(x, y, 0.0) for x in (0.0, 1.0, 2.0) for y in (0.0, 1.0)]
+    folded = [(min(x, 1.0), y, max(x - 1.0, 0.0)) for x, y, _ in sheet]
+    assert shapes.Body(sheet).change(folded) > 0.1
+    for points in (sheet, sheet[:2], sheet[:1], []):
+        assert shapes.Body(points).change([(y + 1.0, -x, z) for x, y, z in points]) < 1e-12
 
 
 def test_guides_outline_what_is_wired_above(houdini):

@@ -11,6 +11,7 @@ from solver_scenes import shot
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.executor import execute
+from mpm_nodes.solver.checkpoint import _differing
 
 FALL = {"end": 5, "material": "material_liquid", "knobs": {"density": 1000.0}}
 
@@ -30,7 +31,7 @@ def older(tmp_path_factory):
 def test_an_unchanged_solve_goes_on_with_the_same_bits(older):
     """From frame 3 on, by the checkpoint of frame 2: every column of the last frame is that of the whole cook."""
     out, whole = older
-    found = last(execute(shot(**FALL), out=out, again_from=3, again_of="r001"))
+    found = last(execute(shot(**FALL), out=out, again_from=3, of="r001"))
     for name, column in whole.attributes.items():
         assert np.array_equal(found[name], column), name
 
@@ -40,15 +41,15 @@ def test_gravity_viscosity_colliders_and_pace_may_change(older):
     out, whole = older
     speed = 9.81 * 2 / 24
     graph = shot(**{**FALL, "knobs": {"density": 1000.0, "viscosity": 5.0}}, gravity=(0.0, 0.0, 0.0))
-    free = last(execute(graph, out=out, again_from=4, again_of="r001"))
+    free = last(execute(graph, out=out, again_from=4, of="r001"))
     np.testing.assert_allclose(free["velocity"][:, 1].mean(), -speed, rtol=1e-3)
     assert np.array_equal(np.sort(free["id"]), np.sort(whole["id"]))
-    slow = last(execute(shot(**FALL, gravity=(0.0, 0.0, 0.0), time_scale=0.5), out=out, again_from=4, again_of="r001"))
+    slow = last(execute(shot(**FALL, gravity=(0.0, 0.0, 0.0), time_scale=0.5), out=out, again_from=4, of="r001"))
     start = 1.0 - 9.81 * (2 / 24) ** 2 / 2
     for found, pace in ((free, 1.0), (slow, 0.5)):
         np.testing.assert_allclose(found["position"][:, 1].mean(), start - pace * speed * 2 / 24, atol=2e-3)
     floor = (("floor", "collide_plane", {"centre": (0.0, 0.8, 0.0)}),)
-    held = last(execute(shot(**FALL, colliders=floor), out=out, again_from=4, again_of="r001"))
+    held = last(execute(shot(**FALL, colliders=floor), out=out, again_from=4, of="r001"))
     assert held["position"][:, 1].mean() > whole["position"][:, 1].mean() + 0.02
 
 
@@ -58,11 +59,33 @@ def test_matter_that_would_not_be_the_same_is_refused(older):
     for graph, said in (
         (shot(**{**FALL, "knobs": {"density": 900.0}}), "the density of material 1 was 1000.0, is 900.0"),
         (shot(end=5, material="material_snow"), "set sources, materials, substeps and precision back"),
-        (shot(**FALL, precision="double"), "the precision of the matter that is there are float32"),
+        (shot(**FALL, precision="double"), "the precision of the matter that is there is float32, and this graph needs float64"),
         (shot(**FALL, substeps="incompressible"), "set sources, materials, substeps and precision back"),
     ):
         with pytest.raises(MpmNodesError, match=said):
-            execute(graph, out=out, again_from=4, again_of="r001")
+            execute(graph, out=out, again_from=4, of="r001")
+
+
+def test_changed_matter_is_refused_before_frames_are_solved_again(tmp_path):
+    """The state of frame 3 was let go, those of 4 and 5 were kept: no frame is cooked before another density is refused."""
+    execute(shot(**FALL), out=tmp_path)
+    told = []
+    graph = shot(**{**FALL, "knobs": {"density": 900.0}})
+    with pytest.raises(MpmNodesError, match=r"the density of material 1 was 1000\.0, is 900\.0"):
+        execute(graph, out=tmp_path, again_from=4, on_event=told.append)
+    assert not {event["event"] for event in told} & {"substep", "node"} and [each.name for each in tmp_path.iterdir()] == ["r001"]
+    found = execute(shot(**FALL, gravity=(0.0, 0.0, 0.0)), out=tmp_path, again_from=4, on_event=told.append)
+    assert found.cooked == (4, 5) and "substep" in {event["event"] for event in told}
+
+
+def test_differing_attributes_are_named_however_many_are_shared():
+    """What differs is said alone, in whole names; of long lists how many more there are."""
+    shared = [f"attribute_{number:02d}" for number in range(40)]
+    assert _differing([*shared, "old"], [*shared, "new"]) == (
+        "lack new, which this graph needs and have old, which this graph does not know"
+    )
+    said = _differing([], shared)
+    assert "attribute_00, attribute_01" in said and "attribute_07 and 32 more, which" in said and "..." not in said
 
 
 def cached(centre, floor=True) -> Graph:
@@ -81,7 +104,7 @@ def test_the_cache_draws_colliders_as_they_are_now(tmp_path):
     execute(cached((2.0, 0.0, 0.0)), out=tmp_path)
     execute(cached((2.0, 1.0, 0.0)), out=tmp_path, again_from=4)
     moving = {"keys": [[3, [2.0, 0.0, 0.0], "linear"], [5, [2.0, 2.0, 0.0], "linear"]]}
-    execute(cached(moving), out=tmp_path, again_from=4, again_of="r001")
+    execute(cached(moving), out=tmp_path, again_from=4, of="r001")
     for name, wanted in (("r002", {4: 1.0, 5: 1.0}), ("r003", {4: 1.0, 5: 2.0})):
         stage = Usd.Stage.Open(str(tmp_path / name / "cache.usda"))
         assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (1, 5)

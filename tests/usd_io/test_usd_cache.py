@@ -27,6 +27,8 @@ from mpm_nodes.data import (
     TemperatureTable,
 )
 from mpm_nodes.graph.declare import PreflightContext
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
@@ -210,6 +212,15 @@ def test_bad_input_is_refused(tmp_path, inputs, knobs, says):
         write_cache(context(revision), **inputs, **knobs)
     assert not (revision.folder / "cache.usda").exists()
     revision.close()
+
+
+def test_a_cache_that_nothing_is_wired_to_is_told_before_the_cook(tmp_path):
+    """No frame of what else is in the graph is cooked for it."""
+    graph = Graph(cell_size=0.1, end=2)
+    graph.add("write_cache", "cache")
+    with pytest.raises(MpmNodesError, match="write_cache: nothing is wired in; wire particles, mesh, volumes or colliders"):
+        execute(graph, out=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_caches_of_one_name_are_refused(tmp_path):

@@ -97,7 +97,9 @@ class RunningCook:
             self.frames.append(event["frame"])
             self._waiting = True
         elif kind == "warning":
-            self.warnings.append(f"{event.get('where') or ''}: {event['message']}".strip(": "))
+            node, where = event.get("node") or "", event.get("where") or ""
+            text = event["message"] if where in ("", node) else f"{where}: {event['message']}"
+            self.warnings.append((node, text))
         elif kind in ("error", "cancelled"):
             self.error = event.get("message", "")
 
@@ -323,10 +325,13 @@ def _finish(tree, job):
     kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
     if job.frames:
         tree.revision = job.revision
-    for line in job.warnings:
-        problems.show_text(tree, line, bad=False)
+    rest = []
+    for node, text in dict.fromkeys(job.warnings):
+        if not node or problems.show(tree, node, environment.in_own_words(text), bad=False) is None:
+            rest += problems.show_text(tree, text, bad=False)
     if job.state == "done":
-        problems.report(tree, f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}", False)
+        said = f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}"
+        problems.report(tree, "\n".join([said, *rest]), False)
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"
         text = f"Cancelled; {kept} kept. Resume goes on after them"

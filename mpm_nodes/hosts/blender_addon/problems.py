@@ -128,10 +128,15 @@ def missing_files(tree, path):
 
 def sentence(problem):
     """Return a problem's text without its place."""
-    value = "" if problem.get("value") is None else f"{json.dumps(problem['value'])[:60]} "
+    value = "" if problem.get("value") is None else f"{_short(json.dumps(problem['value']))} "
     allowed = f"; allowed: {problem['allowed']}" if problem.get("allowed") else ""
     text = f"{value}{problem['message']}{allowed}" + (f"; {problem['cure']}" if problem.get("cure") else "")
     return environment.in_own_words(text)
+
+
+def _short(text):
+    """Return a value's text, and of a long one its beginning and its end, where a file's name is."""
+    return text if len(text) <= 120 else f"{text[:56]} ... {text[-56:]}"
 
 
 def report(tree, text, failed):

@@ -72,7 +72,9 @@ def _mesh(node, graph, scene, tree):
                 raise SceneFault(
                     node, f"{thing.name} moves before frame 0, and Blender exports frames from 0 on; start the graph at 0"
                 )
-            written = export(thing, path, scene, span)
+            still = not surfaces.changes(thing, scene, range(max(span[0], 0), span[1] + 1))
+            # one frame of what stands still: its file is the same one whatever the frames of the scene are
+            written = export(thing, path, scene, (span[0], span[0]) if still else span)
             values = _moved(node, thing, scene, tree) if _is_template(node) else {}
     except (OSError, RuntimeError) as error:
         raise SceneFault(node, f"{thing.name} cannot be written to {path} ({error})") from error

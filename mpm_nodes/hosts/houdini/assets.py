@@ -181,7 +181,7 @@ def _geometry_parms(port: Spec, moves: bool, wired: str) -> list[Parm]:
         ("2" if moves else "0",),
         menu=(("0", "Static: stands still"), ("1", "Rigid: moves and turns"), ("2", "Deforming: changes its shape")),
         disable=f'{{ {wired} == 0 mpm_object == "" }}',
-        help="Static writes the first frame, Rigid and Deforming every one. Rigid is refused where the shape changes. "
+        help="Static writes the first frame, Rigid and Deforming every one. Rigid is refused where points or shape change. "
         "A rigid motion takes one level set, a deforming body several a frame.",
     )
     return [thing, motion]

@@ -38,6 +38,7 @@ def entries(node, facts, name, pours, frames):
                 "bypass": bool(node.parm("mpm_bypass").eval()),
                 "comment": node.comment(),
             }
-    if pours and node.parm("mpm_animated").eval():  # filled again at every frame, where it is then
+    if pours and node.parm("mpm_animated").eval():  # where it is at every frame; what keeps its shape takes its particles along
         found[name]["knobs"]["frame"] = {"keys": [[frame, float(frame), "linear"] for frame in frames]}
+        found[name]["knobs"].setdefault("lattice", "body")
     return found

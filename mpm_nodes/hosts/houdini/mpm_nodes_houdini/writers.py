@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 
 import hou
 
+from . import shapes
 from .nodes import put
 
 STATIC, RIGID = 0, 1
 """How geometry moves, as its node says; what is neither deforms."""
-SHAPE = 1e-3
-"""Largest change of a distance, over the size, of what is still rigid: transforms in single precision change less."""
 
 
 def write_geometry(collected, graph_file):
@@ -64,37 +62,19 @@ def _source(name, node, index):
 
 
 def _refuse_changes(name, source, frames):
-    """Refuse geometry that is called rigid and has another number of points, or another shape, at the middle or the last frame."""
-    cure = "set Motion of the Geometry to Deforming"
-    first = _places(source, frames[0])
-    size = max((max(column) - min(column) for column in zip(*first, strict=True)), default=0.0)
-    for frame in sorted({(int(frames[0]) + int(frames[1])) // 2, int(frames[1])}):
-        later = _places(source, frame)
-        if len(first) != len(later):
-            raise hou.OperationFailed(
-                f"{name}: is set to Rigid, and has {len(first)} points at frame {frames[0]} and {len(later)} at frame {frame}; "
-                f"{cure}"
-            )
-        change = max((abs(a - b) for a, b in zip(_distances(first), _distances(later), strict=True)), default=0.0)
-        if change > SHAPE * size:
-            raise hou.OperationFailed(
-                f"{name}: is set to Rigid, and distances between its points change by {change:.3g} from frame {frames[0]} "
-                f"to {frame}, so its shape does; {cure}"
-            )
-
-
-def _places(source, frame):
-    """Return the positions of the points at a frame."""
-    flat = source.geometryAtFrame(frame).pointFloatAttribValues("P")
-    return list(zip(flat[0::3], flat[1::3], flat[2::3], strict=True))
-
-
-def _distances(places):
-    """Yield the distances of every point from three of them: what moves and turns as a whole keeps them."""
-    marks = [places[place] for place in (0, len(places) // 3, 2 * len(places) // 3)] if places else []
-    for mark in marks:
-        for place in places:
-            yield math.dist(place, mark)
+    """Refuse geometry that is called rigid and has other points, or another shape, at some frame."""
+    first = shapes.places(source.geometryAtFrame(frames[0]))
+    body = shapes.Body(first)
+    for frame in range(int(frames[0]) + 1, int(frames[1]) + 1):
+        here = shapes.places(source.geometryAtFrame(frame))
+        if len(here) != len(first):
+            what = f"has {len(first)} points at frame {frames[0]} and {len(here)} at frame {frame}"
+        else:
+            share = body.change(here)
+            if share <= shapes.TOLERANCE:
+                continue
+            what = f"its shape changes by {100.0 * share:.3g} % of its size from frame {frames[0]} to {frame}"
+        raise hou.OperationFailed(f"{name}: is set to Rigid, and {what}; set Motion of the Geometry to Deforming")
 
 
 def _write_vdb(source, folder, name, frames, moves):

@@ -1,0 +1,91 @@
+"""A mesh that its file moves takes its particles along where they are laid out in it; one that changes its shape is filled anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import GraphSettings, Material
+from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.nodes import emit
+from mpm_nodes.nodes.rotations import rotation_matrix
+from mpm_nodes.nodes.seeding import Lattice, Seeding
+from usd_io.collider_meshes import StageMeshes
+
+SETTINGS = GraphSettings(cell_size=0.05, start=1, end=5)
+HONEY = Material("liquid", {}, 1400.0, "honey")
+CORNERS = 0.11 * np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * (3.0, 1.0, 1.0)
+FACES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+
+
+def way(frame):
+    """Return the turn and the shift [m] of a frame: none at the first one."""
+    return rotation_matrix((0.0, 20.0 * (frame - 1), 7.0 * (frame - 1))), np.array((0.037 * (frame - 1), 0.0, -0.011 * (frame - 1)))
+
+
+def written(path, kind):
+    """Write a bar over five frames: moved by its points, or by its transform; bent by its points."""
+    Gf, Usd, UsdGeom = (pytest.importorskip(f"pxr.{name}") for name in ("Gf", "Usd", "UsdGeom"))
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    mesh = UsdGeom.Mesh.Define(stage, "/bar")
+    mesh.CreateFaceVertexCountsAttr([4] * 6)
+    mesh.CreateFaceVertexIndicesAttr([corner for face in FACES for corner in face])
+    points, op = mesh.CreatePointsAttr(), mesh.AddTransformOp() if kind == "transform" else None
+    place = np.array((0.4, 0.013, 0.021))
+    for frame in range(1, 6):
+        turn, shift = way(frame)
+        if op is not None:
+            matrix = np.eye(4)
+            matrix[:3, :3], matrix[3, :3] = turn.T, shift
+            op.Set(Gf.Matrix4d(*map(float, matrix.ravel())), frame)
+            continue
+        bent = CORNERS * (1.0, 1.0 + 0.1 * (frame - 1), 1.0) if kind == "bent" else CORNERS
+        points.Set(((bent + place) @ turn.T + shift).astype(np.float32).tolist(), frame)
+    if op is not None:
+        points.Set((CORNERS + place).astype(np.float32).tolist())
+    stage.Save()
+    return path
+
+
+def filled(path, frame, **knobs):
+    """Return where the particles are at a frame."""
+    return emit.emit_mesh(SETTINGS, HONEY, path=path, frame=float(frame), **{"lattice": Lattice.BODY, **knobs})["position"]
+
+
+@pytest.mark.parametrize("seeds", list(Seeding))
+@pytest.mark.parametrize("kind", ["points", "transform"])
+def test_particles_go_where_the_file_takes_the_mesh(tmp_path, kind, seeds):
+    """At every frame each is where the bar's motion takes it from frame 1 (1 um); the lattice of the world stays where it is."""
+    path = written(tmp_path / "bar.usda", kind)
+    first = filled(path, 1, seeding=seeds)
+    assert len(first) > 500
+    for frame in range(2, 6):
+        turn, shift = way(frame)
+        np.testing.assert_allclose(filled(path, frame, seeding=seeds), first @ turn.T + shift, atol=1e-6)
+    cut = filled(path, 3, lattice=Lattice.WORLD)
+    steps = cut / 0.025 - 0.5
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6, "the world's lattice stays that of the grid"
+
+
+def test_knobs_move_what_the_file_moves(tmp_path):
+    """Turn and shift of the node come after those of the file, and one level set is kept for all frames."""
+    path, kept = written(tmp_path / "bar.usda", "points"), Kept(MemoryStore(1 << 28))
+    knobs = {"rotation": (0.0, 0.0, 30.0), "translation": (0.0, 1.0, 0.0), "kept": kept}
+    first = filled(path, 1, kept=kept)
+    turn, shift = way(4)
+    expected = (first @ turn.T + shift) @ rotation_matrix((0.0, 0.0, 30.0)).T + (0.0, 1.0, 0.0)
+    np.testing.assert_allclose(filled(path, 4, **knobs), expected, atol=1e-6)
+
+
+def test_what_changes_its_shape_is_filled_where_it_is(tmp_path):
+    """A bar that grows by 10 % a frame has no rigid motion: it is filled to a spacing (2.5 cm) from its sides at each frame."""
+    path = written(tmp_path / "bar.usda", "bent")
+    meshes = StageMeshes(path)
+    assert meshes.way(1, 4) is None
+    turn, shift = way(4)
+    own = (filled(path, 4) - shift) @ turn - (0.4, 0.013, 0.021)
+    sides = np.abs(CORNERS).max(axis=0) * (1.0, 1.3, 1.0)
+    assert np.all(np.abs(own) <= sides + 1e-4) and np.all(own.max(axis=0) > sides - 0.025)

@@ -1,0 +1,209 @@
+"""What is told before a cook instead of after minutes, in which colour, with which cure; and what goes on after a change of End."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from blender_process import in_blender
+
+LAYOUT = """
+class Layout:
+    \"\"\"Keeps each text with whether it is drawn in red.\"\"\"
+    def __init__(self, said=None):
+        self.said, self.alert, self.enabled = ([] if said is None else said), False, True
+    def label(self, text="", **how):
+        self.said.append([text, self.alert])
+    def prop(self, *a, **k):
+        pass
+    def operator(self, *a, **k):
+        from types import SimpleNamespace
+        return SimpleNamespace()
+    def progress(self, **how):
+        pass
+    def inside(self, *a, **k):
+        return Layout(self.said)
+    row = column = box = grid_flow = split = inside
+
+def drawn(tree):
+    layout = Layout()
+    interface.draw_cook(layout, tree)
+    for node in tree.nodes:
+        nodes.draw_problem(node, layout)
+    return layout.said
+"""
+
+CHECKED = """
+tree = trees.new_tree(trees.GRAPH_TREE, "unwired")
+tree.folder, tree.k_end = given["folder"], 2
+fall, cache = add(tree, "solve", "fall"), add(tree, "write_cache", "cache")
+nodes.connect(fall, "particles", cache, "particles")
+def check():
+    bpy.ops.mpm_nodes.validate(tree="unwired")
+    return [tree.failed, problems_of(tree)]
+answer["unwired"] = check()
+answer["started"] = [cook.start(tree, bpy.context.scene) is None or cook.wait(tree, 300), problems_of(tree)]
+answer["files"] = sorted(str(each) for each in places.out_path(tree).glob("r*/frames/*"))
+ball = add(tree, "emit_sphere", "ball")
+nodes.connect(ball, "", fall, "sources")
+answer["no_material"] = check()
+nodes.connect(add(tree, "material_snow", "snow"), "", ball, "material")
+answer["wired"] = check()
+bpy.ops.mesh.primitive_grid_add(size=1.0)
+sheet = bpy.context.object
+body = add(tree, "emit_mesh", "body")
+body.scene_object = sheet
+nodes.connect(tree.nodes["snow"], "", body, "material")
+nodes.connect(body, "", fall, "sources")
+answer["sheet"] = check()
+body.k_thickness = 0.1
+answer["thick"] = check()
+"""
+
+COLOURS = (
+    LAYOUT
+    + """
+scene = bpy.context.scene
+bpy.ops.mpm_nodes.new_graph()
+tree = bpy.data.node_groups["MPM Graph"]
+tree.folder, tree.k_cell_size, tree.k_start, tree.k_end = given["folder"], 0.12, 0, 2
+made = {node.record["id"]: node for node in tree.nodes}
+made["solve"].k_start_frame = 1
+cook.start(tree, scene)
+answer["state"] = cook.wait(tree, 300)
+answer["warned"] = [drawn(tree), tree.failed, problems_of(tree), made["solve"].notice]
+tree.k_end = 400
+job = cook.start(tree, scene)
+while not job.frames and job.state == "running":
+    cook.look()
+cook.cancel(tree)
+answer["stopped"] = cook.wait(tree, 300)
+answer["cancelled"] = [drawn(tree), tree.failed, problems_of(tree)]
+made["write_cache"].mute = True
+bpy.ops.mpm_nodes.validate(tree="MPM Graph")
+preferences.environment = "/nowhere/at/all"
+cook.start(tree, scene)
+answer["failed"] = [drawn(tree), tree.failed]
+"""
+)
+
+MISSING = """
+answer["said"] = {}
+os.environ["PYTHONPATH"] = ""
+for name, lacking in given["pythons"].items():
+    preferences.environment = lacking
+    try:
+        environment.check()
+        answer["said"][name] = ""
+    except environment.EnvironmentFault as fault:
+        answer["said"][name] = str(fault)
+answer["cures"] = environment.CURES
+"""
+
+LONGER = """
+scene = bpy.context.scene
+scene.frame_end = 2
+bpy.ops.mesh.primitive_cube_add(size=0.5, location=(0.0, 0.0, 0.25))
+block = bpy.context.object
+block.name = "Block"
+bpy.ops.mpm_nodes.new_graph()
+tree = bpy.data.node_groups["MPM Graph"]
+tree.folder, tree.k_cell_size, tree.k_start, tree.k_end = given["folder"], 0.12, 1, 2
+made = {node.record["id"]: node for node in tree.nodes}
+scene_input.add_collider(tree, block, made["solve"])
+cook.start(tree, scene)
+answer["first"] = [cook.wait(tree, 300), problems_of(tree)]
+tree.k_end = scene.frame_end = 4  # both: the scene was as short as the graph
+job = cook.start(tree, scene, resume=True)
+answer["second"] = [cook.wait(tree, 300), tree.status, problems_of(tree), Path(job.revision).name if job else ""]
+answer["frames"] = sorted(path.name for path in places.out_path(tree).glob("r*/frames/*.json"))
+""".replace("scene = bpy", "from pathlib import Path\nscene = bpy", 1)
+
+UNSAVED = """
+scene = bpy.context.scene
+bpy.ops.mpm_nodes.new_graph()
+tree = bpy.data.node_groups["MPM Graph"]
+tree.k_cell_size, tree.k_end = 0.12, 2
+cook.start(tree, scene)
+answer["state"], answer["out"], answer["temporary"] = cook.wait(tree, 300), str(places.out_path(tree)), bpy.app.tempdir
+import shutil
+shutil.rmtree(bpy.app.tempdir)  # Blender does that when it is closed
+bpy.ops.wm.read_homefile(use_factory_startup=True)
+bpy.ops.mpm_nodes.new_graph()
+answer["next"] = str(places.out_path(bpy.data.node_groups["MPM Graph"]))
+"""
+
+
+def test_an_unwired_solve_and_an_open_sheet_are_told_by_the_check(tmp_path: Path):
+    """The solve without matter, matter without material, a sheet without thickness: each on its node, and nothing was cooked."""
+    seen = in_blender(CHECKED, folder=str(tmp_path))
+    failed, said = seen["unwired"]
+    assert failed and set(said) == {"fall"} and "sources" in said["fall"] and "emitters" in said["fall"], said
+    assert seen["started"][0] in (True, "failed") and "fall" in seen["started"][1] and seen["files"] == []
+    failed, said = seen["no_material"]
+    assert failed and set(said) == {"ball"} and "material" in said["ball"]
+    assert seen["wired"] == [False, {}]
+    failed, said = seen["sheet"]
+    assert failed and "sheet" in said["body"] and "thickness" in said["body"].lower(), said
+    assert seen["thick"] == [False, {}]
+
+
+def test_only_what_went_wrong_is_red(tmp_path: Path):
+    """A warning of the solve and the end of a cancelled cook are drawn plainly; a cook that cannot begin is drawn in red."""
+    seen = in_blender(COLOURS, folder=str(tmp_path))
+    said, failed, problems, notice = seen["warned"]
+    assert seen["state"] == "done" and not failed and problems == {} and "nothing moves before frame 1" in notice
+    shown = " ".join(text for text, _ in said)
+    assert "nothing moves before frame 1" in shown and not any(red for _, red in said), said
+    said, failed, problems = seen["cancelled"]
+    assert seen["stopped"] == "cancelled" and not failed and problems == {}
+    assert any("Cancelled" in text for text, _ in said) and not any(red for _, red in said), said
+    said, failed = seen["failed"]
+    assert failed and any(red for text, red in said if "/nowhere" in text), said
+
+
+def test_no_message_names_a_package_that_cannot_be_installed(tmp_path: Path):
+    """An environment without a package is told with what installs it; mpm-nodes itself comes from its folder."""
+    pythons = {}
+    for name in ("mpm_nodes", "numba", "pxr"):
+        modules = tmp_path / f"without_{name}"
+        for there in ("mpm_nodes", "numpy", "numba", "pxr"):
+            if there != name:
+                (modules / there).mkdir(parents=True)
+                (modules / there / "__init__.py").write_text("__version__ = '0.1.0'\n")
+        python = tmp_path / f"python_{name}"
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={modules} exec {sys.executable} -S "$@"\n')
+        python.chmod(0o755)
+        pythons[name] = str(python)
+    seen = in_blender(MISSING, pythons=pythons)
+    for name, python in pythons.items():
+        assert f"{python} (Python" in seen["said"][name] and f"has no {name}; " in seen["said"][name], seen["said"]
+    assert seen["said"]["mpm_nodes"].endswith(
+        f'in the folder of mpm-nodes, {python_of(pythons, "mpm_nodes")} -m pip install ".[all]"'
+    )
+    assert seen["said"]["pxr"].endswith("-m pip install usd-core")
+    assert "pip install mpm" not in json.dumps([seen["said"], seen["cures"]])
+
+
+def python_of(pythons, name):
+    """Return the program without a package."""
+    return pythons[name]
+
+
+def test_end_is_raised_and_resume_goes_on_with_a_still_mesh_in_the_scene(tmp_path: Path):
+    """Frames 1 and 2, End at 4, Resume: the mesh's export is the same file, and the same revision gets frames 3 and 4."""
+    seen = in_blender(LONGER, folder=str(tmp_path))
+    assert seen["first"] == ["done", {}]
+    state, status, said, revision = seen["second"]
+    assert (state, said, revision) == ("done", {}, "r001"), status
+    assert seen["frames"] == [f"000{number}.commit.json" for number in range(1, 5)]
+
+
+def test_the_cache_of_an_unsaved_file_outlives_blender(tmp_path: Path):
+    """It lies outside of the folder that Blender empties at exit, its frames stay, and a new file has another place."""
+    seen = in_blender(UNSAVED, variables={"TMPDIR": str(tmp_path)})
+    out = Path(seen["out"])
+    assert seen["state"] == "done" and seen["temporary"] and not out.is_relative_to(seen["temporary"])
+    assert sorted(path.name for path in out.glob("r001/frames/*.json")) == ["0001.commit.json", "0002.commit.json"]
+    assert (out / "r001" / "cache.usda").is_file() and seen["next"] != seen["out"]
