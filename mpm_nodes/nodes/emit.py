@@ -244,7 +244,7 @@ def emit_mesh(
         seeding: Lattice (8 per cell, aligned with the grid) or Poisson disc (least distance 0.42 cells).
         lattice: World: the grid's lattice, cut where the body is. Body: the body's own, which moves and turns with it, by these
             knobs or in the file from the first frame of the shot to `frame`: for what moves and pours out streams. A mesh that
-            changes its shape is cut anew at each frame.
+            changes its shape is cut again at each frame.
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.

@@ -131,9 +131,9 @@ def test_a_lid_that_opens_is_no_rigid_body_and_flat_or_few_points_are(houdini):
 
     sheet = [(x, y, 0.0) for x in (0.0, 1.0, 2.0) for y in (0.0, 1.0)]
     folded = [(min(x, 1.0), y, max(x - 1.0, 0.0)) for x, y, _ in sheet]
-    assert shapes.Body(sheet).change(folded) > 0.1
+    assert shapes.RigidShape(sheet).change(folded) > 0.1
     for points in (sheet, sheet[:2], sheet[:1], []):
-        assert shapes.Body(points).change([(y + 1.0, -x, z) for x, y, z in points]) < 1e-12
+        assert shapes.RigidShape(points).change([(y + 1.0, -x, z) for x, y, z in points]) < 1e-12
 
 
 def test_guides_outline_what_is_wired_above(houdini):

@@ -8,7 +8,7 @@ TOLERANCE = 1e-4
 """Change of a distance, as a share of the body's size, that a motion in single precision may make."""
 
 
-class Body:
+class RigidShape:
     """The shape of some points: how far each is from (at most) four of them that lie far apart.
 
     Points that keep these distances can only have been moved, turned or mirrored as one; a mirrored body has the fourth point on

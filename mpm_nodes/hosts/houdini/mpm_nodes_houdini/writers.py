@@ -64,7 +64,7 @@ def _source(name, node, index):
 def _refuse_changes(name, source, frames):
     """Refuse geometry that is called rigid and has other points, or another shape, at some frame."""
     first = shapes.places(source.geometryAtFrame(frames[0]))
-    body = shapes.Body(first)
+    body = shapes.RigidShape(first)
     for frame in range(int(frames[0]) + 1, int(frames[1]) + 1):
         here = shapes.places(source.geometryAtFrame(frame))
         if len(here) != len(first):
