@@ -54,7 +54,7 @@ def test_a_motion_is_the_same_wherever_the_sides_are():
 
 @pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic"])
 def test_a_slab_between_periodic_sides_is_a_plane(substeps):
-    """What is even along z stays even to rounding, whatever the depth: a block that turns and rebounds, in slabs of 8 and 16 cells."""
+    """What is even along z stays even to rounding, whatever the depth: a block that turns and rebounds, 8 and 16 cells deep."""
     ends = []
     for cells in (8, 16):
         start = block(JELLY, (0.05, 0.05, 0), (0.25, 0.25, cells * H), H)
