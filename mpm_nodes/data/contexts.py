@@ -72,6 +72,7 @@ class StepContext:
         tick: Length of the parts of frames on whose ends steps end whatever the frame rate, and seconds to the end of this one.
         frame: Frame being advanced to.
         substep: Index of the substep within the frame.
+        substeps_done: Substeps before this one, over all frames; a resumed solve goes on counting.
         dt_min: Shortest substep that the artist allows [s].
         dt_max: Longest substep that the artist allows [s].
         gravity: Acceleration [m/s^2], sampled at this substep.
@@ -91,6 +92,7 @@ class StepContext:
     tick: tuple[float, float] = (float("inf"), float("inf"))
     frame: int = 0
     substep: int = 0
+    substeps_done: int = 0
     dt_min: float = 0.0
     dt_max: float = 0.01
     gravity: Vec3 = (0.0, -9.81, 0.0)

@@ -313,7 +313,7 @@ class SubstepSolver:
         Args and errors are those of `step`.
         """
         step = self.step_context
-        step.time, step.time_left = self.time, time_left
+        step.time, step.time_left, step.substeps_done = self.time, time_left, self.substeps_done
         step.gravity = tuple(self.gravity(self.time)) if callable(self.gravity) else tuple(self.gravity)
         if dt is None and not self.plan.sets_dt:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")

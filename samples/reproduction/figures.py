@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import InputError
 from mpm_nodes.materials.volumes import volume_ratios
-from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
+from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 SKINNED = 100
@@ -304,16 +304,41 @@ def tendril(shot: Shot) -> list[Figure]:
 
 
 def _first_parted(shot: Shot, material: int) -> int:
-    """Return the first frame in which no piece of a material reaches from its lowest to its highest particles, else 0."""
-    for frame in shot.frames:
-        points = shot.positions(frame, material)
-        piece = pieces(points, shot.cell_size)
-        low, high = points[:, 1].min() + shot.cell_size, points[:, 1].max() - shot.cell_size
-        if not set(piece[points[:, 1] < low]) & set(piece[points[:, 1] > high]):
-            return frame
-    return 0
+    """Return the first frame in which a material is in two, else 0."""
+    return next((frame for frame in shot.frames if _parted(shot.positions(frame, material), shot.cell_size)), 0)
+
+
+def _parted(points: np.ndarray, cell: float) -> bool:
+    """Whether no piece reaches from the lowest to the highest of some particles [m]."""
+    piece = pieces(points, cell)
+    low, high = points[:, 1].min() + cell, points[:, 1].max() - cell
+    return not set(piece[points[:, 1] < low]) & set(piece[points[:, 1] > high])
 
 
 def _torn(shot: Shot, frame: int, material: int) -> float:
     particles = shot.at(frame)
     return 100.0 * float(particles["weak"][particles["material"] == material].mean(dtype=float))
+
+
+# ---------------------------------------------------------------- threads
+THREAD = 0.25
+"""Width of what the grid does not resolve, in cells: half of what lies between two particles of a lattice."""
+
+
+def threads(shot: Shot) -> list[Figure]:
+    """Return how long the threads are that the grid does not resolve, left as they come and right removed, and what that costs."""
+    cell, kept, cleaned = shot.cell_size, [], []
+    for frame in shot.frames:
+        points = shot.positions(frame)
+        for side, found in ((points[points[:, 0] < 0.0], kept), (points[points[:, 0] > 0.0], cleaned)):
+            found.append((thread_length(side, cell, THREAD), frame if _parted(side, cell) else 0))
+    masses = [shot.at(frame)["mass"][shot.positions(frame)[:, 0] > 0.0].sum(dtype=float) for frame in (shot.first, shot.last)]
+    lost = 100.0 * (1.0 - masses[1] / masses[0])
+    longest = kept[-1][0]
+    return [
+        Figure("mass removed from the column on the right [%]", lost, Bar(most=LOST_MASS), "in the source"),
+        Figure("left: length of threads thinner than a quarter of a cell at the end [cells]", longest, Bar(4.0), "they stay"),
+        Figure("right: the same [cells]", cleaned[-1][0], Bar(most=round(0.1 * longest, 3)), "a tenth of it"),
+        Figure("left: first frame in two", next((frame for _, frame in kept if frame), 0), Bar(0, 0), "the thread holds"),
+        Figure("right: first frame in two", next((frame for _, frame in cleaned if frame), 0), Bar(1), "it comes apart"),
+    ]

@@ -185,6 +185,14 @@ SAMPLES: dict[str, Sample] = {
             figures.tendril,
         ),
         Sample(
+            "threads",
+            "Paste is pulled to threads that are thinner than the grid: on the left they stay, on the right they are removed.",
+            "Y15 figure 8",
+            None,
+            figures.threads,
+            sheet=(1, 8, 15, 19, 22, 24, 26, 28, 29),
+        ),
+        Sample(
             "twisted_sponge",
             "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
             "R15 figure 1",

@@ -128,3 +128,20 @@ def _directions(points: np.ndarray, others: np.ndarray, slab: float, sectors: in
     turn = np.arctan2(points[:, 2], points[:, 0]) / (2.0 * np.pi) + 0.5
     place = np.minimum((turn * sectors).astype(int), sectors - 1)
     return place + sectors * ((points[:, 1] - low) / slab).astype(int), np.hypot(points[:, 0], points[:, 2])
+
+
+def thread_length(points: np.ndarray, cell: float, width: float) -> float:
+    """Return over how many cells of height upright matter is thinner than a width.
+
+    Args:
+        points: Particles [m], shape (n, 3).
+        cell: Cell size [m]: the height of the slices.
+        width: Width in cells; of a slice it is that of a band with the same spread, sqrt(12) times its least deviation.
+    """
+    slices = np.floor((points[:, 1] - points[:, 1].min()) / cell).astype(np.int64)
+    thin = 0
+    for number in np.unique(slices):
+        across = points[slices == number][:, [0, 2]]
+        spread = np.linalg.eigvalsh(np.cov(across.T))[0] if len(across) > 1 else 0.0
+        thin += bool(np.sqrt(12.0 * max(spread, 0.0)) < width * cell)
+    return float(thin)

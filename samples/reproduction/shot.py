@@ -112,7 +112,11 @@ class Progress:
         elif kind == "frame_start":
             self._started = now
         elif kind == "stages":
-            self.seconds[event["frame"]], self.stages[event["frame"]] = event["seconds"], dict(event["stages"])
+            frame = event["frame"]  # a shot may have several solves
+            self.seconds[frame] = self.seconds.get(frame, 0.0) + event["seconds"]
+            spent = self.stages.setdefault(frame, {})
+            for name, seconds in event["stages"].items():
+                spent[name] = spent.get(name, 0.0) + seconds
         elif kind == "heat":
             self.heat += sum(event[name] for name in ("from_bodies", "from_air", "from_sources"))
         elif kind == "frame_done":

@@ -14,6 +14,7 @@ from mpm_nodes.nodes import crowding as crowds
 from mpm_nodes.nodes.crowding import crowded_share
 from mpm_nodes.nodes.emit import emit_box, merge_particles
 from mpm_nodes.nodes.seeding import Seeding
+from mpm_nodes.verification.scenes import changed
 
 CELL = 0.05
 SETTINGS = GraphSettings(cell_size=CELL)
@@ -94,6 +95,16 @@ def test_sources_on_one_spot_are_said(merged):
     assert crowds.crowding([emit_box(SETTINGS, RUBBER, size=(0.2, 0.2, 0.2)), beside], CELL) == ""
     with pytest.warns(UserWarning, match="2 sources lie on top"):
         merge_particles((beside, beside))
+
+
+def test_matter_that_is_dense_in_itself_does_not_lie_on_others():
+    """Columns that were solved, and are dense where they were drawn out, are joined without a word; on one spot they warn."""
+    dense = box(**{"centre": (0.0, 0.0, 0.0)})
+    thread = changed(dense, position=dense["position"] * [0.5, 1.0, 1.0])
+    far = changed(thread, position=thread["position"] + [2.0, 0.0, 0.0])
+    assert crowded_share([thread], CELL) > 0.1
+    assert crowds.crowding([thread, far], CELL) == ""
+    assert "on top of each other" in crowds.crowding([thread, thread], CELL)
 
 
 # ---------------------------------------------------------------- shots without matter

@@ -374,4 +374,25 @@ DEFECTS = (
         "if not len(apart.plates) or not particles.count or True:",
         "tests/colliders/test_sides.py::test_matter_on_both_sides_of_a_sheet_is_refused",
     ),
+    Defect(
+        "an interval is counted in each frame anew",
+        "mpm_nodes/solver/stages/remove_subgrid.py",
+        "if (step.substeps_done + 1) % interval:",
+        "if (step.substep + 1) % interval:",
+        "tests/solver/test_subgrid.py::test_an_interval_counts_over_frames",
+    ),
+    Defect(
+        "a resumed solve counts its substeps anew",
+        "mpm_nodes/solver/checkpoint.py",
+        'begin if others else facts["time"], facts["substeps"]',
+        'begin if others else facts["time"], 1',
+        "tests/solver/test_subgrid.py::test_a_resumed_solve_goes_on_counting",
+    ),
+    Defect(
+        "matter that is dense in itself lies on others",
+        "mpm_nodes/nodes/crowding.py",
+        "share -= sum(own) / sum(volumes)",
+        "share -= 0.0 * sum(own)",
+        "tests/emit/test_far_off.py::test_matter_that_is_dense_in_itself_does_not_lie_on_others",
+    ),
 )

@@ -15,7 +15,7 @@ from mpm_nodes.preview.pictures import Picture
 from mpm_nodes_samples.reproduction import sizes
 from mpm_nodes_samples.reproduction.figures import rebound, resting
 from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side
+from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
 from mpm_nodes_samples.reproduction.report import print_frames
 from mpm_nodes_samples.reproduction.run import PAPER_MINUTES, picture_of
 from mpm_nodes_samples.reproduction.shot import Progress
@@ -63,7 +63,7 @@ def test_the_foam_s_own_substeps_are_solved(name: str):
     """Each sample names the preset of the source's fifteen steps."""
     graph = graph_of(name)
     found = [entry.knobs["substeps"] for entry in graph.nodes.values() if entry.type == "solve"]
-    assert [value["preset"] for value in found] == ["continuum_foam"]
+    assert {value["preset"] for value in found} == {"continuum_foam"}
 
 
 # ---------------------------------------------------------------- measures
@@ -84,6 +84,17 @@ def test_pieces_are_told_apart_where_a_cell_lies_between_them():
     assert pieces(np.concatenate([small, large]), 1.0).tolist() == [1] * 64 + [0] * 128
     bridge = lattice((8, 1, 1), 0.5) + [3.0, 0.0, 0.0]
     assert not pieces(np.concatenate([small, large, bridge]), 1.0).any()
+
+
+def test_threads_are_as_long_as_they_are_thin():
+    """A block with a thread of single particles on it, one of two rows and one of the lattice's width: what is thinner counts."""
+    block, row = lattice((8, 8, 8), 0.5), np.arange(8)[:, None] * [0.0, 0.5, 0.0] + [2.0, 4.25, 2.0]
+    assert thread_length(block, 1.0, 0.25) == 0.0
+    thread = np.concatenate([block, row])
+    assert thread_length(thread, 1.0, 0.25) == 4.0
+    pair = np.concatenate([block, row, row + [0.2, 0.0, 0.0], row + [0.0, 0.0, 0.2], row + [0.2, 0.0, 0.2]])
+    assert thread_length(pair, 1.0, 0.25) == 0.0 and thread_length(pair, 1.0, 0.4) == 4.0
+    assert thread_length(2.0 * thread, 2.0, 0.25) == 4.0
 
 
 def test_pushed_out_counts_what_lies_beyond_the_shell():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import numba
 import numpy as np
 import pytest
 
 from mpm_nodes.data import Emitter, Particles
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.move_particles import move_particles
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid
@@ -142,17 +145,6 @@ def test_the_report_is_the_difference_and_adds_up_over_a_frame():
     assert step.report["removed"] == {"particles": 0, "mass": 0.0, "momentum": (0.0, 0.0, 0.0)}
 
 
-def test_an_interval_skips_substeps():
-    """With interval 3 the substeps 0 and 3 of a frame remove."""
-    alone = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
-    solver = prepared(points(alone, [0, 1]), np.float32)
-    counts = []
-    for solver.step_context.substep in (1, 2, 3):
-        remove_subgrid(solver.particles, solver.step_context, interval=3)
-        counts.append(solver.particles.count)
-    assert counts == [2, 2, 1]
-
-
 # ---------------------------------------------------------------- in a solve
 def strewn() -> Particles:
     """Return a cube with single weak particles around it."""
@@ -199,6 +191,43 @@ def test_a_graph_that_removes_keeps_what_the_next_time_step_needs():
     assert any("+" in planned.id for planned in run.plan.stages)
     assert run.step(keep=False) > 0.0 and run.particles.count == 512
     assert run.step(keep=False) > 0.0
+
+
+def frames_of_two(interval: int, substeps: int, run: SubstepSolver | None = None) -> tuple[list[int], SubstepSolver]:
+    """Return how many particles are left after each substep, in frames of two, and the solver; with `run` it goes on."""
+    if run is None:
+        names = [name for name in FOAM if name not in ("detect_tears", "choose_time_step")]
+        run = SubstepSolver(strewn(), chain(*names, remove_subgrid={"interval": interval}), cell_size=H)
+    counts = []
+    for _ in range(substeps):
+        run.step_context.frame, run.step_context.substep = divmod(run.substeps_done, 2)
+        run.step(1e-3)
+        counts.append(run.particles.count)
+        weak = run.particles.unpack("weak")
+        weak[run.particles.unpack("id") == 100 + run.substeps_done] = 1  # inside the cube: it stays
+        run.particles.pack("weak", weak)
+    return counts, run
+
+
+@pytest.mark.parametrize("interval", [1, 3, 5])
+def test_an_interval_counts_over_frames(interval):
+    """Every third substep removes, also where a frame has two of them; an interval longer than the shot removes nothing."""
+    counts, _ = frames_of_two(interval, 6)
+    assert counts == [539] * (interval - 1) + [512] * (7 - interval)
+
+
+def test_a_resumed_solve_goes_on_counting():
+    """What is saved after a frame of two substeps removes with the third, as the solve does that was never interrupted."""
+    _, run = frames_of_two(3, 2)
+    facts, arrays = copy.deepcopy(SolverState(run).to_arrays())
+    _, revived = frames_of_two(3, 0)
+    SolverState.from_arrays(facts, arrays).revive(revived)
+    for each in (run, revived):
+        each.particles.sorted = False  # as every frame begins
+    whole, resumed = frames_of_two(3, 3, run)[0], frames_of_two(3, 3, revived)[0]
+    assert whole == resumed == [512, 512, 512]
+    for name in ("position", "velocity", "elastic_strain"):
+        np.testing.assert_array_equal(run.particles.unpack(name), revived.particles.unpack(name))
 
 
 def test_a_stream_of_weak_particles_is_removed_as_it_comes():

@@ -121,7 +121,7 @@ def avoid_a_void(
     memory.substeps += 1
     due = memory.substeps >= interval
     if due and _can_begin(particles):
-        key = int(np.random.SeedSequence([seed, step.frame, step.substep]).generate_state(1, np.uint64)[0])
+        key = int(np.random.SeedSequence([seed, step.substeps_done]).generate_state(1, np.uint64)[0])
         lengths = (coverage, depth, merge_distance, EDGE[finest])
         settings = ResamplingSettings(kernel, transfer, conserve_momentum, *lengths, key, give_back)
         with contextlib.nullcontext() if particles.share is None else particles.share.whole():  # darts know no borders

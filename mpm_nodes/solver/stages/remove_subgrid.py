@@ -28,7 +28,7 @@ REMOVED = Facts(
 def thin_particles(particles: ParticleStore, step: StepContext, anisotropy: float, interval: int) -> np.ndarray:
     """Return a mask of the particles that are to go, shape (count,); it depends on position, mass and `weak` alone."""
     dead = np.zeros(particles.count, np.uint8)
-    if step.substep % interval:
+    if (step.substeps_done + 1) % interval:
         return dead.view(bool)
     if particles.share is not None:
         around, mine = particles_around(particles)
@@ -71,7 +71,7 @@ def remove_subgrid(
     Args:
         particles: Particles of which weak ones may go.
         anisotropy: Smallest ratio of the neighbours' extents, squared, that the grid resolves.
-        interval: Substeps between two removals, counted from the start of the frame.
+        interval: Substeps from one removal to the next, counted over all frames: with 50 it is every fiftieth substep that removes.
     """
     remove(particles, step, thin_particles(particles, step, anisotropy, interval))
 

@@ -1,0 +1,150 @@
+"""A ball that spins at 5 rad/s keeps its shape and both momenta with every preset, as far as transfers and steps keep them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import Material, SurfaceTension, Thermal
+from mpm_nodes.graph import registry as registries
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.quantities import angular_momentum, momentum, momentum_scale
+from mpm_nodes.verification.scenes import ball, changed, material
+
+H, RADIUS, RATE = 0.1, 0.3, 5.0
+DT = 2e-3
+"""Of steps that have no limit of their own: a hundredth of a radian."""
+SPIN = np.array([[0.0, 0.0, RATE], [0.0, 0.0, 0.0], [-RATE, 0.0, 0.0]])
+RUBBER = material("neo_hookean", youngs_modulus=4e6)
+WARM = dataclasses.replace(RUBBER, thermal=Thermal(1000.0, 0.5, 1000.0, 0.5))
+CREAM = material("herschel_bulkley", bulk_modulus=4e6, shear_modulus=1.5e6, yield_stress=1e6)
+DROP = dataclasses.replace(material("liquid", bulk_modulus=4e6), surface_tension=SurfaceTension(1e4))
+WARM_DROP = dataclasses.replace(DROP, thermal=Thermal(1000.0, 0.5, 1000.0, 0.5))
+"""Solids that the spin strains by a thousandth, and drops that it flattens by 1.3 %: 1.5 rho w^2 R^3 / (8 tension)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """What a preset must hold.
+
+    Attributes:
+        matter: What spins.
+        shape: How much wider across the axis than along it the ball may become (relative).
+        moved: What the momentum may change by, of sum m |v|.
+        turned: What the angular momentum may change by (relative).
+        dt: Length of substeps [s]; None lets the preset choose.
+    """
+
+    matter: Material
+    shape: float = 5e-3
+    moved: float = 1e-10
+    turned: float = 1e-10
+    dt: float | None = None
+
+
+RADIANS = 2.0
+LOST = 2.0 * RADIANS * RATE * DT
+"""Of the angular momentum by steps that end with the forces of their end: (w dt)^2 of each is lost, twice that is allowed."""
+CASES: dict[str, Case] = {
+    "explicit_apic": Case(RUBBER),
+    "explicit_heat": Case(WARM),
+    "separate_bodies": Case(RUBBER),
+    "surface_tension": Case(DROP, 0.03),
+    "surface_tension_solute": Case(DROP, 0.03),
+    "surface_tension_heat": Case(WARM_DROP, 0.03),
+    "implicit_apic": Case(RUBBER, 5e-3, 1e-6, LOST, DT),
+    "implicit_surface_tension": Case(DROP, 0.03, 1e-6, LOST, DT),
+    "incompressible": Case(RUBBER, 5e-3, 1e-6, LOST, DT),
+    "melting": Case(WARM, 5e-3, 1e-6, LOST, DT),
+    "auto": Case(RUBBER, 5e-3, 1e-6, LOST),
+    "continuum_foam": Case(CREAM, 5e-3, 1e-10, 1.0),
+}
+
+
+def spinning(matter: Material) -> tuple[Any, Any]:
+    """Return the ball at rest, and as it begins to spin about y."""
+    rest = ball(matter, (0.0, 0.0, 0.0), RADIUS, H)
+    return rest, changed(rest, velocity=rest["position"] @ SPIN.T, affine=np.broadcast_to(SPIN, (len(rest), 3, 3)))
+
+
+def shape(positions: np.ndarray) -> float:
+    """Return how wide matter lies across y, over its height along y."""
+    x, y, z = positions.std(axis=0)
+    return float(np.hypot(x, z) / y)
+
+
+def spun(preset: Any, case: Case, radians: float = RADIANS, kernel: str = "quadratic") -> tuple[float, float, float]:
+    """Return what the ball's turn changes of its momentum, its angular momentum and its shape, each relative."""
+    rest, start = spinning(case.matter)
+    solver = SubstepSolver(start, preset, cell_size=H, gravity=(0.0, 0.0, 0.0), dtype=np.float64, origin=(0.0, 0.0, 0.0))
+    before, scale, was = angular_momentum(solver, kernel), momentum_scale(solver), momentum(solver)
+    solver.advance(radians / RATE, case.dt)
+    moved = np.abs(momentum(solver) - was).max() / scale
+    turned = (angular_momentum(solver, kernel)[1] - before[1]) / before[1]
+    return float(moved), float(turned), shape(solver.snapshot()["position"]) / shape(rest["position"]) - 1.0
+
+
+def test_every_preset_has_a_case():
+    """A preset that is added is spun as well."""
+    assert set(CASES) == set(registries.default().presets)
+
+
+MISSED = {
+    "implicit_surface_tension": "the pull of a surface acts at the end of the step, the pressure of a liquid at its beginning: "
+    "drops lose about 10 tension dt / (rho R^3) of their spin a second (89 % here, and 2.7e-5 of the momentum by the tolerance)",
+}
+"""What does not hold yet, and why."""
+
+
+@pytest.mark.parametrize(
+    "preset",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=MISSED[name])) if name in MISSED else name
+        for name in sorted(CASES)
+    ],
+)
+def test_a_ball_that_spins(preset):
+    """Explicit affine transfers keep both momenta to rounding; steps that act with the forces of their end lose a little spin."""
+    case = CASES[preset]
+    moved, turned, flattened = spun(preset, case)
+    assert moved < case.moved and abs(flattened) < case.shape
+    assert abs(turned) < case.turned and turned < max(1e-10, 0.01 * case.turned)
+
+
+def spin_of(solver: SubstepSolver) -> float:
+    """Return sum m (x x v) along y: all the angular momentum that FLIP carries."""
+    columns = (solver.particles.unpack(name).astype(float) for name in ("mass", "position", "velocity"))
+    mass, position, velocity = columns
+    return float((mass @ np.cross(position, velocity))[1])
+
+
+@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+@pytest.mark.parametrize("preset", ["explicit_apic", "continuum_foam"])
+def test_affine_transfers_keep_the_spin_with_either_spline(preset, kernel):
+    """To rounding, whatever the preset's own transfer is."""
+    matter = CREAM if "foam" in preset else RUBBER
+    both = {"preset": preset, "set": {"transfer": "apic", "kernel": kernel}}
+    moved, turned, flattened = spun(both, Case(matter), 0.5, kernel)
+    assert moved < 1e-10 and abs(turned) < 1e-10 and abs(flattened) < 5e-3
+
+
+@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+@pytest.mark.parametrize("preset", ["explicit_apic", "continuum_foam"])
+def test_flip_loses_the_share_of_spin_that_it_does_not_keep(preset, kernel):
+    """At rest in shape a substep of FLIP a loses 1 - a of what PIC loses; later ones never give any back."""
+    start = spinning(CREAM if "foam" in preset else RUBBER)[1]
+    lost = []
+    for fraction in (0.0, 0.95, 1.0):
+        both = {"preset": preset, "set": {"transfer": "flip", "kernel": kernel, "flip_fraction": fraction}}
+        solver = SubstepSolver(start, both, cell_size=H, gravity=(0.0, 0.0, 0.0), dtype=np.float64, origin=(0.0, 0.0, 0.0))
+        left = [spin_of(solver)]
+        for _ in range(20):
+            solver.step()
+            left.append(spin_of(solver))
+        lost.append(1.0 - left[1] / left[0])
+        assert max(left) < left[0] * (1.0 + 1e-12) and np.abs(momentum(solver)).max() < 1e-10 * momentum_scale(solver)
+    assert 0.05 < lost[0] < 0.25
+    assert lost[1] == pytest.approx(0.05 * lost[0], rel=1e-9) and abs(lost[2]) < 1e-12
