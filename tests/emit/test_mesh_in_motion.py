@@ -1,4 +1,4 @@
-"""A mesh that its file moves takes its particles along where they are laid out in it; one that changes its shape is filled again."""
+"""A mesh that its file moves takes along the particles that are laid out in it; one that changes its shape is filled again."""
 
 from __future__ import annotations
 
