@@ -59,7 +59,7 @@ CASES: dict[str, Case] = {
     "implicit_surface_tension": Case(DROP, 0.03, 1e-6, LOST, DT),
     "incompressible": Case(RUBBER, 5e-3, 1e-6, LOST, DT),
     "melting": Case(WARM, 5e-3, 1e-6, LOST, DT),
-    "auto": Case(RUBBER, 5e-3, 1e-6, LOST),
+    "auto": Case(RUBBER, 5e-3, 1e-6, LOST, DT),
     "continuum_foam": Case(CREAM, 5e-3, 1e-10, 1.0),
 }
 
