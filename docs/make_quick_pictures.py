@@ -104,7 +104,7 @@ def _light(bpy: Any, scene: Any) -> None:
     camera.location, camera.data.lens = (0.35, -3.3, 1.35), 52.0
     camera.rotation_euler = (Vector((0.05, 0.0, 0.36)) - camera.location).to_track_quat("-Z", "Y").to_euler()
     sun = bpy.data.objects.new("key", bpy.data.lights.new("key", "SUN"))
-    sun.data.energy, sun.data.angle, sun.data.color = 2.6, math.radians(4.0), (1.0, 0.95, 0.87)
+    sun.data.energy, sun.data.angle, sun.data.color = 2.0, math.radians(4.0), (1.0, 0.95, 0.87)
     sun.rotation_euler = (math.radians(52.0), 0.0, math.radians(-48.0))
     for each in (camera, sun):
         scene.collection.objects.link(each)
