@@ -375,14 +375,14 @@ DEFECTS = (
         "tests/colliders/test_sides.py::test_matter_on_both_sides_of_a_sheet_is_refused",
     ),
     Defect(
-        "an interval is counted in each frame anew",
+        "an interval is counted from the start of each frame",
         "mpm_nodes/solver/stages/remove_subgrid.py",
         "if (step.substeps_done + 1) % interval:",
         "if (step.substep + 1) % interval:",
         "tests/solver/test_subgrid.py::test_an_interval_counts_over_frames",
     ),
     Defect(
-        "a resumed solve counts its substeps anew",
+        "a resumed solve counts its substeps from one",
         "mpm_nodes/solver/checkpoint.py",
         'begin if others else facts["time"], facts["substeps"]',
         'begin if others else facts["time"], 1',
