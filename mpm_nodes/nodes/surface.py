@@ -14,24 +14,10 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.colours import COLOUR, shown_colours
 from mpm_nodes.nodes.derived import column, known_as
+from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, Shape, holding, level_set_of, matter_volume, volumes_of
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
-
-REACH = 2.5
-"""Reach of the averaging kernel, in particle spacings."""
-RADIUS = 0.665
-"""Sphere radius, in spacings, that puts the surface of a lattice half a spacing outside its outer layer (at REACH)."""
-LIMIT = 1.25
-"""No point further than this from every particle is inside, in spacings."""
-SPREAD = 2.0
-"""Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
-RATIOS = (0.25, 1.5)
-"""Least and most that a particle's volume may have changed, as its surface sees it."""
-THINNEST = 0.87
-"""Least half thickness of sheets and threads, in voxels: half the diagonal of a voxel, so that the grid misses none."""
-HALF_WIDTH = 3.0
-"""Half width of the narrow band, in voxels."""
 
 _Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1)]
 
@@ -85,7 +71,7 @@ def surface_particles(
     radius: A[float, Unitless, Range(min=0.1, max=4.0)] = 1.0,
     smoothing: A[int, Unitless, Range(min=0, max=50)] = 3,
     keep_volume: bool = True,
-    anisotropy: bool = False,
+    anisotropy: bool = True,
     adaptivity: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.0,
     attributes: tuple[str, ...] = (),
     largest: A[float, Unitless, Range(min=1e4, soft_max=1e9, log=True)] = 2e8,
@@ -97,26 +83,34 @@ def surface_particles(
         voxel_size: Voxel size; 0 takes the particle spacing (half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
-        keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it.
+        keep_volume: Moves the surface, at most by a particle spacing, and then the points of the mesh, outward at most by half of
+            one, until it holds the volume of its particles, in each place and as a whole.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
-            together where they are drawn out. They are shown at least 1.7 voxels thick, with more volume than they have where they
-            are thinner; small voxels help. Takes half as long again where much is thin.
+            together where they are drawn out, and drops stay whole. The level set shows them at least 1.7 voxels thick; the mesh as
+            thin as their volume makes them, where it keeps the volume.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
             Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
+    from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from usd_io.volumes import mesh_level_set
 
     particles = _with_columns(particles, attributes)
-    spacing = particles.spacing
-    dx = voxel_size if voxel_size > 0.0 else spacing
-    reach = REACH * spacing * max(radius, 1.0)
+    spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
-    volumes = _volumes(particles) if keep_volume else None
-    level_set = _level_set(bins, dx, spacing, radius, smoothing, volumes, largest, anisotropy)
+    volumes = volumes_of(particles) if keep_volume else None
+    wanted = voxel_size if voxel_size > 0.0 else spacing
+    beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
+    origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
+    shape = Shape(dx, spacing, radius, smoothing, anisotropy)
+    level_set, books = level_set_of(bins, origins, shape, volumes)
     mesh = mesh_level_set(level_set, adaptivity)
-    return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
+    # before its points move: inside of a thin sheet the level set has no slope
+    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points), matter_volume=matter_volume(particles))
+    if books is not None and volumes is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+        mesh = holding(mesh, books, volumes, shape)
+    return SurfaceOutputs(level_set, _dress(mesh, particles, bins, reach, attributes))
 
 
 @node(category="Surface", label="Density Volume", version=1, preflight=_fogged)
@@ -242,78 +236,17 @@ def _deposited(
     return origins, deposit(bins, amounts, origins, dx, spread), dx
 
 
-def _volumes(particles: Particles) -> np.ndarray:
-    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
-
-    J drifts in loose spray; limits keep that in bounds.
-    """
-    from mpm_nodes.materials.volumes import volume_ratios
-
-    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
-
-
-def _level_set(
-    bins: SortedParticles,
-    dx: float,
-    spacing: float,
-    radius: float,
-    smoothing: int,
-    volumes: np.ndarray | None,
-    largest: float,
-    anisotropy: bool,
-) -> LevelSet:
-    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
-
-    The edge of the bins is the reach of the spheres.
-    """
-    from mpm_nodes.kernels.surfaces.anisotropy import LONGEST, Kernels, kernels_of
-    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
-    from mpm_nodes.kernels.surfaces.splat import Stretched, blend_spheres
-    from mpm_nodes.kernels.surfaces.volume import MOST, NarrowBand, match_volume
-
-    sphere, reach = radius * spacing, bins.edge
-    most = MOST * spacing if volumes is not None else 0.0
-    origins, dx = _leaves("surface_particles", bins, 0.0, dx, HALF_WIDTH + 1.0 + (sphere + most) / dx, largest)
-    band = HALF_WIDTH * dx
-    # the distance has to be known as far as the surface may move
-    wide = band if volumes is None else max(band, most + 1.5 * dx)
-    kernels = kernels_of(bins, reach) if anisotropy else Kernels(bins, Stretched.none(reach))
-    values = blend_spheres(kernels.round, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide, kernels.stretched)
-    keys, origins, values = sort_leaves(origins, values)
-    neighbours = leaf_neighbours(keys, origins)
-    values = redistance(values, neighbours, dx, wide)
-    if volumes is not None:
-        offset = RADIUS * (radius - 1.0) * spacing
-        surface = NarrowBand(values, neighbours, origins, dx, wide)
-        values = match_volume(surface, bins, volumes, SPREAD * spacing, most, offset)
-    if smoothing:
-        values = smooth(values, neighbours, wide, smoothing)
-    thin = len(kernels.stretched.inverses) > 0
-    if thin:  # sheets and threads thinner than a voxel would fall through the grid
-        nothing = Stretched.none(reach).particles
-        # across a sheet kernels are LONGEST times as short as the reach
-        limit = max(LIMIT * sphere, 1.05 * LONGEST * THINNEST * dx)
-        values = np.minimum(values, blend_spheres(nothing, origins, dx, reach, THINNEST * dx, limit, wide, kernels.stretched))
-    if smoothing or thin or volumes is not None:
-        values = redistance(values, neighbours, dx, band)
-    near = (values < band).any(axis=(1, 2, 3))
-    return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface")
-
-
 def _with_columns(particles: Particles, names: tuple[str, ...]) -> Particles:
     """Return particles that have a column under each of the names."""
     asked = {name: column("surface_particles.attributes", particles, name) for name in names if name not in particles}
     return dataclasses.replace(particles, attributes={**particles.attributes, **asked}) if asked else particles
 
 
-def _dress(
-    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
-) -> Mesh:
-    """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles.
+def _dress(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]) -> Mesh:
+    """Return the mesh with velocities and attributes averaged from the particles.
 
     Materials do not mix: each point has the material, and the colour, of which most is near.
     """
-    from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points
 
     glowing = any(find_look(look).glows for look in looks_of(particles.materials))
@@ -331,15 +264,7 @@ def _dress(
     )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
     shaped.update(_paint(mesh, particles, bins, reach, "material" in names or len(particles.materials) > 1))
-    return Mesh(
-        mesh.points,
-        mesh.counts,
-        mesh.indices,
-        level_set_normals(level_set, mesh.points),
-        shaped.pop("velocity", None),
-        shaped,
-        particles.materials,
-    )
+    return dataclasses.replace(mesh, velocities=shaped.pop("velocity", None), attributes=shaped, materials=particles.materials)
 
 
 def _paint(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, material: bool) -> dict[str, np.ndarray]:

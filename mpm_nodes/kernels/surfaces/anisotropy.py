@@ -48,10 +48,17 @@ class Kernels:
     Attributes:
         round: Particles with spheres.
         stretched: Particles with ellipsoids.
+        drops: Those of `round` in drops, pairs, and alone.
     """
 
     round: SortedParticles
     stretched: Stretched
+    drops: SortedParticles
+
+    @property
+    def thin(self) -> bool:
+        """Whether anything could fall through a grid."""
+        return len(self.drops.keys) > 0 or len(self.stretched.inverses) > 0
 
 
 def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
@@ -63,7 +70,7 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     """
     candidates = np.flatnonzero(_sparse(bins))
     if not len(candidates):
-        return Kernels(bins, Stretched.none(reach))
+        return Kernels(bins, Stretched.none(reach), bins.none())
     covariances, counts = _covariances(binned(bins), candidates, _WIDTH * reach)
     lengths, directions = np.linalg.eigh(covariances)
     lengths = np.sqrt(np.maximum(lengths, 0.0))
@@ -82,7 +89,10 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     inverses = np.einsum("pik,pk,pjk->pij", directions, 1.0 / axes, directions)[thin.order]
     extents = np.sqrt((shapes**2).sum(axis=2))
     stretched = Stretched(thin, np.ascontiguousarray(inverses, np.float32), np.ascontiguousarray(extents, np.float32))
-    return Kernels(SortedParticles(bins.keys[left], bins.order[left], bins.positions[left], bins.edge), stretched)
+    small = ~chosen & ((counts < ENOUGH) | (longest[:, 0] < LONG * reach))
+    drops = np.zeros(len(bins.keys), bool)
+    drops[candidates[small]] = True
+    return Kernels(bins.of(left), stretched, bins.of(drops))
 
 
 def _smooth_step(x: np.ndarray) -> np.ndarray:

@@ -44,8 +44,12 @@ def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, ba
         band: Half width of the narrow band [m]; missing leaves count as +band.
     """
     start, fixed = _cut_distance(values, neighbours, voxel_size, band)
-    for _ in range(int(np.ceil(band / voxel_size)) + 2):
-        start = _eikonal(start, fixed, neighbours, voxel_size, band)
+    steps = int(np.ceil(band / voxel_size)) + 2
+    rows = _around(fixed.any(axis=(1, 2, 3)), neighbours) if steps <= LEAF else np.arange(len(values))
+    other = start.copy()  # leaves beyond the band stay as they are
+    for _ in range(steps):
+        _eikonal(start, fixed, neighbours, (voxel_size, band), rows, other)
+        start, other = other, start
     return start
 
 
@@ -58,10 +62,18 @@ def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterat
         background: Value of missing leaves.
         iterations: Pairs of steps.
     """
+    varying = (values.min(axis=(1, 2, 3)) < values.max(axis=(1, 2, 3))) | (neighbours[:, 13] < 0)
+    rows = _around(varying, neighbours)
+    values, other = values.copy(), values.copy()  # where nothing varies nothing changes
     for _ in range(iterations):
-        values = _relax(values, neighbours, background, 0.60)
-        values = _relax(values, neighbours, background, -0.62)
+        _relax(values, neighbours, background, 0.60, rows, other)
+        _relax(other, neighbours, background, -0.62, rows, values)
     return values
+
+
+def _around(chosen: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """Return the rows of chosen leaves and of those beside them."""
+    return np.flatnonzero((chosen[neighbours] & (neighbours >= 0)).any(axis=1))
 
 
 def dilate(values: np.ndarray, filled: np.ndarray, neighbours: np.ndarray, steps: int) -> np.ndarray:
@@ -150,7 +162,8 @@ def _cut(here, below, above):
 
 
 @part
-def _eikonal_at(leaf, values, fixed, neighbours, dx, band, result):
+def _eikonal_at(place, values, fixed, neighbours, sizes, rows, result):
+    leaf, (dx, band) = rows[place], sizes
     block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
     load_block(values, neighbours, leaf, band, block)
     for i in range(LEAF):
@@ -168,10 +181,8 @@ def _eikonal_at(leaf, values, fixed, neighbours, dx, band, result):
 
 
 @compiled
-def _eikonal(values, fixed, neighbours, dx, band):
-    result = np.empty(values.shape, np.float32)
-    parallel_for(_eikonal_at, len(values), (values, fixed, neighbours, dx, band, result))
-    return result
+def _eikonal(values, fixed, neighbours, sizes, rows, result):
+    parallel_for(_eikonal_at, len(rows), (values, fixed, neighbours, sizes, rows, result))
 
 
 @inline
@@ -190,7 +201,8 @@ def _upwind(a, b, c, dx):
 
 
 @part
-def _relax_at(leaf, values, neighbours, background, keep, share, result):
+def _relax_at(place, values, neighbours, background, amounts, rows, result):
+    leaf, (keep, share) = rows[place], amounts
     block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
     load_block(values, neighbours, leaf, background, block)
     for i in range(LEAF):
@@ -208,11 +220,9 @@ def _relax_at(leaf, values, neighbours, background, keep, share, result):
 
 
 @compiled(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
-def _relax(values, neighbours, background, amount):
-    result = np.empty(values.shape, np.float32)
-    keep, share = np.float32(1.0 - amount), np.float32(amount / 6.0)
-    parallel_for(_relax_at, len(values), (values, neighbours, background, keep, share, result))
-    return result
+def _relax(values, neighbours, background, amount, rows, result):
+    amounts = np.float32(1.0 - amount), np.float32(amount / 6.0)
+    parallel_for(_relax_at, len(rows), (values, neighbours, background, amounts, rows, result))
 
 
 @part

@@ -46,6 +46,14 @@ class SortedParticles:
     positions: np.ndarray
     edge: float
 
+    def of(self, chosen: np.ndarray) -> SortedParticles:
+        """Return those that are chosen, shape (n,), bool."""
+        return SortedParticles(self.keys[chosen], self.order[chosen], self.positions[chosen], self.edge)
+
+    def none(self) -> SortedParticles:
+        """Return none of them."""
+        return SortedParticles(self.keys[:0], self.order[:0], self.positions[:0], self.edge)
+
 
 @dataclass(frozen=True)
 class Stretched:

@@ -1,0 +1,141 @@
+"""The level set and the mesh of a surface: blended spheres and ellipsoids that hold the volume of their particles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import LevelSet, Mesh, Particles
+
+if TYPE_CHECKING:
+    from mpm_nodes.kernels.surfaces.anisotropy import Kernels
+    from mpm_nodes.kernels.surfaces.mesh_volume import Books
+    from mpm_nodes.kernels.surfaces.splat import SortedParticles
+
+REACH = 2.5
+"""Reach of the averaging kernel, in particle spacings."""
+RADIUS = 0.665
+"""Sphere radius, in spacings, that puts the surface of a lattice half a spacing outside its outer layer (at REACH)."""
+LIMIT = 1.25
+"""No point further than this from every particle is inside, in spacings."""
+SPREAD = 2.0
+"""Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
+RATIOS = (0.25, 1.5)
+"""Least and most that a particle's volume may have changed, as its surface sees it."""
+THINNEST = 0.87
+"""Least half thickness of sheets, threads and drops in the level set, in voxels: half the diagonal of a voxel, so that the grid
+misses none."""
+HALF_WIDTH = 3.0
+"""Half width of the narrow band, in voxels."""
+MOST = 1.0
+"""Longest displacement of the level set, outward or inward, in spacings."""
+OUTWARD = 0.5
+"""Longest way outward of a point of the mesh, in spacings, after the level set has moved."""
+
+
+class Shape(NamedTuple):
+    """How particles are wrapped.
+
+    Attributes:
+        voxel_size: [m].
+        spacing: Of the particles [m].
+        radius: Scales the spheres.
+        smoothing: Pairs of smoothing steps.
+        anisotropy: Whether thin places have ellipsoids, and are shown at all.
+    """
+
+    voxel_size: float
+    spacing: float
+    radius: float
+    smoothing: int
+    anisotropy: bool
+
+
+def volumes_of(particles: Particles) -> np.ndarray:
+    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
+
+    J drifts in loose spray; limits keep that in bounds.
+    """
+    from mpm_nodes.materials.volumes import volume_ratios
+
+    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
+
+
+def matter_volume(particles: Particles) -> float:
+    """Return the volume of all particles as deformed [m^3], without limits."""
+    from mpm_nodes.materials.volumes import volume_ratios
+
+    undeformed = np.asarray(particles["volume"], float) if "volume" in particles else particles.spacing**3
+    return float((volume_ratios(particles) * undeformed).sum())
+
+
+def level_set_of(
+    bins: SortedParticles, origins: np.ndarray, shape: Shape, volumes: np.ndarray | None
+) -> tuple[LevelSet, Books | None]:
+    """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
+
+    Args:
+        bins: Particles; the edge is the reach of the spheres.
+        origins: Leaves, shape (leaves, 3), int32, from `leaves_for`.
+        shape: How they are wrapped.
+        volumes: Of the particles [m^3], shape (n,), or None.
+    """
+    from mpm_nodes.kernels.surfaces.anisotropy import Kernels, kernels_of
+    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
+    from mpm_nodes.kernels.surfaces.mesh_volume import Books
+    from mpm_nodes.kernels.surfaces.neighbourhoods import deposit_particles
+    from mpm_nodes.kernels.surfaces.splat import Stretched, blend_spheres
+    from mpm_nodes.kernels.surfaces.volume import NarrowBand, contents, match_volume
+
+    dx, spacing, reach = shape.voxel_size, shape.spacing, bins.edge
+    sphere = shape.radius * spacing
+    most = MOST * spacing if volumes is not None else 0.0
+    band = HALF_WIDTH * dx
+    # the distance has to be known as far as the surface may move
+    wide = band if volumes is None else max(band, most + 1.5 * dx)
+    kernels = kernels_of(bins, reach) if shape.anisotropy else Kernels(bins, Stretched.none(reach), bins.none())
+    values = blend_spheres(kernels.round, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide, kernels.stretched)
+    keys, origins, values = sort_leaves(origins, values)
+    neighbours = leaf_neighbours(keys, origins)
+    values = redistance(values, neighbours, dx, wide)
+    filled = None
+    if volumes is not None:
+        filled = deposit_particles(bins, volumes / dx**3, origins, dx)
+        offset = RADIUS * (shape.radius - 1.0) * spacing
+        values = match_volume(NarrowBand(values, neighbours, dx, wide), filled, SPREAD * spacing, most, offset)
+    if shape.smoothing:
+        values = smooth(values, neighbours, wide, shape.smoothing)
+    values = np.minimum(values, _thinnest(kernels, origins, shape, reach, wide)) if kernels.thin else values
+    if shape.smoothing or kernels.thin or volumes is not None:
+        values = redistance(values, neighbours, dx, band)
+    books = None
+    if filled is not None:
+        final = NarrowBand(values, neighbours, dx, band)
+        books = Books(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
+    near = (values < band).any(axis=(1, 2, 3))
+    return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), books
+
+
+def _thinnest(kernels: Kernels, origins: np.ndarray, shape: Shape, reach: float, far: float) -> np.ndarray:
+    """Return sheets, threads and drops as thin as the grid can show them: thinner they would fall through it."""
+    from mpm_nodes.kernels.surfaces.anisotropy import LONGEST
+    from mpm_nodes.kernels.surfaces.splat import blend_spheres
+
+    half = THINNEST * shape.voxel_size
+    # across a sheet kernels are LONGEST times as short as the reach
+    limit = max(LIMIT * shape.radius * shape.spacing, 1.05 * LONGEST * half)
+    return blend_spheres(kernels.drops, origins, shape.voxel_size, reach, half, limit, far, kernels.stretched)
+
+
+def holding(mesh: Mesh, books: Books, volumes: np.ndarray, shape: Shape) -> Mesh:
+    """Return the mesh with its points moved until it holds the volumes [m^3], shape (n,), of the particles."""
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+    from mpm_nodes.kernels.surfaces.mesh_volume import match_mesh
+
+    if not len(mesh.points):
+        return mesh
+    corners, spacing = triangulate(mesh.counts, mesh.indices)[0], shape.spacing
+    points = match_mesh(mesh.points, corners, books, float(volumes.sum()), SPREAD * spacing, OUTWARD * spacing)
+    return replace(mesh, points=points)
