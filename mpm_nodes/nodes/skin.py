@@ -65,6 +65,14 @@ def volumes_of(particles: Particles) -> np.ndarray:
     return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
 
 
+def matter_volume(particles: Particles) -> float:
+    """Return the volume of all particles as deformed [m^3], without limits."""
+    from mpm_nodes.materials.volumes import volume_ratios
+
+    undeformed = np.asarray(particles["volume"], float) if "volume" in particles else particles.spacing**3
+    return float((volume_ratios(particles) * undeformed).sum())
+
+
 def level_set_of(
     bins: SortedParticles, origins: np.ndarray, shape: Shape, volumes: np.ndarray | None
 ) -> tuple[LevelSet, Books | None]:
@@ -107,7 +115,7 @@ def level_set_of(
     books = None
     if filled is not None:
         final = NarrowBand(values, neighbours, dx, band)
-        books = Books(filled, contents(final)[0], neighbours, keys, final.near(), dx)
+        books = Books(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
     near = (values < band).any(axis=(1, 2, 3))
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), books
 
