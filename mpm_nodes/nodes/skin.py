@@ -26,6 +26,8 @@ SPREAD = 2.0
 """Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
 RATIOS = (0.25, 1.5)
 """Least and most that a particle's volume may have changed, as its surface sees it."""
+EVENED = (0.8, 1.25)
+"""Least and most that all volumes are scaled by, so that those limits do not change their sum."""
 THINNEST = 0.87
 """Least half thickness of sheets, threads and drops in the level set, in voxels: half the diagonal of a voxel, so that the grid
 misses none."""
@@ -58,11 +60,14 @@ class Shape(NamedTuple):
 def volumes_of(particles: Particles) -> np.ndarray:
     """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
 
-    J drifts in loose spray; limits keep that in bounds.
+    J drifts in loose spray; limits keep that in bounds. All are then scaled to the sum that they have without limits:
+    much of a pie is pressed to less than the least of them while it hits a face.
     """
     from mpm_nodes.materials.volumes import volume_ratios
 
-    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
+    undeformed = np.asarray(particles["volume"], float) if "volume" in particles else np.full(len(particles), particles.spacing**3)
+    volumes = np.clip(volume_ratios(particles), *RATIOS) * undeformed
+    return volumes * np.clip(matter_volume(particles) / max(float(volumes.sum()), 1e-300), *EVENED)
 
 
 def matter_volume(particles: Particles) -> float:

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Mesh, Particles
+from mpm_nodes.data import Material, Mesh, Particles
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
 from mpm_nodes.nodes.surface import surface_particles
@@ -56,6 +56,16 @@ def test_mesh_holds_the_volume(name, voxel):
     """Within 2 %, with voxels of 0.6 and 1 spacing. A level set alone was 13 to 100 % off for the layer, the row and the spray."""
     position = SHAPES[name]
     assert enclosed(skin_of(position, voxel_size=voxel * SPACING)) == pytest.approx(len(position) * SPACING**3, rel=0.02)
+
+
+def test_what_is_pressed_beyond_the_limits_counts():
+    """A third of a block at 0.05 of its volume: the mesh holds what the particles tell, and says so (2 %; was 10 %)."""
+    position = SHAPES["block, packed"]
+    change = np.where(np.arange(len(position)) % 3 == 0, 0.05, 1.0) - 1.0
+    cream = Material("herschel_bulkley", {}, 100.0)
+    mesh = surface_particles(Particles({"position": position, "volume_change": change}, (cream,), SPACING)).mesh
+    own = float((1.0 + change).sum()) * SPACING**3
+    assert mesh.matter_volume == pytest.approx(own, rel=1e-6) and enclosed(mesh) == pytest.approx(own, rel=0.02)
 
 
 @pytest.mark.parametrize("voxel", [0.6, 1.0])
