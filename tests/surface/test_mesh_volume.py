@@ -3,6 +3,7 @@
 import numba
 import numpy as np
 import pytest
+from enclosed_volume import enclosed
 
 from mpm_nodes.data import Material, Mesh, Particles
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
@@ -38,12 +39,6 @@ SHAPES = {
 
 def skin_of(position: np.ndarray, **knobs: object) -> Mesh:
     return surface_particles(Particles({"position": position}, spacing=SPACING), **knobs).mesh
-
-
-def enclosed(mesh: Mesh) -> float:
-    """Volume inside a closed mesh [m^3]."""
-    a, b, c = (mesh.points[triangulate(mesh.counts, mesh.indices)[0][:, n]] for n in range(3))
-    return float((a * np.cross(b, c)).sum() / 6.0)
 
 
 def windings(mesh: Mesh, places: np.ndarray) -> np.ndarray:
