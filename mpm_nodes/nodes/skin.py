@@ -57,25 +57,18 @@ class Shape(NamedTuple):
     anisotropy: bool
 
 
-def volumes_of(particles: Particles) -> np.ndarray:
-    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
+def volumes_of(particles: Particles) -> tuple[np.ndarray, float]:
+    """Return the volumes of the particles as deformed, V0 J as their laws tell, in bounds, and their sum without bounds [m^3].
 
-    J drifts in loose spray; limits keep that in bounds. All are then scaled to the sum that they have without limits:
-    much of a pie is pressed to less than the least of them while it hits a face.
+    J drifts in loose spray; limits keep that in bounds. All volumes, shape (n,), are then scaled to the sum that they have without
+    limits: much of a pie is pressed to less than the least of them while it hits a face.
     """
     from mpm_nodes.materials.volumes import volume_ratios
 
     undeformed = np.asarray(particles["volume"], float) if "volume" in particles else np.full(len(particles), particles.spacing**3)
-    volumes = np.clip(volume_ratios(particles), *RATIOS) * undeformed
-    return volumes * np.clip(matter_volume(particles) / max(float(volumes.sum()), 1e-300), *EVENED)
-
-
-def matter_volume(particles: Particles) -> float:
-    """Return the volume of all particles as deformed [m^3], without limits."""
-    from mpm_nodes.materials.volumes import volume_ratios
-
-    undeformed = np.asarray(particles["volume"], float) if "volume" in particles else particles.spacing**3
-    return float((volume_ratios(particles) * undeformed).sum())
+    ratios = volume_ratios(particles)
+    volumes, whole = np.clip(ratios, *RATIOS) * undeformed, float((ratios * undeformed).sum())
+    return volumes * np.clip(whole / max(float(volumes.sum()), 1e-300), *EVENED), whole
 
 
 def level_set_of(

@@ -14,7 +14,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.colours import COLOUR, shown_colours
 from mpm_nodes.nodes.derived import column, known_as
-from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, matter_volume, volumes_of
+from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
@@ -102,16 +102,16 @@ def surface_particles(
     particles = _with_columns(particles, attributes)
     spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
-    volumes = volumes_of(particles) if keep_volume else None
+    volumes, whole = volumes_of(particles)
     wanted = voxel_size if voxel_size > 0.0 else VOXEL * spacing
     beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
     origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
     shape = Shape(dx, spacing, radius, smoothing, anisotropy)
-    level_set, books = level_set_of(bins, origins, shape, volumes)
+    level_set, books = level_set_of(bins, origins, shape, volumes if keep_volume else None)
     mesh = mesh_level_set(level_set, adaptivity)
     # before its points move: inside of a thin sheet the level set has no slope
-    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points), matter_volume=matter_volume(particles))
-    if books is not None and volumes is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points), matter_volume=whole)
+    if books is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
         mesh = holding(mesh, books, volumes, shape)
     return SurfaceOutputs(level_set, _dress(mesh, particles, bins, reach, attributes))
 
