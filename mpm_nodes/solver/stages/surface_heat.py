@@ -71,7 +71,7 @@ def heat_surface(
     staggered.clear("surface_heat")
     area, flows = particles.rows("surface_area")[0], particles.rows("surface_flux")[0]
     area[:], flows[:] = 0.0, 0.0
-    if not samples.count:
+    if not (samples.count or staggered.halo):
         return
     own = samples.rows("area")[0].astype(float)
     if not colliders.idle:
@@ -107,8 +107,11 @@ def _flames(
     found = np.zeros(samples.count)
     for along, across in wicks:
         near = (x[:, 0] - along) ** 2 + (x[:, 2] - across) ** 2 < radius**2
-        if near.any():
-            away = np.array([along, float(x[near, 1].max()) + height, across]) - at
+        top = float(x[near, 1].max(initial=-np.inf))
+        if particles.share is not None:
+            top = float(particles.share.team.largest([top])[0])
+        if top > -np.inf:
+            away = np.array([along, top + height, across]) - at
             distance = np.linalg.norm(away, axis=1)
             facing = np.maximum((away * normal).sum(axis=1), 0.0) / np.maximum(distance, 1e-12)
             found += flux * facing * np.exp(-((distance / radius) ** 2))

@@ -30,6 +30,7 @@ from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver import wetting
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.resampling import INERTIA
 from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
@@ -220,7 +221,7 @@ def rasterize_samples(
         grid: Grid that the particles were rasterized to.
         kernel: B-spline of the weights; the one of rasterize.
     """
-    if samples.count:
+    if samples.count or grid.halo:
         scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
 
 
@@ -248,7 +249,10 @@ def merge_surface_mass(
 # ---------------------------------------------------------------- force and energy
 def _tell(samples: SampleStore, step: StepContext) -> None:
     area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
-    step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
+    count, whole, energy = float((area > 0).sum()), float(area.sum()), float(area @ tension)
+    if step.share is not None:
+        count, whole, energy = step.share.team.totals((count, whole, energy)).tolist()
+    step.tell(SURFACE, samples=int(count), area=whole, energy=energy)
 
 
 @needs_whole_nodes
@@ -270,11 +274,12 @@ def add_surface_forces(
         grid: Grid whose forces are added to.
         kernel: B-spline of the weights.
     """
-    SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(grid.array("force"))
-    pull = wetting.pulls(samples, grid, kernel)
-    if pull is not None:
-        force = grid.array("force")
-        force[: len(pull)] += pull
+    force = grid.array("force")
+    with adding_up(grid.halo, force):
+        SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(force)
+        pull = wetting.pulls(samples, grid, kernel)
+        if pull is not None:
+            force[: len(pull)] += pull
     _tell(samples, step)
 
 
