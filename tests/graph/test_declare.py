@@ -36,6 +36,21 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
+def test_contents_are_of_knobs_for_files():
+    """A name that is no knob, or a knob that is no file, is refused."""
+    for name in ("nothing", "size"):
+        with pytest.raises(DeclarationError, match=f"contents names '{name}', which is not a knob for a file"):
+
+            @node(category="Test", label="Read", contents={name: lambda told: ""})
+            def read(*, path: Path, size: float = 1.0) -> Mesh:
+                """Read.
+
+                Args:
+                    path: The file.
+                    size: A number.
+                """
+
+
 def test_a_declared_function_stays_plain():
     """Decorating adds `declaration` and nothing else: the function can be called as it was."""
     assert inspect.isfunction(outer_nodes.stuff)
