@@ -35,6 +35,7 @@ OPTIONAL = {
     "freezing_shift": "freezing_shift",
     "heat_source": "heat_source",
     "heating_rate": "heat_source",
+    "tension_scale": "tension_scale",
 }
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
 

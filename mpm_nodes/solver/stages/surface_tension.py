@@ -63,10 +63,12 @@ def longest_step(tension: float, density: float, cell_size: float) -> float:
     return 0.5 * math.sqrt(density * cell_size**3 / (4.0 * math.pi * tension)) if tension > 0.0 else math.inf
 
 
-def _capillary(particles: A[ParticleStore, Reads("material")], step: StepContext) -> float:
+def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], step: StepContext) -> float:
     tensions = [(law.material.surface_tension, law.density) for law, _ in particles.runs()]
+    painted = particles.rows("tension_scale")[0] if "tension_scale" in particles.names else np.ones(1)
+    factor = float(painted.max(initial=0.0)) * math.prod(each.most_tension for each in step.ambient)
     return min(
-        (longest_step(tension.largest, density, step.cell_size) for tension, density in tensions if tension is not None),
+        (longest_step(factor * tension.largest, density, step.cell_size) for tension, density in tensions if tension is not None),
         default=math.inf,
     )
 
@@ -129,7 +131,7 @@ def sample_surface(
 
 @stage(label="Set Tension")
 def set_tension(
-    particles: A[ParticleStore, Reads("material", "temperature", "concentration")],
+    particles: A[ParticleStore, Reads("material", "temperature", "concentration", "tension_scale")],
     samples: A[SampleStore, Reads("position", "normal", "owner"), Writes("tension", "pull", "pinning", "footing")],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
@@ -142,10 +144,11 @@ def set_tension(
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
-    changes along the surface, with temperature or concentration, drives Marangoni flow by itself.
+    changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
 
     Args:
-        particles: Owners; temperature and concentration are read where the tension varies with them.
+        particles: Owners; temperature and concentration are read where the tension varies with them, and a factor on it,
+            `tension_scale`, where they bring one. Fields in places (tension_field_vdb) come in by the solve's port `ambient`.
         samples: Samples of the surface.
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
@@ -168,6 +171,11 @@ def set_tension(
         if law.material.surface_tension is not None:
             mine = material == law.index
             tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
+    if "tension_scale" in particles.names:
+        tension *= particles.rows("tension_scale")[0][owner]
+    for each in step.ambient:
+        if each.tension is not None:
+            tension *= each.tension.at(samples.unpack("position"))
     samples.rows("tension")[0] = tension
     for name in ("pull", "pinning", "footing"):
         samples.rows(name)[:] = 0.0
