@@ -309,6 +309,8 @@ SAMPLE_FIELDS = table(
     Field("area", "|dA|", (), "m^2", doc="Area that the sample stands for; 0 at balance points."),
     Field("owner", "p", (), "", doc="Nearest particle, by its place in memory.", kind="int32", structural=True),
     Field("owner_mass", "m_p", (), "kg", doc="Mass of the owner before its mass was shared."),
+    Field("covered", "w", (), "", doc="How far other matter is behind the sample: 0 air, 1 an interface between liquids."),
+    Field("interface", "k_ab / 2", (), "N/m", doc="Surface energy density that this side of an interface bears."),
     Field("tension", "k", (), "N/m", doc="Surface energy density."),
     Field("pull", "-grad k_SL", (3,), "N/m^2", doc="Force per area of a body whose wetting varies over its surface."),
     Field("pinning", "k_p", (), "N/m", doc="Force per length that holds the edge of a wetted area in its place."),

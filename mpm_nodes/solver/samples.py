@@ -24,13 +24,14 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
-from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
+from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
+from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.liquid_pairs import covering, pairs_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
@@ -146,7 +147,11 @@ def sample_surface(
         MpmNodesError: Particles came or went since they were sorted.
     """
     samples.begin_substep()
-    tense = np.array([law.material.surface_tension is not None for law in particles.laws])
+    materials = [law.material for law in particles.laws]
+    pairs = pairs_of(materials)
+    tense = np.array([each.surface_tension is not None for each in materials])
+    if pairs is not None:
+        tense |= pairs.group > 0
     if not particles.count or not tense.any():
         return
     if not particles.sorted:
@@ -155,15 +160,35 @@ def sample_surface(
     material = particles.array("material")
     bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, material, places)
     drift = max(0, math.ceil(2.0 * (particles.drift - 2.0)))
-    inside, phi = union_of_spheres(bins, places, 2.0 * radius, drift)
     depth = max(2.0 * radius - 0.5, 0.0) if shift else 0.0
     mirrors = np.stack([np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in within], axis=1)
     volume = particles.array("volume") * (1.0 / particles.h**3)
-    cuts = cut_edges(bins, places, inside, phi, volume, depth, mirrors, drift)
-    points = sample_union(bins, places, inside, cuts, within, spread, drift)
-    if not tense.all():
+
+    def surface(matter: Bins) -> SurfacePoints:
+        inside, phi = union_of_spheres(matter, places, 2.0 * radius, drift)
+        cuts = cut_edges(matter, places, inside, phi, volume, depth, mirrors, drift)
+        return sample_union(matter, places, inside, cuts, within, spread, drift)
+
+    if pairs is None:
+        points = surface(bins)
+        _fill(samples, places, points if tense.all() else _kept(points, tense[material[points.owner]]))
+        return
+    groups = [_among(bins, pairs.group == each) for each in range(len(pairs.tension))]
+    for group, matter in enumerate(groups):
+        if not (len(matter.index) and tense[pairs.group == group].any()):
+            continue
+        points = surface(matter)
         points = _kept(points, tense[material[points.owner]])
-    _fill(samples, places, points)
+        shares = [shares_at(each, places, points.start, points.position, volume, mirrors, drift) for each in groups]
+        _fill(samples, places, points, covering(group, np.array(shares), pairs))
+
+
+def _among(bins: Bins, chosen: np.ndarray) -> Bins:
+    """Return the particles of the materials that a mask marks."""
+    keep = chosen[bins.material]
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)
+    x, y, z, index, material = (np.ascontiguousarray(column[keep]) for column in bins[1:6])
+    return Bins(before[bins.start], x, y, z, index, material, bins.near)
 
 
 def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:
@@ -172,8 +197,8 @@ def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:
     return SurfacePoints(before[points.start], *(column[keep] for column in points[1:]))
 
 
-def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
-    """Add samples; those of a place lie in its block or just beyond."""
+def _fill(samples: SampleStore, places: Places, points: SurfacePoints, behind: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+    """Add samples, and what is behind them; those of a place lie in its block or just beyond."""
     if not len(points.owner):
         return
     filled = np.flatnonzero(np.diff(points.start))
@@ -184,6 +209,8 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
         "area": points.area * (0.25 * samples.h**2),
         "owner": points.owner,
     }
+    if behind is not None:
+        columns["covered"], columns["interface"] = behind
     if samples.apart:
         columns["body"] = samples.particles.rows("body")[0, points.owner]
         body = columns["body"][start[:-1]]

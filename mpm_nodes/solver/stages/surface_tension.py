@@ -30,6 +30,7 @@ from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver import wetting
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.liquid_pairs import pairs_of
 from mpm_nodes.solver.resampling import INERTIA
 from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
@@ -46,7 +47,7 @@ SURFACE = Facts(
     "The surface of matter with a tension.",
     (
         Fact("samples", "", Reduction.MAX, "Most samples of a substep."),
-        Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface."),
+        Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface; of interfaces between liquids both sides."),
         Fact("energy", "J", Reduction.LAST, "Energy of the surface, that against colliders and walls included."),
     ),
 )
@@ -64,13 +65,16 @@ def longest_step(tension: float, density: float, cell_size: float) -> float:
 
 
 def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], step: StepContext) -> float:
-    tensions = [(law.material.surface_tension, law.density) for law, _ in particles.runs()]
+    pairs = pairs_of([law.material for law in particles.laws])
     painted = particles.rows("tension_scale")[0] if "tension_scale" in particles.names else np.ones(1)
     factor = float(painted.max(initial=0.0)) * math.prod(each.most_tension for each in step.ambient)
-    return min(
-        (longest_step(factor * tension.largest, density, step.cell_size) for tension, density in tensions if tension is not None),
-        default=math.inf,
-    )
+    found = math.inf
+    for law, _ in particles.runs():
+        tension = law.material.surface_tension
+        against_air = 0.0 if tension is None else tension.largest
+        against_others = 0.0 if pairs is None else pairs.most(law.index)
+        found = min(found, longest_step(factor * max(against_air, against_others), law.density, step.cell_size))
+    return found
 
 
 CAPILLARY = Limit(
@@ -96,7 +100,8 @@ def sample_surface(
 
     The surface is that of the union of spheres around the particles, as marching cubes on the grid find it: closed, so that areas
     times normals sum to zero. It is drawn in from there to where matter fills half of what surrounds it, or to a quarter of a cell
-    from the outermost particles. Each sample belongs to the particle nearest to it. Wire it before rasterize.
+    from the outermost particles. Each sample belongs to the particle nearest to it. Matter that a pair names
+    (material_interface_tension) has a surface of its own, also against other matter. Wire it before rasterize.
 
     Args:
         particles: Particles of materials with a tension (material_surface_tension), and others.
@@ -132,7 +137,11 @@ def sample_surface(
 @stage(label="Set Tension")
 def set_tension(
     particles: A[ParticleStore, Reads("material", "temperature", "concentration", "tension_scale")],
-    samples: A[SampleStore, Reads("position", "normal", "owner"), Writes("tension", "pull", "pinning", "footing")],
+    samples: A[
+        SampleStore,
+        Reads("position", "normal", "owner", "covered", "interface"),
+        Writes("tension", "pull", "pinning", "footing"),
+    ],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
@@ -143,7 +152,8 @@ def set_tension(
 ) -> Stage["particles", "samples", "colliders"]:
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
-    k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
+    k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6), and half of the
+    pair's tension on either side of an interface between liquids (material_interface_tension). A tension that
     changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
 
     Args:
@@ -171,6 +181,9 @@ def set_tension(
         if law.material.surface_tension is not None:
             mine = material == law.index
             tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
+    covered = samples.rows("covered")[0]
+    if covered.any():
+        tension += covered * (samples.rows("interface")[0] - tension)
     if "tension_scale" in particles.names:
         tension *= particles.rows("tension_scale")[0][owner]
     for each in step.ambient:
@@ -189,7 +202,7 @@ def split_surface_mass(
     particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass")],
     samples: A[
         SampleStore,
-        Reads("position", "normal", "area", "owner", "tension", "pull", "pinning", "footing"),
+        Reads("position", "normal", "area", "owner", "covered", "interface", "tension", "pull", "pinning", "footing"),
         Writes(*SAMPLE_FIELDS),
     ],
     *,
