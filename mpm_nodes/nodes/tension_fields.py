@@ -205,7 +205,7 @@ def _factors(numbers: np.ndarray, values: TensionPaint, factors: tuple[float, fl
 
 
 def _refuse(where: str, numbers: np.ndarray, values: TensionPaint) -> None:
-    """Refuse what is no factor, or no mask."""
+    """Refuse what is not a factor, or not a mask."""
     low, high = float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
     if low < -_ROUNDING or not math.isfinite(high):
         raise MpmNodesError(f"{where}: has a value of {low if low < 0.0 else high:g}; a tension is >= 0, and so are factors on it")

@@ -26,10 +26,10 @@ import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
 
-__all__ = ["Pairs", "covering", "pairs_of"]
+__all__ = ["LiquidPairs", "covering", "pairs_of"]
 
 
-class Pairs(NamedTuple):
+class LiquidPairs(NamedTuple):
     """Which matter has surfaces of its own.
 
     Attributes:
@@ -45,7 +45,7 @@ class Pairs(NamedTuple):
         return float(self.tension[self.group[material]].max(initial=0.0))
 
 
-def pairs_of(materials: Sequence[Material]) -> Pairs | None:
+def pairs_of(materials: Sequence[Material]) -> LiquidPairs | None:
     """Return the pairs that materials name, None where there are none.
 
     Materials of one label are one matter.
@@ -60,7 +60,7 @@ def pairs_of(materials: Sequence[Material]) -> Pairs | None:
             if other == label or other not in labels:
                 known = ", ".join(f"'{each}'" for each in dict.fromkeys(labels) if each != label) or "none"
                 raise MpmNodesError(
-                    f"material {label}: has a tension against '{other}', which is no other material of this solve; set "
+                    f"material {label}: has a tension against '{other}', and no other material of this solve has that label; set "
                     f"material_interface_tension.other to the label of one: {known}"
                 )
             key = (min(label, other), max(label, other))
@@ -76,10 +76,10 @@ def pairs_of(materials: Sequence[Material]) -> Pairs | None:
     table = np.zeros((len(groups) + 1, len(groups) + 1))
     for (one, other), (tension, _) in named.items():
         table[groups[one], groups[other]] = table[groups[other], groups[one]] = tension
-    return Pairs(np.array([groups.get(label, 0) for label in labels]), table)
+    return LiquidPairs(np.array([groups.get(label, 0) for label in labels]), table)
 
 
-def covering(group: int, shares: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+def covering(group: int, shares: np.ndarray, pairs: LiquidPairs) -> tuple[np.ndarray, np.ndarray]:
     """Return w of samples, and the tension of their side against what covers them [N/m], shape (n,) each.
 
     Args:

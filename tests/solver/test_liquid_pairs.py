@@ -147,9 +147,9 @@ def test_pairs_are_kept_and_mistakes_told():
     """JSON holds them; unknown labels, contradictions, negative tensions and pairs with oneself have sentences with a cure."""
     assert Material.from_json(OIL.to_json()) == OIL
     assert material_surface_tension(OIL, tension=0.3).surface_tension.interfaces == OIL.surface_tension.interfaces
-    with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'water', which is no other material.*: 'fat'"):
+    with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'water', and no other material.*: 'fat'"):
         solver(cube(OIL, dataclasses.replace(WATER, label="fat"))).step(1e-3)
-    with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'oil', which is no other material"):
+    with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'oil', and no other material"):
         pairs_of([material_interface_tension(OIL, other="oil"), WATER])
     other = material_interface_tension(WATER, other="oil", tension=0.3)
     with pytest.raises(MpmNodesError, match=r"0\.3 N/m against 'oil', and oil says 0\.25 N/m; say it once, or say the same"):
