@@ -35,8 +35,11 @@ def draw(names: list[str]) -> None:
         presets = quick_presets.found()[0]
         rows = math.ceil(len(presets) / ACROSS)
         sheet = Image.new("RGB", (ACROSS * TILE[0], rows * TILE[1]))
-        if names and SHEET.is_file():
-            sheet.paste(Image.open(SHEET).convert("RGB"))
+        if names:
+            before = Image.open(SHEET).convert("RGB")
+            if before.size != sheet.size:
+                raise SystemExit(f"{SHEET}: has other tiles than {TILE[0]} x {TILE[1]} pixels; draw all presets")
+            sheet.paste(before)
         for place, name in enumerate(presets):
             if names and name not in names:
                 continue

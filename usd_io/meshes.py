@@ -52,6 +52,8 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.V
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
         add_primvars(prim, name, _one_each(path, name, column, points), frame)
+    if mesh.matter_volume is not None:
+        set_sample(prim, "mpm:matter_volume", Sdf.ValueTypeNames.Double, float(mesh.matter_volume), frame, custom=True)
     if mesh.materials:
         prim.customData = {LOOKS_KEY: " ".join(looks_of(mesh.materials))}
     if len(mesh.materials) > 1 and "material" in mesh.attributes:

@@ -51,8 +51,9 @@ def resume_command(args: argparse.Namespace, out: Path) -> str:
     command += "" if args.part == "all" else f" --part {args.part}"
     command += "" if args.solved is None else f" --solved {args.solved}"
     command += "" if args.ranks is None else f" --ranks {args.ranks}"
+    of = f" --of {args.of}" if args.resume and args.of else ""  # cooking again from a frame makes the newest revision
     frames = "" if args.frames is None else f" --frames={args.frames[0]}-{args.frames[1]}"
-    return f"{command} --resume{frames}" + "".join(f" --set {text}" for text in args.overrides)
+    return f"{command} --resume{of}{frames}" + "".join(f" --set {text}" for text in args.overrides)
 
 
 # ---------------------------------------------------------------- one of the ranks

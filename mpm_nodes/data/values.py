@@ -292,6 +292,7 @@ class Mesh:
         velocities: Point velocities [m/s], shape (n, 3), or None.
         attributes: Further point attributes by name, shape (n, ...).
         materials: Materials that the attribute `material` indexes; empty where nothing tells them.
+        matter_volume: Volume of the particles that the mesh wraps, as deformed [m^3], or None.
     """
 
     points: np.ndarray
@@ -301,6 +302,7 @@ class Mesh:
     velocities: np.ndarray | None = None
     attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
     materials: tuple[Material, ...] = ()
+    matter_volume: float | None = None
 
 
 @dataclass(frozen=True)

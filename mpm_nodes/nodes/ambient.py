@@ -73,7 +73,7 @@ def air_vdb(
     """
     file = numbered(path, ctx.frame + frame_offset) if sequence else path
     air = _placed(kept, file, grid, translate, scale, fades=False)
-    _refuse_below_zero("air_vdb.grid", file, grid, air, "K; write kelvin")
+    _refuse_below_zero("air_vdb.grid", file, grid, air, " K; write kelvin")
     exposure = None
     if mask_grid:
         exposure = _placed(kept, file, mask_grid, translate, scale, fades=True)
@@ -125,4 +125,4 @@ def _placed(kept: Kept, file: Path, grid: str, translate: Vec3, scale: float, fa
 def _refuse_below_zero(where: str, file: Path, grid: str, found: GridValues, cure: str) -> None:
     least = float(found.values[..., 0].min(initial=0.0))
     if least < 0.0:
-        raise MpmNodesError(f"{where}: '{grid}' in {file} holds {least:g} {cure}".replace(" ;", ";"))
+        raise MpmNodesError(f"{where}: '{grid}' in {file} holds {least:g}{cure}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def colour_particles(
         shown = _ramped(particles, table, attribute, low, high)
     else:
         shown = table[(particles["material"] if "material" in particles else np.zeros(len(particles), np.int32)) % len(table)]
-    return dataclasses.replace(particles, attributes={**particles.attributes, COLOUR: shown})
+    return replace(particles, attributes={**particles.attributes, COLOUR: shown})
 
 
 def _ramped(particles: Particles, table: np.ndarray, attribute: str, low: float, high: float) -> np.ndarray:
@@ -92,7 +92,8 @@ def _matters(materials: Sequence[Material]) -> list[int]:
     for place, material in enumerate(materials):
         melt = material.thermal.melt if material.thermal is not None else None
         for other, candidate in enumerate(materials):
-            if melt is not None and other != place and found[other] == other and candidate == melt:
+            # in a solve a melt carries the heat of its solid
+            if melt is not None and other != place and found[other] == other and replace(candidate, thermal=melt.thermal) == melt:
                 found[other] = found[place]
                 break
     return found

@@ -26,6 +26,8 @@ SPREAD = 2.0
 """Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
 RATIOS = (0.25, 1.5)
 """Least and most that a particle's volume may have changed, as its surface sees it."""
+EVENED = (0.8, 1.25)
+"""Least and most that all volumes are scaled by, so that those limits do not change their sum."""
 THINNEST = 0.87
 """Least half thickness of sheets, threads and drops in the level set, in voxels: half the diagonal of a voxel, so that the grid
 misses none."""
@@ -55,14 +57,18 @@ class Shape(NamedTuple):
     anisotropy: bool
 
 
-def volumes_of(particles: Particles) -> np.ndarray:
-    """Return the volumes of the particles as deformed [m^3], shape (n,): V0 J, as their laws tell.
+def volumes_of(particles: Particles) -> tuple[np.ndarray, float]:
+    """Return the volumes of the particles as deformed, V0 J as their laws tell, in bounds, and their sum without bounds [m^3].
 
-    J drifts in loose spray; limits keep that in bounds.
+    J drifts in loose spray; limits keep that in bounds. All volumes, shape (n,), are then scaled to the sum that they have without
+    limits: much of a pie is pressed to less than the least of them while it hits a face.
     """
     from mpm_nodes.materials.volumes import volume_ratios
 
-    return np.clip(volume_ratios(particles), *RATIOS) * (particles["volume"] if "volume" in particles else particles.spacing**3)
+    undeformed = np.asarray(particles["volume"], float) if "volume" in particles else np.full(len(particles), particles.spacing**3)
+    ratios = volume_ratios(particles)
+    volumes, whole = np.clip(ratios, *RATIOS) * undeformed, float((ratios * undeformed).sum())
+    return volumes * np.clip(whole / max(float(volumes.sum()), 1e-300), *EVENED), whole
 
 
 def level_set_of(
@@ -107,7 +113,7 @@ def level_set_of(
     books = None
     if filled is not None:
         final = NarrowBand(values, neighbours, dx, band)
-        books = Books(filled, contents(final)[0], neighbours, keys, final.near(), dx)
+        books = Books(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
     near = (values < band).any(axis=(1, 2, 3))
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), books
 

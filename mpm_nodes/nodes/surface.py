@@ -86,31 +86,34 @@ def surface_particles(
         voxel_size: Voxel size; 0 takes 0.6 of the particle spacing (of half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
-        keep_volume: Moves the surface, at most by a particle spacing, until it holds the volume of the particles under it; then the
-            points of the mesh, so that sheets are as thin as their particles have it.
+        keep_volume: Moves the surface, at most by a particle spacing, and then the points of the mesh, outward at most by half of
+            one, until it holds the volume of its particles, in each place and as a whole.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
-            together where they are drawn out, and drops are not lost between voxels. The level set shows them at least 1.7 voxels
-            thick. Takes half as long again where much is thin.
+            together where they are drawn out, and drops stay whole. The level set shows them at least 1.7 voxels thick; the mesh as
+            thin as their volume makes them, where it keeps the volume.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
             Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
+    from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from usd_io.volumes import mesh_level_set
 
     particles = _with_columns(particles, attributes)
     spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
-    volumes = volumes_of(particles) if keep_volume else None
+    volumes, whole = volumes_of(particles)
     wanted = voxel_size if voxel_size > 0.0 else VOXEL * spacing
     beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
     origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
     shape = Shape(dx, spacing, radius, smoothing, anisotropy)
-    level_set, books = level_set_of(bins, origins, shape, volumes)
+    level_set, books = level_set_of(bins, origins, shape, volumes if keep_volume else None)
     mesh = mesh_level_set(level_set, adaptivity)
-    if books is not None and volumes is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+    # before its points move: inside of a thin sheet the level set has no slope
+    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points), matter_volume=whole)
+    if books is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
         mesh = holding(mesh, books, volumes, shape)
-    return SurfaceOutputs(level_set, _dress(mesh, level_set, particles, bins, reach, attributes))
+    return SurfaceOutputs(level_set, _dress(mesh, particles, bins, reach, attributes))
 
 
 @node(category="Surface", label="Density Volume", version=1, preflight=_fogged)
@@ -242,14 +245,11 @@ def _with_columns(particles: Particles, names: tuple[str, ...]) -> Particles:
     return dataclasses.replace(particles, attributes={**particles.attributes, **asked}) if asked else particles
 
 
-def _dress(
-    mesh: Mesh, level_set: LevelSet, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]
-) -> Mesh:
-    """Return the mesh with normals from the level set, and velocities and attributes averaged from the particles.
+def _dress(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]) -> Mesh:
+    """Return the mesh with velocities and attributes averaged from the particles.
 
     Materials do not mix: each point has the material, and the colour, of which most is near.
     """
-    from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from mpm_nodes.kernels.surfaces.splat import average_at_points
 
     glowing = any(find_look(look).glows for look in looks_of(particles.materials))
@@ -267,15 +267,7 @@ def _dress(
     )
     shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
     shaped.update(_paint(mesh, particles, bins, reach, "material" in names or len(particles.materials) > 1))
-    return Mesh(
-        mesh.points,
-        mesh.counts,
-        mesh.indices,
-        level_set_normals(level_set, mesh.points),
-        shaped.pop("velocity", None),
-        shaped,
-        particles.materials,
-    )
+    return dataclasses.replace(mesh, velocities=shaped.pop("velocity", None), attributes=shaped, materials=particles.materials)
 
 
 def _paint(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, material: bool) -> dict[str, np.ndarray]:

@@ -96,7 +96,7 @@ def _surroundings(bpy, scene, job) -> None:
     mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
     ground = bpy.data.objects.new("ground", mesh)
     ground.location.z = job["ground"]
-    ground.data.materials.append(_material(bpy, "ground", (0.50, 0.51, 0.52), 0.9))
+    ground.data.materials.append(_material(bpy, "ground", *job["floor_look"]))
     scene.collection.objects.link(ground)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.black_body import LUMINANCE_FIT
-from mpm_nodes.materials.looks import LOOKS
+from mpm_nodes.materials.looks import LOOKS, find_look
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
@@ -72,6 +72,7 @@ def render(
         "ground": around.ground,
         "floor": (scene.floor() or ("", 0.0))[0],
         "every_form": scene.has_forms(),
+        "floor_look": [list(find_look("floor").colour), find_look("floor").roughness],
         "extent": around.extent,
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),

@@ -42,10 +42,8 @@ def skin_figures(shot: Shot) -> list[Figure]:
     """
     errors = []
     for frame in (frame for frame in shot.sampled if len(shot.at(frame)) >= SKINNED):
-        particles = shot.at(frame)
-        own = float((np.asarray(particles["volume"], float) * volume_ratios(particles)).sum())
         try:
-            errors.append(100.0 * abs(shot.skin_volume(frame) / own - 1.0))
+            errors.append(100.0 * abs(shot.skin_volume(frame) / shot.matter_volume(frame) - 1.0))
         except InputError:
             return []
     name = "volume inside the skin, off the particles' own at most [%]"

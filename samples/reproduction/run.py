@@ -97,4 +97,4 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     )
     speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
     found[-1] = Figure("seconds for 1/30 s, solve", speed, Bar(most=stated), f"a frame on {paper.machine}")
-    return found
+    return [*found, *skin_figures(shot)]

@@ -13,6 +13,7 @@ import numpy as np
 from mpm_nodes.data import Cancelled, Particles
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.executor import CookResult
+from mpm_nodes.materials.volumes import volume_ratios
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,20 @@ class Shot:
     def sampled(self) -> tuple[int, ...]:
         """Nine frames spread evenly, for figures that would take long on all."""
         return tuple(sorted({round(frame) for frame in np.linspace(self.first, self.last, 9).tolist()}))
+
+    def matter_volume(self, frame: int) -> float:
+        """Return the volume of a frame's particles as deformed [m^3]: as the mesh tells it, else as far as the points do.
+
+        Points carry the state of their laws, by which volumes are known, only where the cache was asked for it.
+        """
+        from usd_io.collider_meshes import StageMeshes
+
+        meshes = StageMeshes(self.stage, "mesh")  # keeps the stage
+        told = meshes.sources[0].mesh.GetPrim().GetAttribute("mpm:matter_volume")
+        if told and told.Get(frame) is not None:
+            return float(told.Get(frame))
+        particles = self.at(frame)
+        return float((np.asarray(particles["volume"], float) * volume_ratios(particles)).sum())
 
     def skin_volume(self, frame: int) -> float:
         """Return the volume that the surface mesh encloses [m^3]."""

@@ -84,6 +84,8 @@ def test_the_command_to_continue_has_the_frames_that_were_asked_for(tmp_path, mo
     monkeypatch.setattr(cook, "print_written", lambda *args: None)
     assert cli.main(["cook", str(tmp_path / "shot.json"), "--out", str(tmp_path / "out"), "--frames", "2-4"]) == 0
     assert said[0].endswith("--resume --frames=2-4")
+    assert cli.main(["cook", str(tmp_path / "shot.json"), "--out", str(tmp_path / "out"), "--resume", "--of", "r001"]) == 0
+    assert said[1].endswith("--resume --of r001"), "stopped again, it goes on with the revision that was named"
 
 
 def test_gaps_are_refused(tmp_path):

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, Thermal, WallRule, Walls
+from mpm_nodes.data import Ambient, Collider, CollisionRule, Emitter, Material, Particles, Thermal, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import surround
 from mpm_nodes.verification.tearing import cream
 
 CELL = 0.1
@@ -78,6 +79,18 @@ def sliding() -> Particles:
     return with_velocity(found, velocity)
 
 
+class Wave:
+    """Values that differ from place to place."""
+
+    def __init__(self, middle: float, change: float) -> None:
+        self.middle, self.change = middle, change
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places."""
+        found: np.ndarray = self.middle + self.change * np.sin(4.0 * places[:, 0] + places[:, 2])
+        return found
+
+
 def surroundings(streams: bool = False, matter: Particles | None = None) -> dict[str, Any]:
     """Return a floor with friction, a hot ball on it, and a stream from above, of syrup or of other matter."""
     sides = (WallRule.OPEN, WallRule.OPEN, WallRule.SEPARATE, WallRule.OPEN, WallRule.OPEN, WallRule.OPEN)
@@ -101,6 +114,7 @@ SEMI_IMPLICIT = {
     "edits": [{"replace": "minimise_energy", "type": "semi_implicit_update", "knobs": {"krylov_tolerance": 1e-10}}],
 }
 HEAT = {"preset": "explicit_heat", "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4}}
+AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
     "flip": lambda: (swirling(RUBBER), FLIP, surroundings(streams=True)),
@@ -109,6 +123,7 @@ SCENES: dict[str, Any] = {
     "semi_implicit": lambda: (swirling(RUBBER), SEMI_IMPLICIT, {**surroundings(streams=True), "dt_max": 2e-3}),
     "bodies": lambda: (sliding(), BODIES, surroundings(streams=True)),
     "heat": lambda: (warm(swirling(WAX)), HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    "ambient": lambda: (warm(swirling(WAX)), HEAT, {"gravity": (0.0, 0.0, 0.0), "ambient": AMBIENT}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
 
@@ -126,7 +141,9 @@ def run(scene: str, steps: int, team: Any = None, stir: float = 0.0) -> tuple[Su
     if stir:
         velocity = particles["velocity"]
         particles = with_velocity(particles, velocity * (1.0 + stir * np.random.default_rng(0).choice([-1, 0, 1], velocity.shape)))
+    ambient = options.pop("ambient", ())
     solver = SubstepSolver(particles, substeps, cell_size=CELL, dtype=np.float64, team=team, **options)
+    surround(solver, ambient)
     for left in range(steps, 0, -1):
         solver.step(time_left=1.0, keep=left == 1)
     return solver, {name: np.array(values) for name, values in solver.snapshot().attributes.items()}

@@ -74,9 +74,11 @@ def test_ranks_equal_one_after_200_substeps(scene, ranks, alone, on_ranks, tmp_p
     again, _ = shared(on_ranks, ranks, scene, STEPS, tmp_path / "second.npz")
     assert all(found[name].tobytes() == again[name].tobytes() for name in found)
     told = rank_scenes.told_of(solver)
-    assert {name: facts[name] for name in told} == pytest.approx(told, rel=1e-9) and bool(told) == (scene == "heat")
+    assert {name: facts[name] for name in told} == pytest.approx(told, rel=1e-9) and bool(told) == (scene in ("heat", "ambient"))
     if scene == "heat":
         assert all(told[name] for name in ("phases melted", "phases frozen", "heat from_bodies", "heat from_air", "heat surface"))
+    if scene == "ambient":
+        assert told["heat from_air"] and told["heat from_sources"]
     if scene == "bodies":
         assert len(np.unique(expected["body"])) == 3
     if scene == "travelling":

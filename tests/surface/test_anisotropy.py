@@ -3,13 +3,13 @@
 import numba
 import numpy as np
 import pytest
+from enclosed_volume import enclosed
 
 from mpm_nodes.data import Mesh, Particles
 from mpm_nodes.kernels.surfaces.anisotropy import kernels_of
 from mpm_nodes.kernels.surfaces.splat import bin_particles
 from mpm_nodes.nodes.skin import REACH
 from mpm_nodes.nodes.surface import surface_particles
-from mpm_nodes.preview.scene import fan_triangles
 
 SPACING, SIDE = 0.01, 24
 AXES = np.linalg.qr(np.array([[0.9, 0.3, 0.25], [-0.35, 0.8, 0.4], [0.1, -0.5, 0.85]]))[0].T
@@ -29,13 +29,6 @@ def row(stretch: float) -> np.ndarray:
     line = np.zeros((2 * SIDE, 3))
     line[:, 0] = (np.arange(2 * SIDE) - SIDE) * stretch
     return SPACING * (line + np.random.default_rng(8).uniform(-0.15, 0.15, line.shape)) @ AXES
-
-
-def enclosed(mesh: Mesh) -> float:
-    """Return the volume inside a closed mesh of quads and triangles [m^3]."""
-    corners = fan_triangles(mesh.counts, mesh.indices)
-    a, b, c = (np.asarray(mesh.points, float)[corners[:, n]] for n in range(3))
-    return float((a * np.cross(b, c)).sum() / 6.0)
 
 
 def ball(count: int) -> np.ndarray:

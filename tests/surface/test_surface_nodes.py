@@ -72,8 +72,8 @@ def test_two_drops_far_apart_cost_what_two_drops_cost(ball):
     """100 m apart along the diagonal: twice the leaves of one, and a mesh of both."""
     far = moved(ball, (100.0, 100.0, 100.0))
     pair = Particles({name: np.concatenate([ball[name], far[name]]) for name in ball.attributes}, ball.materials, SPACING)
-    one, two = surface_particles(ball), surface_particles(pair)
-    assert len(two.surface.origins) == pytest.approx(2 * len(one.surface.origins), rel=0.02)  # leaves do not divide 100 m
+    one, two = (surface_particles(each, voxel_size=SPACING) for each in (ball, pair))  # 100 m are a whole number of leaves
+    assert len(two.surface.origins) == 2 * len(one.surface.origins)
     assert len(density_volume(pair).origins) == 2 * len(density_volume(ball).origins)
     assert volume_and_area(two.mesh)[0] == pytest.approx(2 * volume_and_area(one.mesh)[0], rel=1e-4)
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
+from enclosed_volume import enclosed
 
-from mpm_nodes.data import GraphSettings, Material, Mesh, Particles
+from mpm_nodes.data import GraphSettings, Material, Particles
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
 from mpm_nodes.nodes.seeding import Seeding
 from mpm_nodes.nodes.surface import surface_particles
@@ -16,19 +17,6 @@ FOAM = Material("snow", {}, 100.0)
 RADIUS = 0.5
 SLAB = (1.2, 0.5, 1.2)
 BAR = (0.7, 0.7, 0.7)
-
-
-def triangles_of(mesh: Mesh) -> np.ndarray:
-    """Triangles of a mesh of triangles and quads."""
-    starts = np.cumsum(mesh.counts) - mesh.counts
-    four = starts[mesh.counts == 4]
-    return mesh.indices[np.concatenate([starts[:, None] + [0, 1, 2], four[:, None] + [0, 2, 3]])]
-
-
-def enclosed(mesh: Mesh) -> float:
-    """Volume inside a closed mesh [m^3]."""
-    a, b, c = (mesh.points[triangles_of(mesh)[:, n]] for n in range(3))
-    return float((a * np.cross(b, c)).sum() / 6.0)
 
 
 def placed(particles: Particles, position: np.ndarray, **columns: np.ndarray) -> Particles:

@@ -7,11 +7,13 @@
 | e      | what lacks in a cell: volume of its particles / dx^3 - volume inside before - swept | -    |
 | G      | Gaussian of width `spread`                                                         | -    |
 | d      | displacement of a point / dx, the sum of (G * e) / (G * A)                          | -    |
-| t      | thickness there: (G * volume inside) / (G * A), half that of a sheet                | -    |
+| t      | (G * volume inside) / (G * A): half the thickness of a sheet, half the radius of a thread | -    |
+| T      | way from a point straight inward until the level set ends                          | -    |
 
 A grid shows no sheet, thread or drop thinner than a voxel or two, and its mesh cuts corners. Points are bound to no grid: a sheet
 that the grid shows as thick as it can is drawn in to the thickness that its particles have, as one piece. Points go inward by at
-most a share of t, so that the two sides of a sheet stay apart. What then is left of the whole volume is spread over all points.
+most a share of t and of T / 2, so that the two sides of a sheet stay apart. What then is left of the whole volume is spread over
+all points.
 No source has it.
 """
 
@@ -21,14 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.level_sets.regions import sample_leaves
 from mpm_nodes.kernels.surfaces.neighbourhoods import blur, deposit_points, read_points, stencils_at
 
 STEPS = 3
 """Displacements, one after the other."""
 INWARD = 0.85
-"""Longest way inward, as a share of t: a sheet keeps at least 0.15 of its thickness."""
+"""Longest way inward, as a share of t and of T / 2: a sheet keeps at least 0.15 of its thickness."""
+_FAR_IN, _THICK, _PACE = 0.25, 4.0, 0.25
+"""Way inward from which on T is asked for, how far it is looked for, and in which steps [voxels]."""
 _LEAST_AREA = np.float32(0.05)
+_CHUNK = 1024
 _CLOSINGS = 4
 """Steps that spread what is left over all points."""
 
@@ -39,6 +46,7 @@ class Books(NamedTuple):
     Attributes:
         filled: Volume of the particles / dx^3, shape (leaves, 4, 4, 4).
         inside: Voxels inside the level set, the same.
+        distances: Of the level set that was meshed [m], shape (leaves, 8, 8, 8), float32; negative inside.
         neighbours: From `surfaces.filter.leaf_neighbours`.
         keys: Of the leaves, rising.
         wanted: Rows of the leaves that the surface reaches.
@@ -47,6 +55,7 @@ class Books(NamedTuple):
 
     filled: np.ndarray
     inside: np.ndarray
+    distances: np.ndarray
     neighbours: np.ndarray
     keys: np.ndarray
     wanted: np.ndarray
@@ -85,6 +94,10 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
             swept = 0.5 * moved * (sizes + np.maximum(np.einsum("ij,ij->i", outward, normals), 0.0))
             swept += (volume - begin - swept.sum()) * sizes / whole_area
             left = books.filled - inside - deposit_points(swept, at)
+    deep = np.flatnonzero(moved < -_FAR_IN)
+    least[deep] = np.maximum(least[deep], -0.5 * INWARD * _thickness(places[deep], normals[deep], books.keys, books.distances))
+    least = _of_neighbours(least, corners)
+    moved = np.maximum(moved, least)
     return points + dx * _closed(moved, places, normals, corners, (whole / dx**3, least, most))[:, None] * normals
 
 
@@ -104,6 +117,37 @@ def _closed(
         step = (whole - volume) / max(float(share[free].sum()), 1e-30) if free.any() else 0.0
         moved = np.clip(moved + np.clip(step, -0.25 * most, 0.25 * most) * free, least, most)
     return moved
+
+
+@part
+def _thickness_run(chunk, places, normals, keys, distances, found):
+    for n in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(places))):
+        way = 2.0 * _PACE
+        while way < _THICK:
+            x, y, z = (places[n, 0] - way * normals[n, 0], places[n, 1] - way * normals[n, 1], places[n, 2] - way * normals[n, 2])
+            if sample_leaves(keys, distances, np.float32(1.0), x, y, z) >= 0.0:
+                break
+            way += _PACE
+        found[n] = way
+
+
+@compiled
+def _thickness(places, normals, keys, distances):
+    """Return T, shape (n,), in voxels."""
+    found = np.empty(len(places))
+    parallel_for(_thickness_run, (len(places) + _CHUNK - 1) // _CHUNK, (places, normals, keys, distances, found))
+    return found
+
+
+@compiled
+def _of_neighbours(values, corners):
+    """Return the greatest of the values of each point and of those that it shares a triangle with."""
+    found = values.copy()
+    for t in range(len(corners)):
+        most = max(values[corners[t, 0]], max(values[corners[t, 1]], values[corners[t, 2]]))
+        for corner in range(3):
+            found[corners[t, corner]] = max(found[corners[t, corner]], most)
+    return found
 
 
 @compiled

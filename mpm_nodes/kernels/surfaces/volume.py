@@ -12,8 +12,8 @@
 Where matter has flowed, its outermost particles line up on its boundary: as many of them lie within a quarter of a cell as half a
 cell of matter has. A surface at half a spacing from them all then holds less than they do (a dollop of foam: 15 % less), and how
 much depends on how they lie. Their volumes tell where it has to be. This is the conservation of volume written for the
-neighbourhood of each point; where no surface is near, nothing moves. No source has it. `mesh_volume` does the rest, which no voxel
-shows.
+neighbourhood of each point; where no surface is near, nothing moves. No source has it. `mesh_volume` finishes what voxels
+cannot show.
 """
 
 from __future__ import annotations
