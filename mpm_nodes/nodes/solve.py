@@ -35,7 +35,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
-from mpm_nodes.nodes.bodies import flowed, heated
+from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.checkpoint import SolverState
@@ -74,8 +74,9 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
-    wired = WiredIn(heated(told, "sources", "emitters"), tempered, around, airs, fields)
-    warnings = unread(bodies, told.knobs["substeps"], wired)
+    matter = marks(told, "sources", "emitters")
+    wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
+    warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += weight_warnings(bodies, gravity)
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):

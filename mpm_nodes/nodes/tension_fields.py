@@ -27,6 +27,11 @@ _ROUNDING = 1e-6
 """How far a number may lie beyond its range: files hold single precision, and faces are interpolated."""
 
 
+def _told_with_factor(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the matter is passed on, and told to have a factor on its tension."""
+    return {**passed_on(told), "scaled": True}
+
+
 class TensionPaint(enum.Enum):
     """What the numbers of a painted file are.
 
@@ -38,7 +43,7 @@ class TensionPaint(enum.Enum):
     MASK = "mask"
 
 
-@node(category="Emit", label="Tension Scale", preflight=passed_on)
+@node(category="Emit", label="Tension Scale", preflight=_told_with_factor)
 def set_tension_scale(particles: Particles, *, scale: _FactorAtStart = 0.5) -> Particles:
     """Multiply the surface tension of particles by a number that they take along.
 
@@ -56,7 +61,7 @@ def set_tension_scale(particles: Particles, *, scale: _FactorAtStart = 0.5) -> P
     return _scaled("set_tension_scale.scale", particles, np.full(len(particles), scale))
 
 
-@node(category="Emit", label="Tension Scale from VDB", preflight=passed_on)
+@node(category="Emit", label="Tension Scale from VDB", preflight=_told_with_factor)
 def set_tension_scale_vdb(
     particles: Particles,
     kept: Kept = NOTHING_KEPT,
@@ -93,7 +98,7 @@ def set_tension_scale_vdb(
     return _scaled(where, particles, placed.at(particles["position"]))
 
 
-@node(category="Emit", label="Tension Scale from USD", preflight=passed_on)
+@node(category="Emit", label="Tension Scale from USD", preflight=_told_with_factor)
 def set_tension_scale_usd(
     particles: Particles,
     settings: GraphSettings,
@@ -214,6 +219,7 @@ def _refuse(where: str, numbers: np.ndarray, values: TensionPaint) -> None:
 
 
 def _scaled(where: str, particles: Particles, factors: np.ndarray) -> Particles:
-    if len(factors) and not (np.isfinite(factors).all() and factors.min() >= 0.0):
-        raise MpmNodesError(f"{where}: has a factor of {factors.min():g} where there is matter; give finite factors >= 0")
+    wrong = factors[~(np.isfinite(factors) & (factors >= 0.0))]
+    if len(wrong):
+        raise MpmNodesError(f"{where}: has a factor of {wrong[0]:g} where there is matter; give finite factors >= 0")
     return dataclasses.replace(particles, attributes={**particles.attributes, "tension_scale": factors})

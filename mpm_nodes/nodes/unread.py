@@ -21,6 +21,7 @@ class WiredIn(NamedTuple):
 
     Attributes:
         made: Some matter makes heat.
+        scaled: Some matter has a factor on its tension.
         tempered: A collider has a temperature.
         ambient: Air or a heat field is there.
         airs: How many nodes say how warm the air is.
@@ -28,13 +29,14 @@ class WiredIn(NamedTuple):
     """
 
     made: bool
+    scaled: bool
     tempered: bool
     ambient: bool
     airs: int
     tension: bool
 
 
-def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn) -> list[str]:
+def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -> list[str]:
     """Refuse what would change the result if it were read, and return what is only left aside, as texts to warn of.
 
     The solve would refuse it too, after what comes before it was cooked.
@@ -43,11 +45,12 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn) -> list[str]:
         bodies: What the emitters make.
         substeps: The solve's knob.
         wired: What else is wired into the solve.
+        whole: Whether these are the bodies of all emitters.
 
     Raises:
         MpmNodesError: Matter says how incompressible it is where nothing projects, lets a solute spread where nothing carries it,
-            makes heat where none is carried, or has no thermal parameters where heat is carried; or something is around it that no
-            stage reads, or air twice.
+            makes heat where none is carried, has no thermal parameters where heat is carried, or has a tension against matter that
+            is not there; or something is around it that no stage reads, or air twice.
     """
     materials = {id(body.material): body.material for body in bodies}
     if wired.airs > 1:
@@ -62,6 +65,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn) -> list[str]:
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
     from mpm_nodes.solver import initial
+    from mpm_nodes.solver.liquid_pairs import pairs_of
     from mpm_nodes.solver.phases import checked_thermal, with_melts
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
@@ -72,13 +76,18 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn) -> list[str]:
         initial.refuse_unread_diffusivity(material, _named(material), plans)
         if any(_asks(plan, "heat_capacity") for plan in plans):
             checked_thermal(material)
+    if whole:
+        pairs_of(all_matter)
     if wired.made:
         initial.refuse_unread_heat_source(plans)
     if wired.ambient:
         refuse_unread_ambient(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
-    return list(dict.fromkeys(_left_aside(tuple(materials.values()), plans, wired.tempered)))
+    aside = [*_left_aside(tuple(materials.values()), plans, wired.tempered)]
+    if whole and all(each.surface_tension is None for each in all_matter):
+        aside += _without_tension(wired)
+    return list(dict.fromkeys(aside))
 
 
 def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tempered: bool) -> Iterator[str]:
@@ -89,7 +98,7 @@ def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tem
         if material.surface_tension is not None and not has_surface:
             yield (
                 f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
-                "preset surface_tension or another with surfaces, or leave material_surface_tension out"
+                "preset surface_tension or another with surfaces, or leave its tensions out"
             )
         if material.thermal is not None and not carries_heat:
             yield (
@@ -98,6 +107,13 @@ def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tem
             )
     if tempered and not carries_heat:
         yield f"a collider has a temperature, and these substeps carry no heat; {HEAT}, or leave the collider's temperature out"
+
+
+def _without_tension(wired: WiredIn) -> Iterator[str]:
+    """Yield what has no effect where no material has a tension."""
+    for given, what in ((wired.scaled, "matter has a factor on its tension"), (wired.tension, "a tension field is wired in")):
+        if given:
+            yield f"{what}, and no material has a surface tension; wire material_surface_tension, or leave it out"
 
 
 def _asks_for_more(material: Material) -> bool:

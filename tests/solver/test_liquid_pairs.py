@@ -14,6 +14,7 @@ from mpm_nodes.nodes.tension import material_interface_tension, material_surface
 from mpm_nodes.solver.liquid_pairs import covering, pairs_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.surface_tension import longest_step
+from mpm_nodes.verification.scenes import OPEN, SLIP, walled
 
 WATER = Material("liquid", {"bulk_modulus": 100.0}, 1.0, "water", surface_tension=SurfaceTension(1.0))
 OIL = material_interface_tension(
@@ -65,6 +66,22 @@ def test_the_interface_bears_the_tension_of_the_pair(parted):
         free = (parted["material"] == material) & (np.abs(x[:, 0] - 2.0 * H) > 1.6 * H)
         np.testing.assert_allclose(covered[free], 0.0)
         np.testing.assert_allclose(parted["tension"][free], own, rtol=1e-12)
+
+
+def test_on_a_body_the_tension_against_air_counts():
+    """Side by side on a floor both liquids have the energy of their angle in air up to the line where they meet."""
+    walls = walled((-H, 0.0, -H), (9 * H, 9 * H, 9 * H), OPEN, OPEN, SLIP, OPEN, OPEN, OPEN)
+    run = solver(cube(OIL, WATER), {"preset": "surface_tension", "set": {"contact_angle": 60.0}}, fuse=False, walls=walls)
+    run_until(run, "set_tension")
+    samples = run.stores["samples"]
+    x, n, tension, covered = (samples.unpack(name) for name in ("position", "normal", "tension", "covered"))
+    owner = run.particles.unpack("material")[samples.unpack("owner")]
+    under = (x[:, 1] < 0.25 * H) & (n[:, 1] < -0.5)
+    assert (covered[under] > 0.0).any()
+    for material, own in ((0, 0.5), (1, 1.0)):
+        mine = under & (owner == material)
+        assert mine.sum() > 20
+        np.testing.assert_allclose(tension[mine], -0.5 * own, rtol=1e-12)
 
 
 def test_without_a_pair_there_is_one_surface():

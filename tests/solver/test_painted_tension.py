@@ -166,8 +166,11 @@ def test_mistakes_are_told(tmp_path):
     above = halves(tmp_path / "above.vdb", 3.0)
     with pytest.raises(MpmNodesError, match=r"tension_field_vdb\.grid: .*has a value of 3; masks lie from 0 to 1, or set `values`"):
         tension_field_vdb(frame(), path=above, values=TensionPaint.MASK)
-    with pytest.raises(MpmNodesError, match=r"set_tension_scale\.scale: has a factor of nan"):
-        set_tension_scale(drop(PLAIN), scale=math.nan)
+    for wrong in (math.nan, math.inf, -0.5):
+        with pytest.raises(MpmNodesError, match=rf"set_tension_scale\.scale: has a factor of {wrong:g} where there is matter"):
+            set_tension_scale(drop(PLAIN), scale=wrong)
+        with pytest.raises(MpmNodesError, match=rf"particle tension_scale must be finite and >= 0; one is {wrong:g}"):
+            solver(drop(PLAIN, tension_scale=np.append(np.ones(59), wrong)))
     run = solver(drop(PLAIN), "explicit_apic")
     with pytest.raises(MpmNodesError, match=r"solve\.ambient: a tension field is wired, and these substeps have no surface"):
         surround(run, (Ambient(tension=Slope()),))

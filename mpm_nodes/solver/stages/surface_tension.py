@@ -153,8 +153,8 @@ def set_tension(
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6), and half of the
-    pair's tension on either side of an interface between liquids (material_interface_tension). A tension that
-    changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
+    pair's tension on either side of an interface between liquids (material_interface_tension); on a body the tension against air
+    counts. A tension that changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
 
     Args:
         particles: Owners; temperature and concentration are read where the tension varies with them, and a factor on it,
@@ -181,19 +181,21 @@ def set_tension(
         if law.material.surface_tension is not None:
             mine = material == law.index
             tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
-    covered = samples.rows("covered")[0]
-    if covered.any():
-        tension += covered * (samples.rows("interface")[0] - tension)
+    factor = np.ones(samples.count)
     if "tension_scale" in particles.names:
-        tension *= particles.rows("tension_scale")[0][owner]
+        factor *= particles.rows("tension_scale")[0][owner]
     for each in step.ambient:
         if each.tension is not None:
-            tension *= each.tension.at(samples.unpack("position"))
+            factor *= each.tension.at(samples.unpack("position"))
+    tension *= factor
+    between, side = samples.rows("covered")[0].astype(float), factor * samples.rows("interface")[0]
     samples.rows("tension")[0] = tension
     for name in ("pull", "pinning", "footing"):
         samples.rows(name)[:] = 0.0
     if not colliders.idle:
-        wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab)
+        between[wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab)] = 0.0
+    if between.any():
+        samples.rows("tension")[0] += between * (side - tension)
 
 
 # ---------------------------------------------------------------- mass and momentum
