@@ -198,13 +198,14 @@ def shares_at(
         drift: How many cells of edge r a particle may lie outside its block.
     """
     found = np.empty(len(position))
-    _shares(bins, (places.near, places.slot, places.coord), start, position, volume, mirrors, drift, found)
+    _shares(bins, (places.near, places.slot, places.coord), (start, position), volume, mirrors, drift, found)
     return found
 
 
 @part
-def _shares_at(e, bins, field, start, position, volume, mirrors, drift, found):
+def _shares_at(e, bins, field, points, volume, mirrors, drift, found):
     near, slot, coord = field
+    start, position = points
     planes = _planes_of(mirrors, coord, e)
     for n in range(start[e], start[e + 1]):
         at = (position[n, 0], position[n, 1], position[n, 2])
@@ -212,5 +213,5 @@ def _shares_at(e, bins, field, start, position, volume, mirrors, drift, found):
 
 
 @compiled
-def _shares(bins, field, start, position, volume, mirrors, drift, found):
-    parallel_for(_shares_at, start.shape[0] - 1, (lend(bins), field, start, position, volume, mirrors, drift, found))
+def _shares(bins, field, points, volume, mirrors, drift, found):
+    parallel_for(_shares_at, points[0].shape[0] - 1, (lend(bins), field, points, volume, mirrors, drift, found))
