@@ -42,8 +42,8 @@ _POOL = 2
 
 def wet(
     samples: SampleStore, colliders: ColliderSet, step: StepContext, walls: tuple[float, float], reach: float, slab: Slab
-) -> None:
-    """Change the tension of samples that touch bodies or walls to k_SL, and write what pulls and pins them.
+) -> np.ndarray:
+    """Change the tension of samples that touch bodies or walls to k_SL, write what pulls and pins them, and return those samples.
 
     Args:
         samples: With their tension against air; tension, pull, pinning and footing are written.
@@ -73,6 +73,7 @@ def wet(
             footing = np.zeros((samples.count, 3))
             find_footing(samples.unpack("position") - colliders.origin, which, step.dt, colliders.bodies(), footing)
             samples.rows("footing")[:] = footing.T
+    return met
 
 
 def _angles(collider: Collider, walls: tuple[float, float]) -> tuple[str, float, float]:

@@ -117,6 +117,17 @@ def bins_of(
     return bins
 
 
+def rows_of(bins: Bins, chosen: np.ndarray) -> Bins:
+    """Return the particles of the materials that a mask marks."""
+    keep = chosen[bins.material]
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)
+    count = int(before[-1])
+    columns = [np.empty(count + WIDTH, column.dtype)[:count] for column in bins[1:6]]  # whole vectors are read, past the end too
+    for column, of in zip(columns, bins[1:6], strict=True):
+        column[:] = of[keep]
+    return Bins(before[bins.start], *columns, bins.near)
+
+
 @part
 def _fill_at(b, offset, stride, shift, block_start, material, bins):
     start, x, y, z, index, kind, _ = bins

@@ -29,7 +29,7 @@ from mpm_nodes.solver.transfers import Deposit, scatter
 @stage(label="Heat Surface")
 def heat_surface(
     particles: A[ParticleStore, Reads("position"), Writes("surface_area", "surface_flux")],
-    samples: A[SampleStore, Reads("position", "normal", "area", "owner")],
+    samples: A[SampleStore, Reads("position", "normal", "area", "owner", "covered")],
     colliders: A[ColliderSet, Reads("level_set")],
     staggered: A[StaggeredStore, Writes("surface_area", "surface_flux")],
     step: StepContext,
@@ -52,7 +52,7 @@ def heat_surface(
 
     Args:
         particles: Owners. Only matter with a tension has samples.
-        samples: Samples of the surface.
+        samples: Samples of the surface; those between two liquids do not count.
         colliders: Bodies and walls; what touches them does not count (conduct_heat says what passes there).
         staggered: Grid that conduct_heat works on.
         flux: Heat that comes in everywhere, b.
@@ -73,7 +73,7 @@ def heat_surface(
     area[:], flows[:] = 0.0, 0.0
     if not (samples.count or staggered.halo):
         return
-    own = samples.rows("area")[0].astype(float)
+    own = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
         own[touched(samples, colliders, step, contact_distance, slab) >= 0] = 0.0
     given = np.full(samples.count, flux)
