@@ -13,6 +13,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 from mpm_nodes.data import InputError
 from usd_io.looks import check_colour
 from usd_io.relink import CURE
+from usd_io.skins import check_volume
 from usd_io.speeds import check_velocities
 from usd_io.stage_reader import open_stage, sample_times
 from usd_io.vdb_file import grid_table, verify_digest
@@ -29,7 +30,7 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
 
     Looks for: missing or damaged files, frames without samples, sub-frame samples, array lengths, NaN, indices out of
     range, wrong extents, fields that are not in their .vdb, .vdb names that Blender cannot count up, velocities that are
-    not those of the positions, colours that the bound material hides.
+    not those of the positions, colours that the bound material hides, surfaces that do not hold the volume of their particles.
 
     Args:
         path: Root stage.
@@ -52,7 +53,8 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
             check = _check_field if prim.IsA(UsdVol.OpenVDBAsset) else _check_geometry
             problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in check(prim, frame)]
     rate = stage.GetTimeCodesPerSecond()
-    return problems + [problem for prim in prims for problem in check_velocities(prim, first, last, rate)]
+    problems += [problem for prim in prims for problem in check_velocities(prim, first, last, rate)]
+    return problems + [problem for prim in prims for problem in check_volume(prim, first, last)]
 
 
 def _check_metadata(stage: Usd.Stage) -> Iterator[str]:

@@ -292,7 +292,7 @@ class Mesh:
         velocities: Point velocities [m/s], shape (n, 3), or None.
         attributes: Further point attributes by name, shape (n, ...).
         materials: Materials that the attribute `material` indexes; empty where nothing tells them.
-        matter_volume: Volume of the particles that the mesh wraps, as deformed [m^3], or None.
+        matter_volume: Volume that the mesh is to hold, that of its particles as deformed [m^3], or None.
     """
 
     points: np.ndarray

@@ -33,7 +33,7 @@ from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import body_of, heated
+from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.rotations import orientation as quaternion_of
@@ -87,7 +87,7 @@ def _contents(told: ContentsContext) -> str:
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
     bodies = told.distinct("sources", "bodies")
-    return {"particles": told.total("sources", "particles"), "bodies": bodies, "heated": heated(told, "sources")}
+    return {"particles": told.total("sources", "particles"), "bodies": bodies, **marks(told, "sources")}
 
 
 # ---------------------------------------------------------------- nodes

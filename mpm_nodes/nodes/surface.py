@@ -110,9 +110,9 @@ def surface_particles(
     level_set, books = level_set_of(bins, origins, shape, volumes if keep_volume else None)
     mesh = mesh_level_set(level_set, adaptivity)
     # before its points move: inside of a thin sheet the level set has no slope
-    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points), matter_volume=whole)
+    mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points))
     if books is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
-        mesh = holding(mesh, books, volumes, shape)
+        mesh = dataclasses.replace(holding(mesh, books, volumes, shape), matter_volume=whole)
     return SurfaceOutputs(level_set, _dress(mesh, particles, bins, reach, attributes))
 
 

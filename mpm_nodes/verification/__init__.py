@@ -50,6 +50,7 @@ _MODULES = (
     "settling",
     "surface_tension",
     "wetting",
+    "liquid_pairs",
     "contact_lines",
     "capillarity",
     "solutes",

@@ -218,12 +218,9 @@ class Shot:
 
     def skin_volume(self, frame: int) -> float:
         """Return the volume that the surface mesh encloses [m^3]."""
-        from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
         from usd_io.collider_meshes import StageMeshes
+        from usd_io.skins import enclosed_volume
 
         meshes = StageMeshes(self.stage, "mesh")
-        topology, points = meshes.topology(frame), meshes.points(frame)
-        if not len(points):
-            return 0.0
-        corners = (points - points.mean(axis=0))[triangulate(topology.counts, topology.indices)[0]]
-        return float(np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0)
+        topology = meshes.topology(frame)
+        return enclosed_volume(meshes.points(frame), topology.counts, topology.indices)

@@ -37,7 +37,7 @@ class Colour(enum.Enum):
 
 
 def test_contents_are_of_knobs_for_files():
-    """A name that is no knob, or a knob that is no file, is refused."""
+    """Names that are not knobs, and knobs that do not name files, are refused."""
     for name in ("nothing", "size"):
         with pytest.raises(DeclarationError, match=f"contents names '{name}', which is not a knob for a file"):
 
