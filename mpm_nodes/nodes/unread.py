@@ -98,7 +98,7 @@ def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tem
         if material.surface_tension is not None and not has_surface:
             yield (
                 f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
-                "preset surface_tension or another with surfaces, or leave its tensions out"
+                "preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions out"
             )
         if material.thermal is not None and not carries_heat:
             yield (

@@ -51,6 +51,7 @@ _MODULES = (
     "surface_tension",
     "wetting",
     "liquid_pairs",
+    "slabs",
     "contact_lines",
     "capillarity",
     "solutes",

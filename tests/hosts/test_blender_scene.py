@@ -270,7 +270,7 @@ driven.driver_add("location", 1).driver.expression = "max(frame - 3, 0)"
 wave.modifiers.new("w", "WAVE")
 cut.modifiers.new("c", "BOOLEAN").object = moved
 for frame in (1, 9):
-    stands.keyframe_insert("location", frame=frame)  # evaluated anew at every frame, and stays where it is
+    stands.keyframe_insert("location", frame=frame)  # evaluated again at every frame, and stays where it is
 group = bpy.data.collections.new("Group")
 scene.collection.children.link(group)
 inner = cube("inner")

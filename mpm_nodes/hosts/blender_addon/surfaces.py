@@ -50,7 +50,7 @@ def pieces(thing):
 def changes(thing, scene, frames):
     """Return whether an object's surface is not the same at all frames.
 
-    It is looked at where Blender has evaluated the object anew: a dense mesh that stands still is not compared in every frame.
+    It is looked at where Blender has evaluated the object again: a dense mesh that stands still is not compared in every frame.
     """
     first = None
     with timeline.updates() as updated:

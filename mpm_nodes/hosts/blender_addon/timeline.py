@@ -40,7 +40,7 @@ def at_frames(scene, frames):
 
 @contextlib.contextmanager
 def updates():
-    """Give a set to which every change of frame adds the data that Blender has evaluated anew."""
+    """Give a set to which every change of frame adds the data that Blender has evaluated again."""
     found = set()
 
     def note(_scene, graph):
