@@ -23,6 +23,7 @@ from mpm_nodes.graph.transaction import frame_offset
 __all__ = ["ResumeRefused", "continue_from", "graph_digest", "is_whole", "manifest_of"]
 
 Span = tuple[int, int]
+_BEGIN = "cook again without --resume, or from a frame on with --again-from"
 
 
 class ResumeRefused(MpmNodesError):
@@ -203,7 +204,7 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any], registry: Regis
         _take_over_later_keys(before, now, registry, max(revision.committed(), default=stored["frames"][0]))
         if before != now or not whole:
             place = next(_differences(before, now), place)
-            raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
+            raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; {_BEGIN}")
 
 
 def _take_over_later_keys(old: dict[str, Any], new: Mapping[str, Any], registry: Registry, last: int) -> None:
@@ -261,8 +262,7 @@ def _restore(revision: Revision, evaluator: Evaluator, last: int) -> None:
     changed = _changed_inputs(revision, evaluator, last)
     if changed:
         raise ResumeRefused(
-            f"{revision.folder}: an input file, or the code of a node, that {changed[0]} depends on was changed since; "
-            "cook again without --resume"
+            f"{revision.folder}: an input file, or the code of a node, that {changed[0]} depends on was changed since; {_BEGIN}"
         )
     for node, kind in evaluator.sequential().items():
         try:

@@ -262,7 +262,7 @@ def test_end_is_raised_and_resume_goes_on_with_what_moves_in_the_scene(tmp_path:
     for frame in range(1, 5):
         one, other = (committed(Path(seen["out"]) / revision, frame) for revision in ("r001", "r002"))
         assert one == other and one, f"frame {frame}"
-    assert seen["changed"][0] == "failed" and "was changed since; press Cook, not Resume" in seen["changed"][1], seen["changed"]
+    assert seen["changed"][0] == "failed" and "was changed since; press Cook or Cook Again" in seen["changed"][1], seen["changed"]
     assert seen["again"][::2] == ["done", "r003"], seen["again"]
 
 
