@@ -115,17 +115,23 @@ def _check_geometry(prim: Usd.Prim, frame: int) -> Iterator[str]:
     for attribute in prim.GetAttributes():
         value = attribute.Get(frame) if attribute.GetTypeName().isArray else None
         if value is not None:
-            yield from _check_array(attribute, np.array(value), len(points))
+            yield from _check_array(attribute, np.array(value), len(points), frame)
     yield from _check_extent(prim, frame, points)
 
 
-def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int) -> Iterator[str]:
+def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int, frame: int) -> Iterator[str]:
     name = attribute.GetName()
     primvar = UsdGeom.Primvar(attribute)
     interpolation = primvar.GetInterpolation() if primvar else attribute.GetMetadata("interpolation")
     one_a_point = interpolation in ONE_A_POINT or name in ("velocities", "ids")
     if one_a_point and not (primvar and primvar.IsIndexed()) and len(array) != count:
         yield f"{name} has {len(array)} values for {count} points"
+    if primvar and primvar.IsIndexed():
+        indices = np.array(primvar.GetIndices(frame))
+        if one_a_point and len(indices) != count:
+            yield f"{name} has {len(indices)} indices for {count} points"
+        if len(indices) and not (indices.min() >= 0 and indices.max() < len(array)):
+            yield f"{name} has indices from {indices.min()} to {indices.max()} for {len(array)} values"
     if array.dtype.kind == "f" and name != "extent" and not np.isfinite(array).all():
         yield f"{name} holds NaN or infinite values"
 

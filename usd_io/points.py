@@ -3,7 +3,7 @@
 What readers accept decides how columns are stored. Blender drops a primvar of an unknown type together with every
 later one, so matrices and long vectors go as triples of floats (`primvars:F_0` is the first row of F), and wide
 integers as plain attributes, which readers ignore without harm. Doubles are stored twice: as plain attributes to be
-exact, and as float primvars to be seen.
+exact, and as float primvars to be seen. Colours are tables (`usd_io.tables`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pxr import Gf, Sdf, Tf, Vt
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
 from mpm_nodes.materials.looks import looks_of
 from usd_io.estimate import refuse_far
-from usd_io.layers import COLOUR, GLOW, LOOKS_KEY
+from usd_io.layers import LOOKS_KEY
+from usd_io.tables import COLOURS, INDICES, table_of
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
 
@@ -35,7 +36,6 @@ PLAIN_TYPES = {
     ("d", (3,)): (Sdf.ValueTypeNames.Double3Array, Vt.Vec3dArray, np.float64),
     ("l", ()): (Sdf.ValueTypeNames.Int64Array, Vt.Int64Array, np.int64),
 }
-COLOURS = (COLOUR, GLOW)
 
 
 # ---------------------------------------------------------------- writing
@@ -130,6 +130,9 @@ def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int | No
     usd_type, vt_type, dtype = (PRIMVAR_TYPES if primvar else PLAIN_TYPES)[key]
     if name in COLOURS and key == ("f", (3,)):
         usd_type = Sdf.ValueTypeNames.Color3fArray
+        array, indices = table_of(array)
+        numbers = Vt.IntArray.FromNumpy(indices)
+        set_sample(prim, f"primvars:{name}{INDICES}", Sdf.ValueTypeNames.IntArray, numbers, frame)
     values = vt_type.FromNumpy(np.ascontiguousarray(array, dtype))
     if primvar:
         set_sample(prim, f"primvars:{name}", usd_type, values, frame, "vertex")

@@ -199,8 +199,9 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any], registry: Regis
     if stored["graph_digest"] != manifest["graph_digest"]:
         before, now = _essence(stored["graph"]), _essence(manifest["graph"])
         place = next(_differences(before, now), "the graph differs")
+        whole = graph_digest(stored["graph"]) == stored["graph_digest"]
         _take_over_later_keys(before, now, registry, max(revision.committed(), default=stored["frames"][0]))
-        if before != now:
+        if before != now or not whole:
             place = next(_differences(before, now), place)
             raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
 

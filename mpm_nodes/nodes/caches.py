@@ -99,6 +99,7 @@ def write_cache(
 
     require_usd()
     from usd_io.stage import CacheNames, FrameContent, forget_still, frame_layer, root_layers, root_so_far, still_layer, still_prims
+    from usd_io.tables import flatten_as_before
     from usd_io.volumes import write_volumes
 
     files = ctx.files
@@ -119,6 +120,8 @@ def write_cache(
     if begins and before is not None:  # cooked again from here: what stood still may move now
         forget_still(before, known)
     layer = frame_layer(names, number, fps, content, known)
+    if before is not None:
+        flatten_as_before(layer, before, number)
     around = root_layers(names, layer, first, number, fps, made_by, before, known)
     export_layer(layer, layer_file)
     files.finished(layer_file)

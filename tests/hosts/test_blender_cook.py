@@ -212,6 +212,31 @@ answer["again"] = [thing.type for thing in sorted(bpy.data.objects, key=lambda e
 """
 )
 
+PLAYING = (
+    SHOT
+    + """
+fog.mute, tree.k_end = True, 60
+job, end = cook.start(tree, scene), time.monotonic() + 300
+def known():
+    thing = bpy.data.objects.get("particles")
+    follows = thing is not None and cache_import.cache_modifier(thing) is not None
+    return thing if follows else None
+while (known() is None or len(job.frames) < 2 or job._waiting) and job.state == "running" and time.monotonic() < end:
+    cook.look()
+    time.sleep(0.02)
+answer["state"], answer["done"] = job.state, list(job.frames)
+answer["middles"] = []
+for frame in job.frames[:2]:
+    scene.frame_set(frame)
+    cloud = known().evaluated_get(bpy.context.evaluated_depsgraph_get())
+    heights = [(cloud.matrix_world @ point.co).z for point in cloud.data.points]
+    answer["middles"].append(sum(heights) / len(heights))
+answer["file"] = known().modifiers[0].cache_file.filepath
+cook.cancel(tree)
+answer["stopped"] = cook.wait(tree, 300)
+"""
+)
+
 PLACES = """
 import math
 scene = bpy.context.scene
@@ -287,6 +312,15 @@ def test_an_animated_mesh_of_the_scene_is_met_and_frames_come_back(tmp_path: Pat
     first, last, blurred = (np.array(seen["pictures"][name]).reshape(40, 40, 4) for name in ("first", "last", "blurred"))
     assert all(np.isfinite(picture).all() and picture[..., :3].max() > 0.1 for picture in (first, last, blurred))
     assert np.abs(first - last).mean() > 0.01 and np.abs(last - blurred).mean() > 0.001
+
+
+def test_first_frames_play_while_the_rest_cooks(tmp_path: Path):
+    """Before the cook is over its frames can be gone through on the timeline, and show the matter fall."""
+    seen = in_blender(PLAYING, folder=str(tmp_path))
+    assert seen["state"] == "running" and 2 <= len(seen["done"]) < 60, "the cook must not be over yet"
+    first, second = seen["middles"]
+    assert second < first - 0.05 and "r001" in seen["file"]
+    assert seen["stopped"] == "cancelled"
 
 
 def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):

@@ -40,6 +40,8 @@ TENSE = SurfaceTension(40.0, 10.0, 300.0, 330.0, solute_tension=10.0)
 WATER = replace(SYRUP, surface_tension=TENSE)
 SOAP = replace(SYRUP, surface_tension=replace(TENSE, solute_diffusivity=5e-3))
 TENSE_WAX = replace(WAX, surface_tension=TENSE, thermal=replace(WAX.thermal, melt=replace(MELT, surface_tension=TENSE)))
+SYRUP_ON_OIL = replace(SYRUP, surface_tension=replace(TENSE, interfaces=(("oil", 15.0),)))
+OIL = replace(SYRUP, label="oil", density=900.0, surface_tension=replace(TENSE, tension=25.0))
 CREAM = cream(tear_threshold=0.05, recovery_time=0.05)
 
 
@@ -120,6 +122,19 @@ def sliding() -> Particles:
     return with_velocity(found, velocity)
 
 
+def liquids() -> Particles:
+    """Return a bar of syrup on a bar of oil, each with a surface of its own, whose tensions are painted."""
+    oil, syrup = bar(OIL, (36, 3, 4)), bar(SYRUP_ON_OIL, (36, 2, 4), (0.0, 0.3, 0.0))
+    position = np.concatenate([oil["position"], syrup["position"]])
+    material = np.repeat(np.array([0, 1], np.int32), [len(oil), len(syrup)])
+    paint = 1.0 + 0.5 * np.sin(3.0 * position[:, 0] + position[:, 2])
+    velocity = np.stack(
+        [0.8 * np.sin(3 * position[:, 1] + 1.0), 0.6 * np.cos(2 * position[:, 0]), 0.4 * np.sin(2 * position[:, 0])], 1
+    )
+    columns = {"position": position, "material": material, "tension_scale": paint, "velocity": velocity}
+    return uneven(Particles(columns, (OIL, SYRUP_ON_OIL), oil.spacing))
+
+
 class Wave:
     """Values that differ from place to place."""
 
@@ -180,6 +195,7 @@ SCENES: dict[str, Any] = {
         painted(surroundings(True, uneven(bar(WATER, (8, 1, 3), (1.3, 0.9, 0.05))))),
     ),
     "drops": lambda: (along_z(uneven(swirling(WATER, drift=4.0))), "surface_tension", {"gravity": (0.0, 0.0, 0.0)}),
+    "liquids": lambda: (liquids(), "surface_tension", surroundings()),
     "solute": lambda: (uneven(swirling(SOAP)), SOLUTE, surroundings(True, uneven(bar(SOAP, (8, 1, 3), (1.3, 0.9, 0.05))))),
     "melting_surface": lambda: (
         warm(uneven(swirling(TENSE_WAX))),
@@ -196,6 +212,7 @@ TOLD = {
     "ambient": {"heat", "phases"},
     "tension": {"surface"},
     "drops": {"surface"},
+    "liquids": {"surface"},
     "solute": {"surface", "solute"},
     "melting_surface": {"surface", "solute", "heat", "phases"},
     "implicit_tension": {"surface"},

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from cache_samples import write_frames
+from cache_samples import manifest, particles, tetrahedron, write_frames
+
+from mpm_nodes.data import FrameContext, GraphSettings
+from mpm_nodes.graph.revision import Revision
+from mpm_nodes.nodes.caches import write_cache
 
 X_LIBRARIES = ("libX11", "libXrender", "libXfixes", "libXi", "libxkbcommon", "libSM", "libICE")
 IMPORT = """
@@ -96,3 +102,46 @@ def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
         assert {"velocity", "heat"} <= set(seen[f"MESH mesh {frame}"][1])
         assert seen[f"MESH collider_bowl {frame}"][0] == 4
     assert len({seen[f"MESH mesh {frame}"][0] for frame in (1, 2, 3)}) == 3
+
+
+COLOURS = """
+import json, os, sys
+import bpy
+bpy.ops.wm.read_factory_settings(use_empty=True)
+bpy.ops.wm.usd_import(filepath=sys.argv[1], import_proxy=True)
+seen = {}
+for frame in (1, 2, 3):
+    bpy.context.scene.frame_set(frame)
+    graph = bpy.context.evaluated_depsgraph_get()
+    for thing in bpy.data.objects:
+        if thing.type in ("POINTCLOUD", "MESH") and thing.name in ("particles", "mesh"):
+            colours = thing.evaluated_get(graph).data.attributes["displayColor"].data
+            seen[f"{thing.name} {frame}"] = [list(each.color)[:3] for each in colours]
+with open(sys.argv[2], "w") as stream:
+    json.dump(seen, stream)
+os._exit(0)
+"""
+
+
+def test_blender_sees_the_colours_of_tables(blender, tmp_path):
+    """Points and skins have their colours in every frame, though files store each colour once."""
+    revision = Revision.create(tmp_path / "out", manifest())
+    wanted = {}
+    for frame in (1, 2, 3):
+        cloud, skin = particles(60 + frame), tetrahedron()
+        colours = np.array([[0.9, 0.2, 0.1], [0.1, 0.5, 0.9]], np.float32)
+        wanted[f"particles {frame}"] = colours[(np.arange(len(cloud)) + frame) % 2]
+        wanted[f"mesh {frame}"] = colours[(np.arange(4) + frame) % 2]
+        cloud = dataclasses.replace(cloud, attributes={**cloud.attributes, "displayColor": wanted[f"particles {frame}"]})
+        skin = dataclasses.replace(skin, attributes={"displayColor": wanted[f"mesh {frame}"]})
+        context = FrameContext(frame, GraphSettings(), files=revision.begin(frame))
+        write_cache(context, cloud, skin, attributes=("displayColor",))
+        context.files.commit()
+    revision.close()
+    answer = tmp_path / "seen.json"
+    command = [sys.executable, "-c", COLOURS, str(revision.folder / "cache.usda"), str(answer)]
+    subprocess.run(command, capture_output=True, timeout=180, check=True)
+    seen = json.loads(answer.read_text())
+    assert seen.keys() == wanted.keys()
+    for name, colours in wanted.items():
+        assert np.allclose(seen[name], colours, atol=0.01), name

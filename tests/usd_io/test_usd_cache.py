@@ -428,7 +428,7 @@ def test_each_of_several_materials_has_its_colour(tmp_path):
     def colours(name):
         stage = open_stage(revision.folder / f"{name}.usda")
         primvar = UsdGeom.PrimvarsAPI(stage.GetPrimAtPath(f"/{name}/particles")).GetPrimvar("displayColor")
-        return np.asarray(primvar.Get(1)) if primvar and primvar.HasValue() else None
+        return np.asarray(primvar.ComputeFlattened(1)) if primvar and primvar.HasValue() else None
 
     two = colours("two")
     assert np.array_equal(two[0], two[2]) and not np.array_equal(two[0], two[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -145,3 +146,4 @@ class Team:
     def abort(self, code: int) -> None:
         """End all ranks at once (local)."""
         self.comm.Abort(max(1, code))
+        os._exit(max(1, code))  # some MPIs let this process go on for a moment, and it would tell its error once more

@@ -68,7 +68,10 @@ def longest_step(tension: float, density: float, cell_size: float) -> float:
 def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], step: StepContext) -> float:
     pairs = pairs_of([law.material for law in particles.laws])
     painted = particles.rows("tension_scale")[0] if "tension_scale" in particles.names else np.ones(1)
-    factor = float(painted.max(initial=0.0)) * math.prod(each.most_tension for each in step.ambient)
+    most = float(painted.max(initial=0.0))
+    if step.share is not None:
+        most = float(step.share.team.largest([most])[0])
+    factor = most * math.prod(each.most_tension for each in step.ambient)
     found = math.inf
     for law, _ in particles.runs():
         tension = law.material.surface_tension
