@@ -51,6 +51,7 @@ _MODULES = (
     "surface_tension",
     "wetting",
     "liquid_pairs",
+    "implicit_drops",
     "slabs",
     "contact_lines",
     "capillarity",
