@@ -178,7 +178,6 @@ TENSION = {"preset": "surface_tension", "set": WETTED}
 SOLUTE = {"preset": "surface_tension_solute", "set": {**WETTED, "placement": "even"}}
 FLAMES = {"flames": ["1.0 0.2", "2.1 0.1"], "flame_flux": 5e5, "flame_radius": 0.3, "flame_height": 0.05, "flux": 1e4}
 TENSION_HEAT = {"preset": "surface_tension_heat", "set": {**WETTED, **HEAT["set"], **FLAMES}}
-IMPLICIT_TENSION = {"preset": "implicit_surface_tension", "set": WETTED}
 AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
@@ -202,7 +201,6 @@ SCENES: dict[str, Any] = {
         TENSION_HEAT,
         surroundings(True, warm(uneven(bar(TENSE_WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     ),
-    "implicit_tension": lambda: (uneven(swirling(WATER)), IMPLICIT_TENSION, {**surroundings(), "dt_max": 4e-3}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
 
@@ -215,7 +213,6 @@ TOLD = {
     "liquids": {"surface"},
     "solute": {"surface", "solute"},
     "melting_surface": {"surface", "solute", "heat", "phases"},
-    "implicit_tension": {"surface"},
 }
 """Events of the scenes that tell of all ranks together."""
 
