@@ -60,13 +60,13 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"| sample | {' | '.join(COLUMNS)} |\n| --- |{' --- |' * len(COLUMNS)}")
     for path in args.caches:
         try:
-            stage = stage_of(path)
-            found[stage.stem] = measured(stage, knobs)
+            stage, name = stage_of(path), path.stem
+            found[name] = measured(stage, knobs)
         except MpmNodesError as error:
             print(f"error: {path}: {error}", file=sys.stderr)
             return 2
-        cells = [" -> ".join(f"{made[name]:.3g}" for made in found[stage.stem] if name in made) for name in COLUMNS]
-        print(f"| {stage.stem} | {' | '.join(cells)} |", flush=True)
+        cells = [" -> ".join(f"{made[column]:.3g}" for made in found[name] if column in made) for column in COLUMNS]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0

@@ -60,6 +60,10 @@ LOOKS = {
     "material_thermal": Look(colour_by="temperature"),
     "material_surfactant": Look(colour_by="concentration"),
     "set_concentration": Look(colour_by="concentration"),
+    "set_tension_scale": Look(colour_by="tension_scale"),
+    "set_tension_scale_usd": Look(colour_by="tension_scale"),
+    "set_tension_scale_vdb": Look(colour_by="tension_scale"),
+    "tension_field_vdb": Look(colour_by="velocity"),
     "measure_density": Look(colour_by="density"),
 }
 """Examples that are not drawn as points in their own colours."""

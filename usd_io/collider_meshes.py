@@ -86,6 +86,7 @@ class StageMeshes:
         except Tf.ErrorException as error:
             raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from None
         with reading_usd(path):
+            _read_again(self.stage)
             root = self._root(path, prim)
             self.name = f"{path.name}:{root.GetPath()}"
             self.to_si = stage_to_si(self.stage)
@@ -222,6 +223,35 @@ class StageMeshes:
             parts += [np.broadcast_to(numbers, points)] * len(source.placement(code))
         return np.concatenate(parts)
 
+    # ---------------------------------------------------------------- what was read
+    @_told
+    def digest(self, codes: Sequence[float], poses: Sequence[float] = (), primvar: str = "") -> str:
+        """Return a digest of the meshes at some time codes: while it is equal, so is what a reader of those codes gets.
+
+        That anything moves or changes its shape at any time counts too, since it decides how meshes are taken.
+
+        Args:
+            codes: Time codes at which everything counts.
+            poses: Time codes at which the transforms count.
+            primvar: A primvar that counts as well; "" for none.
+        """
+        from pxr import UsdGeom
+
+        told = hashlib.sha256(repr((self.to_si.tolist(), self.deforms(), self.stands_still(), primvar)).encode())
+        for source in self.sources:
+            mesh = source.mesh
+            shape = (mesh.GetPointsAttr(), mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr())
+            found = UsdGeom.PrimvarsAPI(mesh.GetPrim()).FindPrimvarWithInheritance(primvar) if primvar else None
+            values = (found.GetAttr(), found.GetIndicesAttr()) if found else ()
+            for attribute in (*shape, mesh.GetHoleIndicesAttr(), mesh.GetOrientationAttr(), *values):
+                for code in codes[: None if attribute.ValueMightBeTimeVarying() else 1]:
+                    held = np.asarray(attribute.Get(code))
+                    told.update(f"{held.dtype}{held.shape}".encode())
+                    told.update(held.tobytes() if held.dtype != object else repr(held).encode())
+            for code in (*codes, *poses):
+                told.update(np.array(source.placement(code)).tobytes())
+        return told.hexdigest()
+
     # ---------------------------------------------------------------- motion
     @_told
     def deforms(self) -> bool:
@@ -302,6 +332,13 @@ class StageMeshes:
                     codes.update(UsdGeom.Xformable(prim).GetTimeSamples())
                 prim = prim.GetParent()
         return sorted(code for code in codes if first < code < last)
+
+
+def _read_again(stage: Any) -> None:
+    """Read the files of a stage again where they have changed: others of this process may hold them as they were before."""
+    for layer in stage.GetUsedLayers():
+        if not (layer.anonymous or layer.dirty):
+            layer.Reload()
 
 
 def _some(paths: Sequence[str]) -> str:

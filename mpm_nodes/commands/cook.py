@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -244,7 +245,8 @@ def print_written(result: Any, args: argparse.Namespace, also: Sequence[Path] = 
         print(f"warning: {warning}")
     if result.files:
         if getattr(args, "part", "all") == "solve":
-            print(f"next: mpm-nodes cook {args.graph} --part frames --solved {folder.parent} --out ...")
+            words = ["mpm-nodes", "cook", str(args.graph), "--part", "frames", "--solved", str(folder.parent)]
+            print(f"next: {shlex.join(words)}{ranks.in_shell(args.overrides)} --out ...")
         else:
             print(f"next: mpm-nodes render {folder}")
         for command in after:

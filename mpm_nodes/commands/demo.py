@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpm_nodes.commands import cook
+from mpm_nodes.commands import cook, ranks
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import InputError, MpmNodesError
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Cook, render, and say what to type next."""
     path = sample_graph(fitting_demo())
     graph = cook.load(path, args.overrides)
-    resume = f"mpm-nodes demo --out {args.out} --resume" + "".join(f" --set {text}" for text in args.overrides)
+    resume = f"mpm-nodes demo --out {args.out} --resume" + ranks.in_shell(args.overrides)
     result = cook.cook(graph, args, args.out, resume)
     sheet = contact_sheet(result.revision_folder, args)
     again = f"mpm-nodes cook {path} --out mine --set settings.cell_size=0.05"

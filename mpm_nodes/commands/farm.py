@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.jobs or args.dask:
         return _run(job, args)
-    print(f"{job.folder}: {len(job.wedges)} wedges, {len(job.tasks())} tasks; README.md says how to submit them")
+    print(f"{job.folder}: {job.summary()}; README.md says how to submit them")
     print(f"next: mpm-nodes farm {args.out or job.folder} --jobs 2")
     return 0
 
@@ -109,7 +109,7 @@ def _run(job: Any, args: argparse.Namespace) -> int:
         else:
             memory = None if args.memory is None else int(args.memory * 1e9)
             outcome = run_here(job, args.jobs, memory, args.threads, lines, cancel)
-    print(f"{len(outcome.ran)} tasks were run, {len(outcome.kept)} were finished before, in {job.folder}")
+    print(f"tasks run: {len(outcome.ran)}, finished before: {len(outcome.kept)}, in {job.folder}")
     if outcome.failed:
         print(f"{len(outcome.failed)} failed ({', '.join(outcome.failed)}), {len(outcome.skipped)} were not begun for it")
         print(f"next: read {job.folder / 'logs'}, then mpm-nodes farm {job.folder} again")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from mpm_nodes.children import launch
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
 from mpm_nodes.terminal import plain_lines
 
-__all__ = ["resume_command", "run"]
+__all__ = ["in_shell", "resume_command", "run"]
 
 OURS = range(6)
 """Exit codes of commands; a launcher has others where a process was ended from outside."""
@@ -47,13 +48,19 @@ def run(args: argparse.Namespace, cook: Callable[[argparse.Namespace], int]) -> 
 
 def resume_command(args: argparse.Namespace, out: Path) -> str:
     """Return the command that goes on with a cook where it stopped."""
-    command = f"mpm-nodes cook {args.graph} --out {out}"
-    command += "" if args.part == "all" else f" --part {args.part}"
-    command += "" if args.solved is None else f" --solved {args.solved}"
-    command += "" if args.ranks is None else f" --ranks {args.ranks}"
-    of = f" --of {args.of}" if args.resume and args.of else ""  # cooking again from a frame makes the newest revision
-    frames = "" if args.frames is None else f" --frames={args.frames[0]}-{args.frames[1]}"
-    return f"{command} --resume{of}{frames}" + "".join(f" --set {text}" for text in args.overrides)
+    words = ["mpm-nodes", "cook", args.graph, "--out", out]
+    words += [] if args.part == "all" else ["--part", args.part]
+    words += [] if args.solved is None else ["--solved", args.solved]
+    words += [] if args.ranks is None else ["--ranks", args.ranks]
+    words += ["--resume"]
+    words += ["--of", args.of] if args.resume and args.of else []  # cooking again from a frame makes the newest revision
+    words += [] if args.frames is None else [f"--frames={args.frames[0]}-{args.frames[1]}"]
+    return shlex.join(map(str, words)) + in_shell(args.overrides)
+
+
+def in_shell(overrides: Sequence[str]) -> str:
+    """Return the overrides of a command as a shell takes them, brackets and blanks among them."""
+    return "".join(f" --set {shlex.quote(text)}" for text in overrides)
 
 
 # ---------------------------------------------------------------- one of the ranks

@@ -1,4 +1,4 @@
-"""What is around matter and exchanges heat with it: air, and heat that is made in places."""
+"""What is around matter: air, heat that is made in places, and places that change the surface tension."""
 
 from __future__ import annotations
 
@@ -22,19 +22,23 @@ class SpaceField(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Ambient:
-    """Air, or heat made in places, over the frame interval that ends at the cooked frame.
+    """Air, heat made in places, or a factor on the tension in places, over the frame interval that ends at the cooked frame.
 
     Attributes:
         air: Temperatures of the air [K]; None: it says nothing of the air.
         convection: Heat that a square metre of free surface exchanges with that air, a kelvin of difference [W/(m^2 K)].
         exposure: Factor on the convection; None: 1 everywhere.
         source: Heat made in the matter that is in a place [W/m^3]; None: none.
+        tension: Factor on the surface tension in a place; None: 1 everywhere.
+        most_tension: Largest of these factors, which limits the substep.
     """
 
     air: SpaceField | None = None
     convection: float = 0.0
     exposure: SpaceField | None = None
     source: SpaceField | None = None
+    tension: SpaceField | None = None
+    most_tension: float = 1.0
 
 
 def air_of(ambient: tuple[Ambient, ...]) -> Ambient | None:

@@ -21,7 +21,8 @@ __all__ = ["SurfaceTension"]
 class SurfaceTension:
     """Surface energy density of a liquid against air, linear between two temperatures and constant beyond, or a curve.
 
-    A solute changes it in proportion to its concentration, or along a curve: to `solute_tension` at 1.
+    A solute changes it in proportion to its concentration, or along a curve: to `solute_tension` at 1. Against other liquids it has
+    tensions of their own.
 
     Attributes:
         tension: At and below `temperature` [N/m].
@@ -32,10 +33,11 @@ class SurfaceTension:
         table: Rows (temperature [K], tension [N/m]), straight between and constant beyond; it takes the place of the four numbers.
         solute_table: Rows (concentration, share of the way to `solute_tension`); none: the share is the concentration.
         solute_diffusivity: With which the solute spreads in the liquid [m^2/s].
+        interfaces: (label of another material, tension against it [N/m]) of each pair.
 
     Raises:
-        MpmNodesError: A tension or the diffusivity is negative or not finite, the hot temperature lies below the cold one, or rows
-            do not ascend.
+        MpmNodesError: A tension or the diffusivity is negative or not finite, the hot temperature lies below the cold one, rows do
+            not ascend, or a material is named twice.
     """
 
     tension: float
@@ -46,11 +48,17 @@ class SurfaceTension:
     table: Rows = ()
     solute_table: Rows = ()
     solute_diffusivity: float = 0.0
+    interfaces: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("tension", "hot_tension", "solute_tension"):
             _check(name, getattr(self, name), "N/m")
         _check("solute_diffusivity", self.solute_diffusivity, "m^2/s")
+        object.__setattr__(self, "interfaces", tuple((str(other), float(value)) for other, value in self.interfaces))
+        for other, value in self.interfaces:
+            _check(f"that against '{other}'", value, "N/m")
+        if len({other for other, _ in self.interfaces}) < len(self.interfaces):
+            raise MpmNodesError("surface tension: a material is named twice among the interfaces; give each pair once")
         if not self.temperature <= self.hot_temperature:
             raise MpmNodesError(
                 f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
@@ -77,7 +85,7 @@ class SurfaceTension:
 
     @property
     def largest(self) -> float:
-        """Largest tension at any temperature and concentration [N/m]."""
+        """Largest tension against air at any temperature and concentration [N/m]."""
         pure = (value for _, value in self.table) if self.table else (self.tension, self.hot_tension if self.varies else 0.0)
         return max(*pure, self.solute_tension or 0.0, 0.0)
 
@@ -98,7 +106,7 @@ class SurfaceTension:
 
     def to_json(self) -> dict[str, Any]:
         """Return every member as plain JSON values."""
-        tables = {name: [list(row) for row in getattr(self, name)] for name in ("table", "solute_table")}
+        tables = {name: [list(row) for row in getattr(self, name)] for name in ("table", "solute_table", "interfaces")}
         return {**dataclasses.asdict(self), **tables}
 
     @classmethod

@@ -125,6 +125,11 @@ class FarmJob:
     renders: tuple[str, ...] = ()
     size: tuple[int, int] | None = None
 
+    def summary(self) -> str:
+        """Return how many wedges and tasks it has, in words."""
+        counts = (len(self.wedges), "wedge"), (len(self.tasks()), "task")
+        return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
     # ------------------------------------------------------------ tasks
     def spans(self) -> list[tuple[int, int]]:
         """Return first and last frame of each chunk."""

@@ -105,8 +105,7 @@ def page_of(job: FarmJob) -> str:
     tasks = job.tasks()
     most = math.ceil(max(task.memory for task in tasks) / 2**30)
     first, last = job.frames
-    wedges = f"{len(job.wedges)} wedge{'' if len(job.wedges) == 1 else 's'}"
-    return f"""# {job.name}: frames {first} to {last}, {wedges}, {len(tasks)} tasks
+    return f"""# {job.name}: frames {first} to {last}, {job.summary()}
 
 Every machine must see this folder, and the input files of the shot under the paths that they have here, and have the same version
 of mpm-nodes (and of your own nodes on `MPM_NODES_PATH`). A task needs {most} GB of memory or less. Tasks may be run again at any
@@ -145,7 +144,11 @@ Deadline Cloud takes it as a job bundle: a folder with the template, submitted f
         --wrap "sed -n \\${{SLURM_ARRAY_TASK_ID}}p stage.$n | sh")
     done
 
-With GNU Parallel on one machine: `parallel -j 4 < stage.1`, then `stage.2`, and so on.
+With GNU Parallel on one machine, four tasks at once:
+
+    for n in $(seq $(grep -c "^# stage" commands.txt)); do
+      awk -v n=$n '/^# stage/ {{s = $3}} !/^#/ && s == n' commands.txt | parallel -j 4 --halt now,fail=1 || break
+    done
 
 ## What comes out
 

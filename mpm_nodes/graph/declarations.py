@@ -192,6 +192,33 @@ class PreflightContext:
         return tuple({id(each): each for things in told for each in things}.values())
 
 
+@dataclass(frozen=True)
+class ContentsContext:
+    """What a function of a node's `contents` is told.
+
+    Attributes:
+        path: The file that the knob names.
+        frame: The frame.
+        settings: Settings of the graph.
+        knobs: Python values of the knobs at the frame.
+        sample: Returns the value of a knob at a fractional frame.
+        kept: Where the function keeps what is costly to open.
+        of_file: Returns what tells the whole content of a file.
+    """
+
+    path: Path
+    frame: int
+    settings: GraphSettings
+    knobs: Mapping[str, Any]
+    sample: Callable[[str, float], Any]
+    kept: Kept
+    of_file: Callable[[Path], Any]
+
+
+Contents = Callable[[ContentsContext], Any]
+"""Says, as plain JSON, what a node reads of a file at a frame: while that is equal, so is what the node makes of it. What it raises
+means that the whole file counts."""
+
 Preflight = Callable[[PreflightContext], Mapping[str, Any]]
 """Says what a node will need: {"memory": bytes at its peak, "disk": bytes written per frame, "particles": count,
 "warnings": texts to say before the cook, ...}. Whatever else it says is for the nodes downstream. It may raise: the cook does not
@@ -213,6 +240,7 @@ class NodeDeclaration(Declaration):
         preflight: Says what the node will need, None when it says nothing.
         needs_any: Input ports of which one at least must be wired.
         alternatives: Knobs of which one at most may differ from its default.
+        contents: By knob that names a file, what of the file counts at a frame; of other files all of them does.
     """
 
     category: str = ""
@@ -225,6 +253,7 @@ class NodeDeclaration(Declaration):
     preflight: Preflight | None = field(default=None, compare=False, repr=False)
     needs_any: tuple[str, ...] = ()
     alternatives: tuple[str, ...] = ()
+    contents: Mapping[str, Contents] = field(default_factory=dict, compare=False, repr=False)
 
     def port(self, name: str) -> Port | None:
         """Return an input port by name, or None."""

@@ -14,6 +14,8 @@ from typing import Any
 
 from mpm_nodes.data import Facts, Limit
 from mpm_nodes.graph.declarations import (
+    Contents,
+    ContentsContext,
     Declaration,
     NodeDeclaration,
     Preflight,
@@ -27,6 +29,7 @@ from mpm_nodes.graph.signatures import DeclarationError, parse_docstring
 from mpm_nodes.graph.stage_signatures import StageReader
 
 __all__ = [
+    "ContentsContext",
     "Declaration",
     "DeclarationError",
     "NodeDeclaration",
@@ -53,6 +56,7 @@ def node(
     preflight: Preflight | None = None,
     needs_any: Iterable[str] = (),
     alternatives: Iterable[str] = (),
+    contents: Mapping[str, Contents] | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as a node: parameters before `*` are input ports, those after it are knobs.
 
@@ -64,10 +68,12 @@ def node(
         preflight: Called before a cook with a `PreflightContext`; says what the node will need, and raises where that is too much.
         needs_any: Optional input ports of which one at least must be wired.
         alternatives: Knobs that say the same in other words: one at most may differ from its default.
+        contents: For knobs that name a file, `function(ContentsContext)` that says what the node reads of it at a frame: what
+            changes at later frames only does not count for those before. Without it the whole file counts.
 
     Raises:
         DeclarationError: With one sentence, when a hint, a line of help or a return type is missing, or a port of `needs_any` or
-            a knob of `alternatives`.
+            a knob of `alternatives` or `contents`.
     """
 
     def decorate(function: F) -> F:
@@ -82,6 +88,10 @@ def node(
         strange = [name for name in alternatives if name not in (knob.name for knob in common["knobs"])]
         if strange:
             reader.fail(f"alternatives names {strange[0]!r}, which is not a knob; name knobs only")
+        files = {knob.name for knob in common["knobs"] if knob.kind == "path"}
+        wrong = next((name for name in contents or {} if name not in files), None)
+        if wrong is not None:
+            reader.fail(f"contents names {wrong!r}, which is not a knob for a file; name such knobs only")
         previous = special.pop("previous_type", None)
         if previous is not None and not any(output.type == previous for output in outputs):
             reader.fail(f"asks for its previous {type_name(previous)} but returns none; return one")
@@ -97,6 +107,7 @@ def node(
             preflight=preflight,
             needs_any=tuple(needs_any),
             alternatives=tuple(alternatives),
+            contents=dict(contents or {}),
         )
         return function
 

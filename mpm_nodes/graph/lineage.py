@@ -1,9 +1,9 @@
 """Lineage keys: what a node's value at a frame is made of. Equal keys mean equal values, so nothing is marked dirty.
 
 A key holds the node's type and version, its knobs (keyed ones as they run up to the frame), the keys of its inputs, the
-content of its input files, the frame where the node asks for it, and its own key of the frame before where it is
-sequential. The code counts for user nodes only. The last frame of the shot does not count: a longer shot keeps what is
-cooked.
+content of its input files (where the node says so, as far as it reads them at the frame), the frame where the node asks for
+it, and its own key of the frame before where it is sequential. The code counts for user nodes only. The last frame of the
+shot does not count: a longer shot keeps what is cooked.
 """
 
 from __future__ import annotations

@@ -11,19 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import FrameContext, GraphSettings
+from mpm_nodes.data import FrameContext, GraphSettings, MpmNodesError
 from mpm_nodes.graph import keys, lineage, order
-from mpm_nodes.graph.declare import NodeDeclaration
+from mpm_nodes.graph.declare import ContentsContext, NodeDeclaration
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.store import MemoryStore
 from mpm_nodes.graph.substep_document import Substeps, raw_fact
 from mpm_nodes.graph.substeps import Dispatch, PlannedStage, SubstepPlan, plan_substeps
 from mpm_nodes.graph.validate import Examination, Wire, examine
 
 __all__ = ["Dispatch", "Plan", "PlannedNode", "PlannedStage", "SubstepPlan", "plan_graph", "plan_substeps"]
+
+OPEN_FILES = 2**28
+"""Bytes of files that stay open for what nodes say of their contents."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,7 @@ class Plan:
         self.nodes, self.settings, self.signature = nodes, settings, signature
         self._by_id = {planned.id: planned for planned in nodes}
         self._files = lineage.FileFacts(base)
+        self._open = Kept(MemoryStore(OPEN_FILES))
         self._keys: dict[tuple[str, int], str] = {}
         self._taken: dict[tuple[str, int], str] = {}
         self._has_sequence = any(planned.is_sequential for planned in nodes)
@@ -172,8 +177,27 @@ class Plan:
             return lineage.substeps_fact(planned.substeps[knob.name], frame)
         raw = planned.raw[knob.name]
         if knob.kind == "path" and raw is not None:
-            return [to_json(knob.convert(raw)), self._files.fact(Path(raw), planned.declaration.wants_ctx)]
+            return [to_json(knob.convert(raw)), self._file_fact(planned, knob, Path(raw), frame)]
         return lineage.knob_fact(knob, raw, frame, planned.declaration.wants_ctx)
+
+    def _file_fact(self, planned: PlannedNode, knob: Knob, path: Path, frame: int) -> Any:
+        """Return what counts of a file at a frame: what the node says that it reads of it then, else the whole file."""
+        reads = planned.declaration.contents.get(knob.name)
+        if reads is not None:
+            told = ContentsContext(
+                self._files.base / path,
+                frame,
+                self.settings,
+                planned.knobs(frame),
+                planned.sample,
+                self._open,
+                lambda each: self._files.fact(each, False),
+            )
+            try:
+                return reads(told)
+            except (MpmNodesError, OSError, ImportError):
+                pass  # the node itself says what is wrong with the file
+        return self._files.fact(path, planned.declaration.wants_ctx)
 
 
 def plan_graph(graph: Graph, registry: Registry | None = None) -> Plan:

@@ -10,10 +10,12 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.graph import keys
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.events import EventStream
 from mpm_nodes.graph.records import STATE_FORMAT
+from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.repair import find_faults, repair
 from mpm_nodes.graph.revision import TAKEN, Revision
 from mpm_nodes.graph.transaction import frame_offset
@@ -21,6 +23,7 @@ from mpm_nodes.graph.transaction import frame_offset
 __all__ = ["ResumeRefused", "continue_from", "graph_digest", "is_whole", "manifest_of"]
 
 Span = tuple[int, int]
+_BEGIN = "cook again without --resume, or from a frame on with --again-from"
 
 
 class ResumeRefused(MpmNodesError):
@@ -92,7 +95,7 @@ def continue_from(
         evaluator.choices.follow(new)
         return new, (manifest["frames"][0], manifest["frames"][1]), [], []
     try:
-        _check_same(revision, manifest)
+        _check_same(revision, manifest, evaluator.graph.registry)
         evaluator.choices.follow(revision)
         if revision.taken is not None:
             evaluator.plan.take(revision.taken, revision.manifest[TAKEN]["lineage"])
@@ -122,7 +125,8 @@ def continue_from(
                 where=str(revision.folder),
                 message=f"was begun by version {version}; version {mpm_nodes.__version__} reads its state and goes on",
             )
-        revision.update(frames=[first, max(end, chosen[1])], graph=manifest["graph"], overrides=manifest["overrides"])
+        own = {name: manifest[name] for name in ("graph", "graph_digest", "overrides")}
+        revision.update(frames=[first, max(end, chosen[1])], **own)
     except BaseException:
         revision.close()
         raise
@@ -178,7 +182,7 @@ def _span(revision: Revision, asked: Span | None, first: int, end: int, last: in
     return asked
 
 
-def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
+def _check_same(revision: Revision, manifest: Mapping[str, Any], registry: Registry) -> None:
     stored = revision.manifest
     if not is_whole(stored):
         raise InputError(
@@ -194,8 +198,29 @@ def _check_same(revision: Revision, manifest: Mapping[str, Any]) -> None:
         parts = [each.get("part") or "all" for each in (stored, manifest)]
         raise ResumeRefused(f"{revision.folder}: holds part {parts[0]} of a cook, not {parts[1]}; cook into another folder")
     if stored["graph_digest"] != manifest["graph_digest"]:
-        place = next(_differences(_essence(stored["graph"]), _essence(manifest["graph"])), "the graph differs")
-        raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; cook again without --resume")
+        before, now = _essence(stored["graph"]), _essence(manifest["graph"])
+        place = next(_differences(before, now), "the graph differs")
+        whole = graph_digest(stored["graph"]) == stored["graph_digest"]
+        _take_over_later_keys(before, now, registry, max(revision.committed(), default=stored["frames"][0]))
+        if before != now or not whole:
+            place = next(_differences(before, now), place)
+            raise ResumeRefused(f"{revision.folder}: was cooked from another graph: {place}; {_BEGIN}")
+
+
+def _take_over_later_keys(old: dict[str, Any], new: Mapping[str, Any], registry: Registry, last: int) -> None:
+    """Give knobs of `old` the keys that they have in `new` where both run alike up to the frame `last`."""
+    start, known = new["settings"]["start"], registry.nodes()
+    for name, node in new["nodes"].items():
+        before = old["nodes"].get(name, {})
+        if before.get("type") != node["type"] or node["type"] not in known:
+            continue
+        knobs = dict(before["knobs"])
+        for knob in known[node["type"]].knobs:
+            raws: list[Any] = [knobs.get(knob.name), node["knobs"].get(knob.name)]
+            if knob.animatable and all(map(keys.is_keyed, raws)):
+                was, now = (keys.interval(raw["keys"], start - 1, last, straight=not knob.turns) for raw in raws)
+                knobs[knob.name] = raws[1] if was == now else raws[0]
+        old["nodes"][name] = {**before, "knobs": knobs}
 
 
 def is_whole(manifest: Mapping[str, Any]) -> bool:
@@ -229,16 +254,15 @@ def _short(value: Any) -> str:
 
 def _changed_inputs(revision: Revision, evaluator: Evaluator, last: int) -> list[str]:
     """Return the sequential nodes whose value at frame `last` would be another one today."""
-    keys = (revision.record(last) or {}).get("facts", {}).get("lineage", {})
-    return [node for node, key in evaluator.lineage(last).items() if keys.get(node) != key]
+    known = (revision.record(last) or {}).get("facts", {}).get("lineage", {})
+    return [node for node, key in evaluator.lineage(last).items() if known.get(node) != key]
 
 
 def _restore(revision: Revision, evaluator: Evaluator, last: int) -> None:
     changed = _changed_inputs(revision, evaluator, last)
     if changed:
         raise ResumeRefused(
-            f"{revision.folder}: an input file, or the code of a node, that {changed[0]} depends on was changed since; "
-            "cook again without --resume"
+            f"{revision.folder}: an input file, or the code of a node, that {changed[0]} depends on was changed since; {_BEGIN}"
         )
     for node, kind in evaluator.sequential().items():
         try:

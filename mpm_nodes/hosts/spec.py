@@ -101,6 +101,7 @@ EXIT_CODES: dict[int, tuple[str, str]] = {
 }
 
 WORDING: tuple[tuple[str, str], ...] = (
+    ("cook again without --resume, or from a frame on with --again-from", "again"),
     ("cook again without --resume", "cook"),
     ("cook without --resume", "cook"),
     ("continue with --resume", "resume"),
@@ -114,8 +115,9 @@ WORDING: tuple[tuple[str, str], ...] = (
 )
 """Words of messages that speak of the command line, and what they ask for: a host puts its own words in their place, in this order.
 
-cook: begin again; resume: go on; folder: after "choose another folder"; frames: after "cook fewer"; asked: before the numbers of
-frames that were asked for; limit: after the most substeps; start: after "cook the graph"; report: after what went wrong.
+cook: begin again; again: begin again, or at a frame; resume: go on; folder: after "choose another folder"; frames: after "cook
+fewer"; asked: before the numbers of frames that were asked for; limit: after the most substeps; start: after "cook the graph";
+report: after what went wrong.
 """
 
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {

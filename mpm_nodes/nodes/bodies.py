@@ -16,7 +16,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "heated", "passed_on", "tempered"]
+__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered"]
 
 
 class Body(NamedTuple):
@@ -68,13 +68,19 @@ def passed_on(told: PreflightContext) -> dict[str, Any]:
     return {
         "particles": told.total("particles", "particles"),
         "bodies": told.distinct("particles", "bodies"),
-        "heated": heated(told, "particles"),
+        **marks(told, "particles"),
     }
 
 
-def heated(told: PreflightContext, *ports: str) -> bool:
-    """Return whether some of the matter that comes in through these ports makes heat."""
-    return any(told.total(port, "heated") > 0 for port in ports)
+def marks(told: PreflightContext, *ports: str) -> dict[str, bool]:
+    """Return what holds for some of the matter that comes in through these ports.
+
+    It is `heated` (makes heat), `scaled` (has a factor on its tension), or `untold` (its bodies and materials are not known before
+    the cook).
+    """
+    wired = [facts for port in ports for facts in told.inputs.get(port, ())]
+    found = {mark: any(facts.get(mark, False) for facts in wired) for mark in ("heated", "scaled", "untold")}
+    return {**found, "untold": found["untold"] or not all("bodies" in facts for facts in wired)}
 
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:

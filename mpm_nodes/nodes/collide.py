@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 from mpm_nodes.nodes.rods import Rod
@@ -195,7 +195,16 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
 
 
-@node(category="Collide", label="VDB Collider", version=1, preflight=_carries, alternatives=TURNS)
+def _volumes(told: ContentsContext) -> list[Any]:
+    """Say which files of a sequence count at a frame: those that it lies between; else the one file does."""
+    from mpm_nodes.nodes.collider_volumes import sequence_files
+
+    if not told.knobs["sequence"]:
+        return [told.of_file(told.path)]
+    return [told.of_file(file) for file in sequence_files(told.frame, told.settings, told.path, told.knobs["frame_offset"])]
+
+
+@node(category="Collide", label="VDB Collider", version=1, preflight=_carries, alternatives=TURNS, contents={"path": _volumes})
 def collide_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,
@@ -275,7 +284,14 @@ def _check_mesh(told: PreflightContext) -> dict[str, Any]:
     return {"memory": int(min(LEAF_BYTES * leaves, 2.0**62)), "mesh_points": len(points)}
 
 
-@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_check_mesh)
+def _contents(told: ContentsContext) -> str:
+    """Say what counts of the meshes at a frame."""
+    from mpm_nodes.nodes.collider_meshes import mesh_contents
+
+    return mesh_contents(told)
+
+
+@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_check_mesh, contents={"path": _contents})
 def collide_usd(
     ctx: FrameContext,
     settings: GraphSettings,

@@ -12,8 +12,9 @@ import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, Mesh
 from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.collider_files import open_meshes, stamp
 from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampled
 
 MOST_KEYS = 16
@@ -64,16 +65,24 @@ class MeshBody:
     still: bool = False
 
 
+def mesh_contents(told: ContentsContext) -> str:
+    """Say what a collider's reader finds in a file at a frame: the meshes at the first frame, and on the way to this one."""
+    meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
+    clock, codes = Clock.of(told.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    frames = key_frames(FrameContext(frame=told.frame, settings=told.settings))
+    poses = [clock.code(frame + told.sample("frame_offset", frame), codes) for frame in frames]
+    first = clock.code(told.settings.start + told.sample("frame_offset", told.settings.start), codes)
+    inside = meshes.authored_codes(min(poses), max(poses))
+    return meshes.digest([first, min(poses), *inside, max(poses)], poses)
+
+
 def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: MeshOptions, offset: float) -> MeshBody:
     """Return the body that the meshes at or below a prim make during this frame.
 
     Raises:
         InputError: As `usd_io.collider_meshes.StageMeshes`, or the mesh has no inside.
     """
-    from usd_io.collider_meshes import StageMeshes
-
-    file = stamp(path)
-    meshes = kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
+    file, meshes = stamp(path), open_meshes(kept, path, prim)
     frames = key_frames(ctx)
     clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
 

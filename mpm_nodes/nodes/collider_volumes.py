@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import FrameContext, InputError, LevelSet, Mesh
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, Mesh
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.collider_motion import key_times
@@ -141,6 +141,15 @@ def vdb_sequence(
     ctx: FrameContext, path: Path, first: Callable[[Path], VdbBody], offset: int
 ) -> tuple[tuple[VdbBody, ...], np.ndarray]:
     """Return the bodies at the start and the end of this frame and their times [s]."""
-    frames = [ctx.frame] if ctx.frame <= ctx.settings.start else [ctx.frame - 1, ctx.frame]
-    bodies = tuple(first(numbered(path, frame + offset)) for frame in frames)
-    return bodies, key_times(ctx, np.array(frames, float))
+    bodies = tuple(first(file) for file in sequence_files(ctx.frame, ctx.settings, path, offset))
+    return bodies, key_times(ctx, np.arange(ctx.frame + 1 - len(bodies), ctx.frame + 1, dtype=float))
+
+
+def sequence_files(frame: int, settings: GraphSettings, path: Path, offset: int) -> list[Path]:
+    """Return the files of a sequence at the start and the end of a frame; that of the frame alone where the shot begins.
+
+    Raises:
+        InputError: The name has no number.
+    """
+    frames = [frame] if frame <= settings.start else [frame - 1, frame]
+    return [numbered(path, each + offset) for each in frames]

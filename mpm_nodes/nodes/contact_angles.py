@@ -24,7 +24,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import collider_passed_on
-from mpm_nodes.nodes.values_of_files import field_of, primvar_values, volume_of, voxels
+from mpm_nodes.nodes.values_of_files import field_of, primvar_contents, primvar_values, volume_of, voxels
 
 _Angle = A[float, Degrees, Range(min=0.0, max=180.0)]
 _ROUNDING = 1e-6
@@ -106,7 +106,7 @@ def collider_contact_angle_vdb(
     return _wetted(where, collider, outside, hysteresis, field)
 
 
-@node(category="Collide", label="Contact Angle from USD", preflight=collider_passed_on)
+@node(category="Collide", label="Contact Angle from USD", preflight=collider_passed_on, contents={"path": primvar_contents})
 def collider_contact_angle_usd(
     collider: Collider,
     ctx: FrameContext,

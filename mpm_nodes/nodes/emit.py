@@ -30,11 +30,10 @@ from mpm_nodes.data import (
     concatenate,
 )
 from mpm_nodes.graph.declarations import Preflight
-from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import body_of, heated
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.rotations import orientation as quaternion_of
@@ -78,9 +77,17 @@ def _mesh_of(told: PreflightContext) -> Region:
     return _mesh_region(told.kept, told.knobs["path"], _MeshOptions.of(told.knobs, told.settings))[0]
 
 
+def _contents(told: ContentsContext) -> str:
+    """Say what counts of a stage at a frame: its meshes where they are read, and where they were when the shot began."""
+    from mpm_nodes.nodes.collider_files import open_meshes
+
+    codes = [told.knobs["frame"], *([float(told.settings.start)] if told.knobs["lattice"] is Lattice.BODY else [])]
+    return str(open_meshes(told.kept, told.path, told.knobs["prim"]).digest(codes))
+
+
 def _merged(told: PreflightContext) -> dict[str, Any]:
     bodies = told.distinct("sources", "bodies")
-    return {"particles": told.total("sources", "particles"), "bodies": bodies, "heated": heated(told, "sources")}
+    return {"particles": told.total("sources", "particles"), "bodies": bodies, **marks(told, "sources")}
 
 
 # ---------------------------------------------------------------- nodes
@@ -205,7 +212,14 @@ def emit_level_set(
     return fill_region("emit_level_set", region, placement, settings, material)
 
 
-@node(category="Emit", label="Mesh Emitter", version=1, preflight=_estimate_of(_mesh_of), alternatives=TURNS)
+@node(
+    category="Emit",
+    label="Mesh Emitter",
+    version=1,
+    preflight=_estimate_of(_mesh_of),
+    alternatives=TURNS,
+    contents={"path": _contents},
+)
 def emit_mesh(
     settings: GraphSettings,
     material: Material,
@@ -344,11 +358,9 @@ def _mesh_region(kept: Kept, path: Path, options: _MeshOptions) -> tuple[Region,
 
 def _carried(kept: Kept, placement: SeedLayout, path: Path, prim: str, frame: float, start: float) -> tuple[SeedLayout, float]:
     """Return a layout and its mesh's frame: those of the first frame, moved on, where the file moves the mesh as a rigid body."""
-    from usd_io.collider_meshes import StageMeshes
+    from mpm_nodes.nodes.collider_files import open_meshes
 
-    file = stamp(path)
-    stage = kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
-    way = stage.way(start, frame)
+    way = open_meshes(kept, path, prim).way(start, frame)
     if way is None:
         return placement, frame
     turn, shift = way

@@ -35,9 +35,9 @@ from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
-from mpm_nodes.nodes.bodies import flowed, heated
+from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.crowding import crowding
-from mpm_nodes.nodes.unread import Thermics, unread
+from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.checkpoint import SolverState
 
 
@@ -73,8 +73,10 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
-    heat = Thermics(heated(told, "sources", "emitters"), tempered, told.total("ambient", "ambient") > 0, airs)
-    warnings = unread(bodies, told.knobs["substeps"], heat)
+    around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
+    matter = marks(told, "sources", "emitters")
+    wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
+    warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += weight_warnings(bodies, gravity)
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
@@ -143,7 +145,7 @@ def solve(
         sources: Particles at the start frame.
         emitters: Streams and drops that bring particles while the solve runs; they may move and change.
         colliders: Bodies that matter meets; where they overlap, the last one decides.
-        ambient: Air from a VDB grid, and heat made in places; for substeps with heat.
+        ambient: Air from a VDB grid, and heat made in places, for substeps with heat; tension fields, for those with surfaces.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per

@@ -27,7 +27,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
-from mpm_nodes.nodes.bodies import flow_of, heated
+from mpm_nodes.nodes.bodies import flow_of, marks
 from mpm_nodes.nodes.rotations import rotation_matrix
 
 _Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
@@ -39,14 +39,14 @@ def _dropped(told: PreflightContext) -> dict[str, Any]:
     count, first, interval = (told.knobs[name] for name in ("count", "start_frame", "interval"))
     due = sum(told.settings.start <= first + number * interval <= told.settings.end for number in range(count))
     bodies = told.distinct("template", "bodies")
-    return {"particles": told.total("template", "particles") * due, "bodies": bodies, "heated": heated(told, "template")}
+    return {"particles": told.total("template", "particles") * due, "bodies": bodies, **marks(told, "template")}
 
 
 def _streamed(told: PreflightContext) -> dict[str, Any]:
     """Return how much streams and when; what it comes to depends on the clock of the solve that it flows into."""
     begin, end = _span(told.settings, told.knobs["start_frame"], told.knobs["duration"])
     flow = flow_of(told, told.knobs["velocity"], max(begin, 0.0), max(end, 0.0))
-    return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), "heated": heated(told, "template")}
+    return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), **marks(told, "template")}
 
 
 def _span(settings: GraphSettings, start_frame: float, duration: float) -> tuple[float, float]:

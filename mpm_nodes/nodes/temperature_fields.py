@@ -26,7 +26,7 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
-from mpm_nodes.nodes.values_of_files import field_of, grid_values, primvar_values, volume_of, voxels
+from mpm_nodes.nodes.values_of_files import field_of, grid_values, primvar_contents, primvar_values, volume_of, voxels
 
 _START = NotKeyable("it is what particles begin with")
 _Temperature = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
@@ -103,7 +103,7 @@ def collider_temperature_vdb(
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 
-@node(category="Collide", label="Collider Temperature from USD", preflight=tempered)
+@node(category="Collide", label="Collider Temperature from USD", preflight=tempered, contents={"path": primvar_contents})
 def collider_temperature_usd(
     collider: Collider,
     ctx: FrameContext,

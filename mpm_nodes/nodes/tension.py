@@ -112,6 +112,37 @@ def material_surfactant(
     return dataclasses.replace(material, surface_tension=changed)
 
 
+def _told_with_interface(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the wired materials with the tension of a pair."""
+    return {"materials": tuple(material_interface_tension(each, **told.knobs) for each in told.every("material", "materials"))}
+
+
+@node(category="Material", label="Interface Tension", preflight=_told_with_interface)
+def material_interface_tension(material: Material, *, other: str = "oil", tension: _Tension = 0.05) -> Material:
+    """Give a material a tension against another liquid: oil in water, a lens of fat on soup.
+
+    Both then have closed surfaces of their own, and the interface bears the tension of the pair. Where three kinds of matter meet,
+    the angles come out as their tensions say. One of the two materials says it; each pair takes a node of its own.
+
+    Args:
+        material: Material of any law, a liquid as a rule; against air it has the tension of material_surface_tension, or none.
+        other: Label of the other material.
+        tension: Energy density of the interface: water and oil 0.05, water and olive oil 0.02, water and mercury 0.4.
+
+    Raises:
+        MpmNodesError: No other material is named, or one twice.
+
+    Source: Neumann 1894; C21 section 3.3.
+    """
+    if not other:
+        raise MpmNodesError(
+            f"material {material.label}: material_interface_tension.other is empty; give the other material's label"
+        )
+    own = material.surface_tension or SurfaceTension(0.0)
+    changed = dataclasses.replace(own, interfaces=(*own.interfaces, (other, tension)))
+    return dataclasses.replace(material, surface_tension=changed)
+
+
 @node(category="Emit", label="Concentration", preflight=passed_on)
 def set_concentration(
     particles: Particles, *, concentration: A[float, Unitless, Range(min=0.0, max=1.0), _START] = 1.0

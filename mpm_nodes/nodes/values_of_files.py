@@ -10,10 +10,11 @@ import numpy as np
 
 from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, SurfaceField, Vec3
 from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.collider_files import open_meshes, stamp
 
-__all__ = ["GridValues", "field_of", "grid_values", "primvar_values", "volume_of", "voxels"]
+__all__ = ["GridValues", "field_of", "grid_values", "primvar_contents", "primvar_values", "volume_of", "voxels"]
 
 
 def field_of(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
@@ -41,14 +42,20 @@ def primvar_values(
         MpmNodesError: The meshes are too large for the cells.
     """
     from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
-    from usd_io.collider_meshes import StageMeshes
 
     path, prim, primvar = file
-    stamped = stamp(path)
-    meshes = kept.get(("stage", *stamped, prim), lambda: StageMeshes(path, prim), lambda _: stamped[1])
+    meshes = open_meshes(kept, path, prim)
     code = Clock.of(settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
     topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
     return _over_faces(where, points, values, triangulate(topology.counts, topology.indices)[0], 0.5 * settings.cell_size)
+
+
+def primvar_contents(told: ContentsContext) -> str:
+    """Say what counts of meshes and their primvar at a frame."""
+    meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
+    frame = told.frame + told.knobs["frame_offset"]
+    code = Clock.of(told.settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
+    return str(meshes.digest([code], primvar=told.knobs["primvar"]))
 
 
 def volume_of(kept: Kept, path: Path, grid: str) -> Any:

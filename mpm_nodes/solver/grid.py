@@ -185,6 +185,7 @@ class GridStore(GridArrays):
         around = [_surroundings(points.block_coord, points.block_body) for points in stores if self.margin]
         unique = np.unique(np.concatenate([*tiles_of, *(_tiles(*blocks, particles.period) for blocks in around)]))
         if self.halo is not None:
+            self.halo.wide = self.margin
             unique = np.union1d(unique, self.halo.ghosts(unique))
             self.halo.lay_out(unique)
         self.count = len(unique)

@@ -35,6 +35,7 @@ OPTIONAL = {
     "freezing_shift": "freezing_shift",
     "heat_source": "heat_source",
     "heating_rate": "heat_source",
+    "tension_scale": "tension_scale",
 }
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
 
@@ -145,6 +146,9 @@ def completed(
     """Fill in mass and volume where the source gives none: a lattice of its spacing at its material's density.
 
     Laws that hold J themselves get it from a given total deformation.
+
+    Raises:
+        MpmNodesError: Masses, volumes or factors on the tension are out of range, or J contradicts the total deformation.
     """
     columns, count = dict(columns), len(columns["position"])
     first_phase(columns, materials)
@@ -164,6 +168,10 @@ def completed(
                 f"solve: particle {name} from {low:.3g} to {high:.3g} is out of range in {dtype.name}, which takes {least:.2g} to "
                 f"{most:.2g}; give densities and sizes in SI units, or set precision to double"
             )
+    scale = np.asarray(columns.get("tension_scale", 0.0))
+    wrong = scale[~(np.isfinite(scale) & (scale >= 0.0))]
+    if wrong.size:
+        raise MpmNodesError(f"solve: particle tension_scale must be finite and >= 0; one is {wrong.flat[0]:g}")
     return columns
 
 

@@ -24,18 +24,27 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
-from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
+from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import Places, bins_of, places_of
+from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.liquid_pairs import covering, pairs_of
+from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
 __all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
 
+
+AROUND = 2
+"""Columns of blocks that hold all particles that samples of a slab's own particles hang on.
+
+A sample lies within 5.5 half cells of the particle that it belongs to, and hangs on the matter within 6.2 of itself; particles may
+have drifted out of their blocks by 2 each.
+"""
 
 OPEN_PLANE = 1 << 40
 """Number of a cell beyond all: where a surface is cut off at none."""
@@ -134,6 +143,8 @@ def sample_surface(
 ) -> None:
     """Fill `samples` with points of the surface of the union of spheres, where the matter has a tension.
 
+    On several ranks each takes the samples that belong to its own particles: what is shared among them stays on one rank.
+
     Args:
         particles: The particles, sorted by block.
         samples: Emptied and filled.
@@ -146,24 +157,52 @@ def sample_surface(
         MpmNodesError: Particles came or went since they were sorted.
     """
     samples.begin_substep()
-    tense = np.array([law.material.surface_tension is not None for law in particles.laws])
-    if not particles.count or not tense.any():
+    materials = [law.material for law in particles.laws]
+    pairs = pairs_of(materials)
+    tense = np.array([each.surface_tension is not None for each in materials])
+    if pairs is not None:
+        tense |= pairs.group > 0
+    if not tense.any():
         return
     if not particles.sorted:
         raise MpmNodesError("sample_surface: a stage before it added or moved particles; wire it after sample_surface")
-    places = places_of(particles.block_coord, particles.block_body)
-    material = particles.array("material")
-    bins = bins_of(particles.offset, particles.stride, particles.shift, particles.block_start, material, places)
-    drift = max(0, math.ceil(2.0 * (particles.drift - 2.0)))
-    inside, phi = union_of_spheres(bins, places, 2.0 * radius, drift)
+    matter: ParticleStore | ParticlesAround = particles
+    own = None
+    if particles.share is not None:
+        matter, own = particles_around(particles, ("material", "volume"), reach=AROUND)
+    if not particles.count:
+        return
+    places = places_of(matter.block_coord, matter.block_body)
+    material = matter.array("material")
+    bins = bins_of(matter.offset, matter.stride, particles.shift, matter.block_start, material, places, particles.dtype)
+    drift = max(0, math.ceil(2.0 * (matter.drift - 2.0)))
     depth = max(2.0 * radius - 0.5, 0.0) if shift else 0.0
     mirrors = np.stack([np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in within], axis=1)
-    volume = particles.array("volume") * (1.0 / particles.h**3)
-    cuts = cut_edges(bins, places, inside, phi, volume, depth, mirrors, drift)
-    points = sample_union(bins, places, inside, cuts, within, spread, drift)
-    if not tense.all():
-        points = _kept(points, tense[material[points.owner]])
-    _fill(samples, places, points)
+    volume = matter.array("volume") * (1.0 / particles.h**3)
+
+    def surface(of: Bins) -> SurfacePoints:
+        """Return the samples of one body of matter that particles of this process own, whose surfaces pull."""
+        inside, phi = union_of_spheres(of, places, 2.0 * radius, drift)
+        cuts = cut_edges(of, places, inside, phi, volume, depth, mirrors, drift)
+        points = sample_union(of, places, inside, cuts, within, spread, drift)
+        if not tense.all():
+            points = _kept(points, tense[material[points.owner]])
+        if own is None:
+            return points
+        here = np.full(matter.count, -1, np.int32)
+        here[own] = np.arange(len(own))
+        points = points._replace(owner=here[points.owner])
+        return _kept(points, points.owner >= 0)
+
+    if pairs is None:
+        _fill(samples, places, surface(bins))
+        return
+    groups = [rows_of(bins, pairs.group == each) for each in range(len(pairs.tension))]
+    for group, of in enumerate(groups):
+        if len(of.index) and tense[pairs.group == group].any():
+            points = surface(of)
+            shares = [shares_at(each, places, points.start, points.position, volume, mirrors, drift) for each in groups]
+            _fill(samples, places, points, covering(group, np.array(shares), pairs))
 
 
 def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:
@@ -172,8 +211,8 @@ def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:
     return SurfacePoints(before[points.start], *(column[keep] for column in points[1:]))
 
 
-def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
-    """Add samples; those of a place lie in its block or just beyond."""
+def _fill(samples: SampleStore, places: Places, points: SurfacePoints, behind: tuple[np.ndarray, np.ndarray] | None = None) -> None:
+    """Add samples, and what is behind them; those of a place lie in its block or just beyond."""
     if not len(points.owner):
         return
     filled = np.flatnonzero(np.diff(points.start))
@@ -184,6 +223,8 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints) -> None:
         "area": points.area * (0.25 * samples.h**2),
         "owner": points.owner,
     }
+    if behind is not None:
+        columns["covered"], columns["interface"] = behind
     if samples.apart:
         columns["body"] = samples.particles.rows("body")[0, points.owner]
         body = columns["body"][start[:-1]]

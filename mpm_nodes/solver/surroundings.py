@@ -1,4 +1,4 @@
-"""What is around the matter of a solver: air, and heat made in places."""
+"""What is around the matter of a solver: air, heat made in places, and places that change the surface tension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mpm_nodes.data.ambient import air_of
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.solver.run import SubstepSolver
 
-__all__ = ["refuse_unread_ambient", "surround"]
+__all__ = ["refuse_unread_ambient", "refuse_unread_tension_field", "surround"]
 
 
 def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
@@ -17,13 +17,16 @@ def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
 
     Args:
         run: The solver.
-        ambient: Air, at most once, and heat made in places.
+        ambient: Air, at most once, heat made in places, and factors on the tension in places.
 
     Raises:
-        MpmNodesError: The substeps carry no heat, or there is air twice.
+        MpmNodesError: The substeps carry no heat, or have no surface, or there is air twice.
     """
-    if ambient:
-        refuse_unread_ambient([program.unfused for program in run.programs])
+    plans = [program.unfused for program in run.programs]
+    if any(each.tension is None for each in ambient):
+        refuse_unread_ambient(plans)
+    if any(each.tension is not None for each in ambient):
+        refuse_unread_tension_field(plans)
     air_of(tuple(ambient))
     run.step_context.ambient = tuple(ambient)
 
@@ -41,4 +44,20 @@ def refuse_unread_ambient(plans: Sequence[SubstepPlan]) -> None:
         raise MpmNodesError(
             "solve.ambient: air or a heat field is wired, and these substeps carry no heat; take the preset explicit_heat, melting "
             "or surface_tension_heat, or take the wire out"
+        )
+
+
+def refuse_unread_tension_field(plans: Sequence[SubstepPlan]) -> None:
+    """Refuse a factor on the tension in places where the stages of some substeps have no surface.
+
+    Args:
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: Some have none.
+    """
+    if not all("tension" in plan.fields_needed.get("samples", ()) for plan in plans):
+        raise MpmNodesError(
+            "solve.ambient: a tension field is wired, and these substeps have no surface; take the preset surface_tension or "
+            "another with surfaces, or take the wire out"
         )

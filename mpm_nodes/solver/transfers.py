@@ -26,6 +26,7 @@ from mpm_nodes.kernels.transfers import gather as gathers
 from mpm_nodes.kernels.transfers import scatter as scatters
 from mpm_nodes.kernels.transfers.weights import STENCIL, reach
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 
@@ -121,13 +122,9 @@ def scatter(
     found = tuple(_given(points, grid, kernel, deposit) for deposit in deposits)
     if not found:
         return
-    halo: Any = grid.halo
-    arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits} if halo is not None else {}
-    for array in arrays.values():
-        halo.open(array)
-    scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
-    if halo is not None:
-        halo.sum(*arrays.values())
+    arrays = {deposit.array: grid.array(deposit.array) for deposit in deposits}
+    with adding_up(grid.halo, *arrays.values()):
+        scatters.scatter_arrays(STENCIL[kernel.value], points.geometry(), found, grid.scatter_tables(material, points))
 
 
 def gather(

@@ -28,6 +28,7 @@ from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import NODES
+from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.samples import SampleStore, Slab, touched
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 
@@ -41,8 +42,8 @@ _POOL = 2
 
 def wet(
     samples: SampleStore, colliders: ColliderSet, step: StepContext, walls: tuple[float, float], reach: float, slab: Slab
-) -> None:
-    """Change the tension of samples that touch bodies or walls to k_SL, and write what pulls and pins them.
+) -> np.ndarray:
+    """Change the tension of samples that touch bodies or walls to k_SL, write what pulls and pins them, and return those samples.
 
     Args:
         samples: With their tension against air; tension, pull, pinning and footing are written.
@@ -72,6 +73,7 @@ def wet(
             footing = np.zeros((samples.count, 3))
             find_footing(samples.unpack("position") - colliders.origin, which, step.dt, colliders.bodies(), footing)
             samples.rows("footing")[:] = footing.T
+    return met
 
 
 def _angles(collider: Collider, walls: tuple[float, float]) -> tuple[str, float, float]:
@@ -108,7 +110,7 @@ def _paint(samples: SampleStore, mine: np.ndarray, field: SurfaceField, k: np.nd
 
 # ---------------------------------------------------------------- on the grid
 def pulls(samples: SampleStore, grid: GridStore, kernel: Kernel) -> np.ndarray | None:
-    """Return the force of uneven wetting as a grid array [N], None where there is none."""
+    """Return the force of uneven wetting on samples of this rank as a grid array [N], None where there is none."""
     if not samples.count or not samples.rows("pull").any():
         return None
     force = np.zeros_like(grid.array("momentum"))
@@ -130,17 +132,20 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
         kernel: B-spline of the weights.
         dt: Substep [s].
     """
-    if not samples.count or not samples.rows("pinning").any():
+    halo = grid.halo
+    pinned = bool(samples.rows("pinning").any())
+    if not (pinned if halo is None else halo.team.any(pinned)):
         return
     wetted = samples.rows("pinning")[0] > 0.0
     line, dry, foot = (np.zeros_like(grid.array("momentum")) for _ in range(3))
-    SurfaceEnergy(samples, grid, STENCIL[kernel.value], "pinning").add_force(line)
     area = samples.array("area")
     free, met = area.copy(), area.copy()
     free[: samples.count][wetted] = 0.0
     met[: samples.count][~wetted] = 0.0
-    _scatter(samples, grid, kernel, free, (None, dry))
-    _scatter(samples, grid, kernel, met, (samples.array("footing"), foot))
+    with adding_up(halo, line, dry, foot):
+        SurfaceEnergy(samples, grid, STENCIL[kernel.value], "pinning").add_force(line)
+        _scatter(samples, grid, kernel, free, (None, dry))
+        _scatter(samples, grid, kernel, met, (samples.array("footing"), foot))
     count = 64 * grid.count
     line, dry, foot, velocity, momentum = (
         each[: 4 * count].reshape(-1, 4) for each in (line, dry, foot, grid.array("velocity"), grid.array("momentum"))
@@ -154,6 +159,8 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
     place = 4 * grid.coord[block].astype(np.int64) + np.stack([n >> 4, (n >> 2) & 3, n & 3], axis=1)
     together, moved, held = _pooled(place, across, (mass, mass * slip, dt * size))
     velocity[nodes, :3] -= (np.clip(moved, -held, held) / together)[:, None] * across
+    if halo is not None:  # nodes at the rim of a halo do not see all that hold a line with them
+        halo.copy(grid.array("velocity"))
 
 
 def _pooled(place: np.ndarray, across: np.ndarray, columns: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

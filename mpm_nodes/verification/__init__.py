@@ -50,6 +50,8 @@ _MODULES = (
     "settling",
     "surface_tension",
     "wetting",
+    "liquid_pairs",
+    "slabs",
     "contact_lines",
     "capillarity",
     "solutes",

@@ -92,7 +92,10 @@ def files(tmp_path_factory) -> dict[str, Path]:
         angles = vdb.FloatGrid(0.0)
         angles.copyFromArray(0.05 + 1e-4 * np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
         angles.name, angles.transform = "contact_angle", vdb.createLinearTransform(0.05)
-        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, power, angles])
+        paint = vdb.FloatGrid(0.0)
+        paint.copyFromArray(np.full((20,) * 3, 0.05 * frame, np.float32), ijk=(-10, -10, -10))
+        paint.name, paint.transform = "tension_scale", angles.transform
+        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, power, angles, paint])
     for name, body in (("mesh", UsdGeom.Mesh), ("points", UsdGeom.Points)):
         stage = Usd.Stage.CreateNew(str(folder / f"{name}.usda"))
         stage.SetTimeCodesPerSecond(24.0)
@@ -105,7 +108,8 @@ def files(tmp_path_factory) -> dict[str, Path]:
             if name == "points":
                 prim.CreateWidthsAttr().Set(Vt.FloatArray([0.05] * 8), frame)
         if name == "mesh":
-            for named, least, more in (("temperature", 300.0, 1.0), ("contact_angle", 0.05, 0.01)):
+            paints = (("temperature", 300.0, 1.0), ("contact_angle", 0.05, 0.01), ("tension_scale", 0.05, 0.01))
+            for named, least, more in paints:
                 values = UsdGeom.PrimvarsAPI(prim).CreatePrimvar(named, Sdf.ValueTypeNames.FloatArray, "vertex")
                 for frame in range(1, 7):
                     values.Set([least + more * (10.0 * frame + corner) for corner in range(8)], frame)
@@ -125,7 +129,12 @@ PATHS |= {
     "set_temperature_vdb": "ball",
     "collider_temperature_vdb": "ball",
     "collider_temperature_usd": "mesh",
+    "set_tension_scale_vdb": "ball",
+    "tension_field_vdb": "ball",
+    "set_tension_scale_usd": "mesh",
 }
+
+PAINTS = {name for name in PATHS if name.startswith(("collider_contact_angle_", "set_tension_scale_", "tension_field_"))}
 
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:
@@ -136,8 +145,8 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
         given["path"] = str(files[PATHS[declaration.id]])
-    if declaration.id.startswith("collider_contact_angle_"):
-        given["values"] = "mask"  # the angle painted is that of a mask
+    if declaration.id in PAINTS:
+        given["values"] = "mask"  # what is painted is that of a mask
     given |= {"sequence": True, "interval": 1.0, "voxel_size": 0.01, "attribute": "mass"}
     for port in declaration.ports:
         if port.name == "material":

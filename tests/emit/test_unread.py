@@ -97,6 +97,52 @@ def test_thermal_parameters_and_hot_bodies_without_heat_are_warned_of():
     assert told(scene(thermal, HEAT, hot=True)) == [] and told(scene(solid, PLAIN)) == []
 
 
+def two_liquids(graph: Graph, other: str, named: str = "water", source: str = "emit_box") -> Graph:
+    """Return oil with a tension against `named`, beside a liquid of the label `other`."""
+    oil = graph.add("material_liquid", "oil", label="oil")
+    pair = graph.add("material_interface_tension", "pair", material=oil, other=named)
+    water = graph.add("material_liquid", "water", label=other)
+    boxes = [graph.add("emit_box", f"box{n}", material=each, centre=(0.2 * n, 0.5, 0.0)) for n, each in enumerate((pair, water))]
+    if source == "read_points":
+        boxes[1] = graph.add("set_concentration", "soap", particles=graph.add("read_points", "read", path="nothing.usda"))
+    graph.add("solve", "solve", sources=boxes, substeps="surface_tension")
+    return graph
+
+
+def test_a_pair_with_matter_that_is_not_there_is_told():
+    """The label is looked for among all matter before the cook, unless some of it is not known then."""
+    assert told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "water")) == []
+    with pytest.raises(
+        MpmNodesError, match=r"solve: material oil: has a tension against 'water', and no other material.*: 'syrup'"
+    ):
+        told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "syrup"))
+    assert told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "syrup", source="read_points")) == []
+
+
+@pytest.mark.parametrize("emitter", [None, "emit_drops", "emit_stream", "merge_particles"])
+def test_a_factor_on_no_tension_is_warned_of(emitter):
+    """Painted matter without a surface tension, also behind what repeats and joins it, where substeps have a surface."""
+
+    def painted(tense: bool) -> list[str]:
+        graph = Graph(cell_size=0.02, start=1, end=2)
+        water = graph.add("material_liquid", "water", label="water")
+        if tense:
+            water = graph.add("material_surface_tension", "tense", material=water)
+        box = graph.add("emit_box", "box", material=water, size=(0.08, 0.08, 0.08))
+        scaled = graph.add("set_tension_scale", "scaled", particles=box)
+        ports = {"sources": [scaled]}
+        if emitter == "merge_particles":
+            ports = {"sources": [graph.add(emitter, "more", sources=[scaled])]}
+        elif emitter is not None:
+            ports = {"emitters": [graph.add(emitter, "more", template=scaled)]}
+        graph.add("solve", "solve", substeps="surface_tension", **ports)
+        return [text for text in told(graph) if "tension" in text]
+
+    (text,) = painted(tense=False)
+    assert "matter has a factor on its tension, and no material has a surface tension; wire material_surface_tension" in text
+    assert painted(tense=True) == []
+
+
 @pytest.mark.parametrize(
     ("knobs", "says"),
     [

@@ -211,9 +211,9 @@ def test_the_command_line(walking, tmp_path, capfd, monkeypatch, pretend):
     assert "next: mpm-nodes farm job --jobs 2" in capfd.readouterr().out
     assert cli.main(["farm", "job", "--jobs", "2"]) == 0
     out, err = capfd.readouterr()
-    assert "11 tasks were run, 0 were finished before" in out and "solve_001_3 (step=2) begins" in err
+    assert "tasks run: 11, finished before: 0" in out and "solve_001_3 (step=2) begins" in err
     assert cli.main(["farm", shot, "--wedge", "walk.step=1,2", "--chunk", "3", "-o", "job", "--jobs", "1"]) == 0
-    assert "1 tasks were run, 10 were finished before" in capfd.readouterr().out
+    assert "tasks run: 1, finished before: 10" in capfd.readouterr().out
     assert cli.main(["farm", "job", "--chunk", "2"]) == 2 and "has its chunk already" in capfd.readouterr().err
     assert cli.main(["farm", "job", "--jobs", "1", "--dask", "local"]) == 2
     pretend.codes = {"solve_000_3": [4]}
@@ -311,6 +311,29 @@ while [ $n -lt $count ]; do n=$((n + 1)); SLURM_ARRAY_TASK_ID=$n sh -ec "$script
 echo "$@" >> asked.txt
 wc -l < asked.txt
 """
+
+
+PARALLEL = """#!/bin/sh
+# what parallel does with a list of commands, one after the other
+while read -r line; do echo "$line" >> parallel.log; sh -ec "$line" >> slurm.log 2>&1 || exit 1; done
+"""
+
+
+@pytest.mark.slow  # five processes, one after the other
+def test_the_lines_for_parallel_in_the_readme_run(graph, tmp_path, program):
+    """As they stand in the job's README, in a folder where nothing has been submitted before, with a stand-in for parallel."""
+    job = make_job(graph, tmp_path / "job", {"writer.scale": [1.0, 2.0]}, chunk=3)
+    write_submission(job)
+    page = (job.folder / "README.md").read_text()
+    lines = page[page.index("    for n in $(seq") : page.index("## What comes out")]
+    (tmp_path / "parallel").write_text(PARALLEL)
+    (tmp_path / "parallel").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    script = "set -eu\n" + "\n".join(line[4:] for line in lines.splitlines())
+    done = subprocess.run(["bash", "-c", script], cwd=job.folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + (job.folder / "slurm.log").read_text()
+    assert len((job.folder / "parallel.log").read_text().splitlines()) == len(job.tasks())
+    assert (job.folder / "wedges.csv").read_text().count(",done,6,") == 2
 
 
 @pytest.mark.slow  # five processes, one after the other

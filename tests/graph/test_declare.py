@@ -36,6 +36,21 @@ class Colour(enum.Enum):
     BLUE = "blue"
 
 
+def test_contents_are_of_knobs_for_files():
+    """Names that are not knobs, and knobs that do not name files, are refused."""
+    for name in ("nothing", "size"):
+        with pytest.raises(DeclarationError, match=f"contents names '{name}', which is not a knob for a file"):
+
+            @node(category="Test", label="Read", contents={name: lambda told: ""})
+            def read(*, path: Path, size: float = 1.0) -> Mesh:
+                """Read.
+
+                Args:
+                    path: The file.
+                    size: A number.
+                """
+
+
 def test_a_declared_function_stays_plain():
     """Decorating adds `declaration` and nothing else: the function can be called as it was."""
     assert inspect.isfunction(outer_nodes.stuff)

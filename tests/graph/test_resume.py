@@ -113,6 +113,27 @@ def test_another_graph_is_refused_with_the_difference(tmp_path):
         execute(graph, out=tmp_path, resume=True)
 
 
+def test_keys_of_frames_to_come_may_change(tmp_path):
+    """Keys after the last frame that is there make the same cook; what changes a frame that is there is refused and named."""
+
+    def keyed(end, count, changed=0):
+        graph = shot(end=end)
+        rows = [[frame, 3.0 if frame == changed else 0.1 * frame, "linear"] for frame in range(1, count + 1)]
+        graph.set("sim.push", {"keys": rows})
+        return graph
+
+    def cooked(name):  # records say which graph their frame was cooked from, and that was a shorter one
+        return {path: data for path, data in content(tmp_path / name).items() if "/frames/" not in path}
+
+    execute(keyed(4, 4), out=tmp_path / "a")
+    assert execute(keyed(6, 6), out=tmp_path / "a", resume=True).cooked == (5, 6)
+    execute(keyed(6, 6), out=tmp_path / "b")
+    assert cooked("a") == cooked("b") and len(cooked("a")) > 6
+    assert execute(keyed(7, 9, changed=7), out=tmp_path / "a", resume=True).cooked == (7,), "compared with the keys of frame 6"
+    with pytest.raises(ResumeRefused, match=r"another graph: sim\.push\.keys was "):
+        execute(keyed(9, 9, changed=3), out=tmp_path / "a", resume=True)
+
+
 def test_a_changed_input_file_is_refused(tmp_path):
     """A cook does not go on with other input than it began with."""
     graph = Graph(registry=REGISTRY, base=tmp_path, start=1, end=2)

@@ -212,6 +212,31 @@ answer["again"] = [thing.type for thing in sorted(bpy.data.objects, key=lambda e
 """
 )
 
+PLAYING = (
+    SHOT
+    + """
+fog.mute, tree.k_end = True, 60
+job, end = cook.start(tree, scene), time.monotonic() + 300
+def known():
+    thing = bpy.data.objects.get("particles")
+    follows = thing is not None and cache_import.cache_modifier(thing) is not None
+    return thing if follows else None
+while (known() is None or len(job.frames) < 2 or job._waiting) and job.state == "running" and time.monotonic() < end:
+    cook.look()
+    time.sleep(0.02)
+answer["state"], answer["done"] = job.state, list(job.frames)
+answer["middles"] = []
+for frame in job.frames[:2]:
+    scene.frame_set(frame)
+    cloud = known().evaluated_get(bpy.context.evaluated_depsgraph_get())
+    heights = [(cloud.matrix_world @ point.co).z for point in cloud.data.points]
+    answer["middles"].append(sum(heights) / len(heights))
+answer["file"] = known().modifiers[0].cache_file.filepath
+cook.cancel(tree)
+answer["stopped"] = cook.wait(tree, 300)
+"""
+)
+
 PLACES = """
 import math
 scene = bpy.context.scene
@@ -289,6 +314,15 @@ def test_an_animated_mesh_of_the_scene_is_met_and_frames_come_back(tmp_path: Pat
     assert np.abs(first - last).mean() > 0.01 and np.abs(last - blurred).mean() > 0.001
 
 
+def test_first_frames_play_while_the_rest_cooks(tmp_path: Path):
+    """Before the cook is over its frames can be gone through on the timeline, and show the matter fall."""
+    seen = in_blender(PLAYING, folder=str(tmp_path))
+    assert seen["state"] == "running" and 2 <= len(seen["done"]) < 60, "the cook must not be over yet"
+    first, second = seen["middles"]
+    assert second < first - 0.05 and "r001" in seen["file"]
+    assert seen["stopped"] == "cancelled"
+
+
 def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):
     """Bad environment, removed file, unusable object, cancel and a killed cook: each leaves a message and the whole frames."""
     seen = in_blender(FAULTS, folder=str(tmp_path / "out"))
@@ -300,7 +334,7 @@ def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):
     failed, said = seen["sheet"]
     assert failed and "is a sheet, it has no inside" in said["bowl"], "a plane is refused before minutes have gone by"
     assert seen["another"][0] == "failed" and "another graph" in str(seen["another"]) and "--resume" not in str(seen["another"])
-    assert "press Cook, not Resume" in str(seen["another"])
+    assert "press Cook or Cook Again from This Frame, not Resume" in str(seen["another"])
     assert seen["empty_mesh"][0] and "has no vertices" in seen["empty_mesh"][1]["bowl"]
     assert seen["unlinked"][0] and "is not in the scene" in seen["unlinked"][1]["bowl"]
     assert seen["second_start"] == [True, "This graph is cooking already; cancel it first"]

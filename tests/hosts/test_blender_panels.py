@@ -127,7 +127,7 @@ for panel in [each for each in (*interface.CLASSES, *cache_panel.CLASSES) if iss
     layout = Layout()
     panel.draw(SimpleNamespace(layout=layout), context)
     drawn[panel.bl_label] = layout.said
-answer["drawn"] = drawn
+answer["drawn"], answer["budget"] = drawn, bpy.context.window_manager.mpm_nodes_particles
 """
 
 
@@ -162,6 +162,8 @@ def test_outlines_stand_where_matter_and_bodies_will_be(tmp_path: Path):
 
 def test_every_panel_draws(tmp_path: Path):
     """Panels name properties and operators that there are, and give operators what they take."""
-    seen = in_blender(DRAWN, folder=str(tmp_path))["drawn"]
+    found = in_blender(DRAWN, folder=str(tmp_path))
+    seen = found["drawn"]
+    assert found["budget"] == 30000 and "mpm_nodes_particles" in seen["Quick"], "a first look takes this many particles"
     assert {"Quick", "Cook", "Graph", "Selected Objects", "Caches"} <= set(seen)
     assert seen["Quick"].count("mpm_nodes.quick") == 9 and "mpm_nodes.delete_revision" in seen["Caches"]

@@ -245,6 +245,55 @@ answer["begins"] = [node.k_start_frame for node in bpy.data.node_groups["MPM Gra
 """
 
 
+LOOKED = """
+from bl_ext.user_default.mpm_nodes import surfaces
+scene = bpy.context.scene
+def cube(name):
+    bpy.ops.mesh.primitive_cube_add(size=1.0)
+    bpy.context.object.name = name
+    return bpy.context.object
+def slide(thing):
+    for frame, x in ((3, 0.0), (5, 3.0)):
+        thing.location.x = x
+        thing.keyframe_insert("location", frame=frame)
+still, moved, child, shaped, driven, wave, cut, stands = map(
+    cube, ("still", "moved", "child", "shaped", "driven", "wave", "cut", "stands"))
+slide(moved)
+child.parent = moved
+shaped.shape_key_add(name="Basis")
+raised = shaped.shape_key_add(name="Raised")
+raised.data[0].co.z += 1.0
+for frame, value in ((3, 0.0), (5, 1.0)):
+    raised.value = value
+    raised.keyframe_insert("value", frame=frame)
+driven.driver_add("location", 1).driver.expression = "max(frame - 3, 0)"
+wave.modifiers.new("w", "WAVE")
+cut.modifiers.new("c", "BOOLEAN").object = moved
+for frame in (1, 9):
+    stands.keyframe_insert("location", frame=frame)  # evaluated again at every frame, and stays where it is
+group = bpy.data.collections.new("Group")
+scene.collection.children.link(group)
+inner = cube("inner")
+group.objects.link(inner)
+slide(inner)
+copies = bpy.data.objects.new("copies", None)
+copies.instance_type, copies.instance_collection = "COLLECTION", group
+scene.collection.objects.link(copies)
+frame = cube("frame")
+frame.instance_type = "VERTS"
+grown = cube("grown")
+grown.parent = frame
+slide(grown)
+bpy.context.view_layer.update()
+real, looked = surfaces._shape, []
+surfaces._shape = lambda thing: looked.append(thing.name) or real(thing)
+answer["changes"] = {thing.name: surfaces.changes(thing, scene, range(1, 10)) for thing in
+                     (still, moved, child, shaped, driven, wave, cut, stands, copies, frame)}
+answer["looked"] = {name: looked.count(name) for name in answer["changes"]}
+answer["handlers"], answer["frame"] = len(bpy.app.handlers.frame_change_post), scene.frame_current
+"""
+
+
 def test_every_file_graph_and_object_has_its_own_place(tmp_path: Path):
     """Names that clean alike, two graphs, two .blend files in a folder: no export and no cache is written over another."""
     first, second = tmp_path / "shot_v001.blend", tmp_path / "shot_v002.blend"
@@ -356,3 +405,12 @@ def test_another_frame_rate_is_told_and_left_alone(tmp_path: Path):
     seen = in_blender(EARLY, folder=str(tmp_path), fps=25, first=0)
     assert seen["state"] == "done" and seen["fps"] == 25
     assert "25 frames a second and the graph 24" in seen["status"]
+
+
+def test_a_surface_is_looked_at_when_it_may_have_changed():
+    """Whatever moves or bends an object is found; one that Blender leaves as it is gets one look, however many frames there are."""
+    seen = in_blender(LOOKED)
+    still = [name for name, changes in seen["changes"].items() if not changes]
+    assert still == ["still", "stands"], seen["changes"]
+    assert seen["looked"]["still"] == 1 and seen["looked"]["stands"] == 9
+    assert seen["handlers"] == 0 and seen["frame"] == 1

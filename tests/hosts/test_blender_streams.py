@@ -9,6 +9,8 @@ import pytest
 from blender_process import in_blender
 
 from mpm_nodes.data import GraphSettings
+from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.nodes.emit import emit_mesh
 from mpm_nodes.nodes.materials import material_liquid
 from mpm_nodes.nodes.seeding import Lattice
@@ -118,3 +120,19 @@ def test_what_stands_still_or_begins_once_has_no_keys(moving):
     keyed = {name: sorted(knob for knob, value in knobs.items() if isinstance(value, dict)) for name, knobs in entries.items()}
     assert keyed == {"Still": [], "Carried": ["rotation", "translation"], "Swollen": ["frame"], "Shaped": ["frame"]}
     assert moving["frame"] == 2, moving["status"]
+
+
+def test_a_cook_pours_along_the_way_of_the_mesh(moving):
+    """At every frame something new has come out where the mesh stands then, to a spacing (2.5 cm)."""
+    (path,) = Path(moving["folder"]).glob("*.json")
+    graph = load_graph(path)
+    graph.set("fall.gravity", (0.0, 0.0, 0.0))
+    cook, known = Evaluator(graph), set()
+    for frame in range(1, 6):
+        found = cook.value("fall.particles", frame)
+        place, ids = found["position"][:, [0, 2, 1]] * (1.0, -1.0, 1.0), found["id"]
+        for name in ("Carried", "Swollen"):
+            low, high = np.array(moving["where"][name][frame - 1])
+            near = np.all((place > low - 0.025) & (place < high + 0.025), axis=1)
+            assert np.any(near & ~np.isin(ids, list(known))), f"{name}: nothing came out at frame {frame}"
+        known |= set(ids.tolist())

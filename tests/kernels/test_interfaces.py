@@ -53,13 +53,15 @@ def test_every_cut_edge_is_a_corner_of_a_triangle():
 COARSE = Spread(1.0, seed=7)
 
 
-def surface(position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234, spread: Spread = COARSE):
+def surface(
+    position: np.ndarray, order: np.ndarray | None = None, *, depth: float = 1.234, spread: Spread = COARSE, dtype=np.float32
+):
     """Return place, area and normal of every sample, and the position of its owner; `depth` 0 leaves the union's own surface."""
-    store = ParticleStore(["velocity"], cell_size=0.1, dtype=np.float32)
+    store = ParticleStore(["velocity"], cell_size=0.1, dtype=dtype)
     store.append({"position": position if order is None else position[order]})
     store.sort()
     places = places_of(store.block_coord, store.block_body)
-    bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
+    bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places, dtype)
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
     cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, np.full((3, 2), 2.0 * FAR), 0)
@@ -79,6 +81,17 @@ def test_samples_hang_on_no_order_and_no_number_of_threads():
         assert np.array_equal(whole, surface(position))
     finally:
         numba.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("spread", [COARSE, Spread(1.0, even=True)], ids=["random", "even"])
+@pytest.mark.parametrize("depth", [0.0, 1.234])
+def test_in_double_precision_samples_move_as_little_as_particles_do(depth, spread):
+    """Particles that lie 1e-13 m elsewhere: no sample lies a thousandth of the steps of single precision elsewhere."""
+    random = np.random.default_rng(4)
+    position = random.uniform(-0.4, 0.4, (700, 3))
+    found = surface(position, depth=depth, spread=spread, dtype=np.float64)
+    moved = surface(position + random.uniform(-1e-13, 1e-13, (700, 3)), depth=depth, spread=spread, dtype=np.float64)
+    assert found.shape == moved.shape and 0.0 < np.abs(found[:, :3] - moved[:, :3]).max() < 5e-10
 
 
 def test_even_samples_sum_linear_functions_exactly():

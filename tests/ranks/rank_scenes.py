@@ -6,12 +6,25 @@ All of them are in double precision, so that rounding is far below what a forgot
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Ambient, Collider, CollisionRule, Emitter, Material, Particles, Thermal, WallRule, Walls
+from mpm_nodes.data import (
+    Ambient,
+    Collider,
+    CollisionRule,
+    Emitter,
+    Material,
+    Particles,
+    SurfaceField,
+    SurfaceTension,
+    Thermal,
+    WallRule,
+    Walls,
+)
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
@@ -23,6 +36,12 @@ SNOW = Material("snow", {"youngs_modulus": 4e4, "critical_compression": 1e-2, "c
 SYRUP = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 1000.0, "syrup")
 MELT = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 2.0}, 900.0, "melt")
 WAX = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "wax", thermal=Thermal(10.0, 2e3, 15.0, 4e3, 20.0, 310.0, MELT))
+TENSE = SurfaceTension(40.0, 10.0, 300.0, 330.0, solute_tension=10.0)
+WATER = replace(SYRUP, surface_tension=TENSE)
+SOAP = replace(SYRUP, surface_tension=replace(TENSE, solute_diffusivity=5e-3))
+TENSE_WAX = replace(WAX, surface_tension=TENSE, thermal=replace(WAX.thermal, melt=replace(MELT, surface_tension=TENSE)))
+SYRUP_ON_OIL = replace(SYRUP, surface_tension=replace(TENSE, interfaces=(("oil", 15.0),)))
+OIL = replace(SYRUP, label="oil", density=900.0, surface_tension=replace(TENSE, tension=25.0))
 CREAM = cream(tear_threshold=0.05, recovery_time=0.05)
 
 
@@ -56,6 +75,30 @@ def tearing() -> Particles:
     return with_velocity(found, np.stack([6.0 * (x - 1.8) + 0.4, 2.0 * np.sin(9.0 * x), zero], 1))
 
 
+def uneven(particles: Particles) -> Particles:
+    """Return particles that lie in no rows, so that none is as near to a sample as another, with a solute in places."""
+    position = particles["position"] + np.random.default_rng(5).uniform(-0.01, 0.01, particles["position"].shape)
+    solute = 0.5 + 0.5 * np.sin(5.0 * position[:, 0] + 3.0 * position[:, 2])
+    columns = {**particles.attributes, "position": position, "concentration": solute}
+    return Particles(columns, particles.materials, particles.spacing)
+
+
+def along_z(particles: Particles) -> Particles:
+    """Return particles whose x axis has become the z axis."""
+    turned = {name: np.roll(particles[name], -1, axis=1) for name in ("position", "velocity")}
+    return Particles({**particles.attributes, **turned}, particles.materials, particles.spacing)
+
+
+def painted(around: dict[str, Any]) -> dict[str, Any]:
+    """Return surroundings whose ball is wetted more in places, so that it pulls matter along."""
+    places = np.stack(np.meshgrid(*[np.arange(-0.5, 0.5, 0.04)] * 3, indexing="ij"), -1).reshape(-1, 3) + (1.75, -0.15, 0.2)
+    field = SurfaceField.of_samples(places, -0.5 + 0.5 * np.sin(9.0 * places[:, 0]), 0.04, 0.0)
+    return {
+        **around,
+        "colliders": [replace(each, wetting=field, contact_angle=75.0, contact_hysteresis=15.0) for each in around["colliders"]],
+    }
+
+
 def warm(particles: Particles) -> Particles:
     """Return wax that is warm in places, and makes heat of its own in others."""
     x, y, z = particles["position"].T
@@ -77,6 +120,19 @@ def sliding() -> Particles:
     velocity = np.stack([0.8 * np.sin(3 * y + 1.0), 0.6 * np.cos(2 * x), 0.4 * np.sin(2 * x + y)], 1)
     velocity += np.where(material[:, None] == 1, (1.5, -1.0, 0.2), (0.3, 0.0, 0.0))
     return with_velocity(found, velocity)
+
+
+def liquids() -> Particles:
+    """Return a bar of syrup on a bar of oil, each with a surface of its own, whose tensions are painted."""
+    oil, syrup = bar(OIL, (36, 3, 4)), bar(SYRUP_ON_OIL, (36, 2, 4), (0.0, 0.3, 0.0))
+    position = np.concatenate([oil["position"], syrup["position"]])
+    material = np.repeat(np.array([0, 1], np.int32), [len(oil), len(syrup)])
+    paint = 1.0 + 0.5 * np.sin(3.0 * position[:, 0] + position[:, 2])
+    velocity = np.stack(
+        [0.8 * np.sin(3 * position[:, 1] + 1.0), 0.6 * np.cos(2 * position[:, 0]), 0.4 * np.sin(2 * position[:, 0])], 1
+    )
+    columns = {"position": position, "material": material, "tension_scale": paint, "velocity": velocity}
+    return uneven(Particles(columns, (OIL, SYRUP_ON_OIL), oil.spacing))
 
 
 class Wave:
@@ -113,7 +169,16 @@ SEMI_IMPLICIT = {
     "preset": "implicit_apic",
     "edits": [{"replace": "minimise_energy", "type": "semi_implicit_update", "knobs": {"krylov_tolerance": 1e-10}}],
 }
-HEAT = {"preset": "explicit_heat", "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4}}
+HEAT: dict[str, Any] = {
+    "preset": "explicit_heat",
+    "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4},
+}
+WETTED = {"contact_angle": 60.0, "hysteresis": 20.0}
+TENSION = {"preset": "surface_tension", "set": WETTED}
+SOLUTE = {"preset": "surface_tension_solute", "set": {**WETTED, "placement": "even"}}
+FLAMES = {"flames": ["1.0 0.2", "2.1 0.1"], "flame_flux": 5e5, "flame_radius": 0.3, "flame_height": 0.05, "flux": 1e4}
+TENSION_HEAT = {"preset": "surface_tension_heat", "set": {**WETTED, **HEAT["set"], **FLAMES}}
+IMPLICIT_TENSION = {"preset": "implicit_surface_tension", "set": WETTED}
 AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
@@ -124,8 +189,35 @@ SCENES: dict[str, Any] = {
     "bodies": lambda: (sliding(), BODIES, surroundings(streams=True)),
     "heat": lambda: (warm(swirling(WAX)), HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     "ambient": lambda: (warm(swirling(WAX)), HEAT, {"gravity": (0.0, 0.0, 0.0), "ambient": AMBIENT}),
+    "tension": lambda: (
+        uneven(swirling(WATER)),
+        TENSION,
+        painted(surroundings(True, uneven(bar(WATER, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    ),
+    "drops": lambda: (along_z(uneven(swirling(WATER, drift=4.0))), "surface_tension", {"gravity": (0.0, 0.0, 0.0)}),
+    "liquids": lambda: (liquids(), "surface_tension", surroundings()),
+    "solute": lambda: (uneven(swirling(SOAP)), SOLUTE, surroundings(True, uneven(bar(SOAP, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    "melting_surface": lambda: (
+        warm(uneven(swirling(TENSE_WAX))),
+        TENSION_HEAT,
+        surroundings(True, warm(uneven(bar(TENSE_WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    ),
+    "implicit_tension": lambda: (uneven(swirling(WATER)), IMPLICIT_TENSION, {**surroundings(), "dt_max": 4e-3}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
+
+
+TOLD = {
+    "heat": {"heat", "phases"},
+    "ambient": {"heat", "phases"},
+    "tension": {"surface"},
+    "drops": {"surface"},
+    "liquids": {"surface"},
+    "solute": {"surface", "solute"},
+    "melting_surface": {"surface", "solute", "heat", "phases"},
+    "implicit_tension": {"surface"},
+}
+"""Events of the scenes that tell of all ranks together."""
 
 
 def run(scene: str, steps: int, team: Any = None, stir: float = 0.0) -> tuple[SubstepSolver, dict[str, np.ndarray]]:
@@ -150,9 +242,9 @@ def run(scene: str, steps: int, team: Any = None, stir: float = 0.0) -> tuple[Su
 
 
 def told_of(solver: SubstepSolver) -> dict[str, float]:
-    """Return what the last substeps told of heat and melting, over all ranks."""
-    report = solver.step_context.report
-    return {f"{event} {name}": value for event in ("heat", "phases") for name, value in report.get(event, {}).items()}
+    """Return what the last substeps told of heat, melting, surfaces and solutes, over all ranks."""
+    report, events = solver.step_context.report, ("heat", "phases", "solute", "surface")
+    return {f"{event} {name}": value for event in events for name, value in report.get(event, {}).items()}
 
 
 def main(scene: str, steps: str, path: str) -> None:

@@ -13,7 +13,10 @@ from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.ranks.halo import Halo
 from mpm_nodes.solver.ranks.slabs import BEYOND, Slabs, column_of
 
-CORNERS = np.stack(np.meshgrid(*([[0, 1]] * 3), indexing="ij"), -1).reshape(-1, 3)
+
+def corners(wide):
+    """Return the blocks that the points of a particle block give to: those of its tile, or of all that samples around it lie in."""
+    return np.stack(np.meshgrid(*([range(-1, 3) if wide else range(2)] * 3), indexing="ij"), -1).reshape(-1, 3)
 
 
 class Thread:
@@ -63,17 +66,22 @@ def on_threads(size, work):
     return found
 
 
-@pytest.mark.parametrize("cuts", [(3, 5), (2, 4, 6), (4, BEYOND), (0, 2, 9)], ids=str)
+NARROW = [(3, 5), (2, 4, 6), (4, BEYOND), (0, 2, 9)]
+WIDE = [(3, 6), (2, 5, 8), (4, BEYOND), (0, 3, 9)]
+
+
+@pytest.mark.parametrize(("cuts", "wide"), [*((cuts, False) for cuts in NARROW), *((cuts, True) for cuts in WIDE)], ids=str)
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_every_rank_has_the_sums_of_all(cuts, axis):
+def test_every_rank_has_the_sums_of_all(cuts, wide, axis):
     """Blocks that particles of a rank give to, and one column of its neighbours': whole sums, the same bits on both sides."""
     slabs, width = Slabs(axis, cuts), 5
     blocks = np.random.default_rng(1).integers(0, 9, (60, 3))
     holders = slabs.holders(blocks[:, axis])
 
     def work(team):
-        mine = packed((blocks[holders == team.rank][:, None] + CORNERS[None]).reshape(-1, 3))
+        mine = packed((blocks[holders == team.rank][:, None] + corners(wide)[None]).reshape(-1, 3))
         own, halo = np.unique(mine), Halo(team, slabs)
+        halo.wide = wide
         held = np.union1d(own, halo.ghosts(own))
         halo.lay_out(held)
         given = np.zeros((len(held), width))

@@ -14,7 +14,7 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.ranks.refusals import PRESETS, refuse_on_ranks, warnings_on_ranks
-from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, Slabs, column_of, cut
+from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, NARROWEST_AROUND, Slabs, column_of, cut
 
 
 class Alone:
@@ -37,6 +37,13 @@ def test_slabs_hold_equal_shares_and_are_never_too_narrow():
     crowded = np.where(columns == 0, 10_000, 1)
     slabs, fullest = cut(Alone(4), columns, crowded, 0)
     assert (np.diff(slabs.cuts) >= NARROWEST).all() and fullest >= 10_000
+
+
+def test_slabs_are_wider_where_points_around_the_particles_give_to_the_grid():
+    crowded = np.where(np.arange(16) == 6, 10_000, 1)
+    slabs, _ = cut(Alone(4), np.arange(16), crowded, 0, NARROWEST_AROUND)
+    assert NARROWEST < slabs.narrowest == NARROWEST_AROUND == np.diff(slabs.cuts).min()
+    assert Slabs(0, (4,)).narrowest == Slabs(0, (4, BEYOND)).narrowest == BEYOND
 
 
 def test_more_ranks_than_columns_leave_the_last_without_a_slab():
@@ -80,7 +87,7 @@ def test_every_preset_is_shared_or_refused_by_its_stages():
         except MpmNodesError as error:
             said = str(error)
             assert "one rank" in said, preset
-            if preset != "auto":
+            if len(plans(preset)) == 1:
                 named = set(said.removeprefix("ranks: ").partition(" not shared")[0].rpartition(" ")[0].split(", "))
                 assert named and named <= stage_names(preset) and all(name in said for name in PRESETS), said
         else:
@@ -108,9 +115,10 @@ def test_every_stage_that_is_accepted_stands_in_a_scene():
             refuse_on_ranks([plan])
 
 
-def test_auto_is_refused():
+@pytest.mark.parametrize("preset", ["auto", "auto_surface_tension"])
+def test_auto_is_refused(preset):
     with pytest.raises(MpmNodesError, match="clock of each machine"):
-        refuse_on_ranks(plans("auto"))
+        refuse_on_ranks(plans(preset))
 
 
 def test_periodic_walls_are_refused():

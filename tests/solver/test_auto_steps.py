@@ -9,12 +9,14 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
+from mpm_nodes.data import Material, SurfaceTension
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.solver import auto_steps
 from mpm_nodes.solver.auto_steps import Choice, measure
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
+from mpm_nodes.solver.stages.surface_tension import longest_step
 
 
 def auto_solver(**options):
@@ -151,6 +153,24 @@ def test_a_choice_comes_back_as_it_was():
     """Also one whose other candidate diverged."""
     choice = Choice(1, 1e-3, (float("inf"), 0.5), ("explicit_apic", "implicit_apic"))
     assert Choice.of_facts(json.loads(json.dumps(choice.facts(), allow_nan=False)), choice.names) == choice
+
+
+def test_capillary_waves_limit_the_explicit_surface_alone(monkeypatch):
+    """Of the presets with surfaces either is tried with the steps that it may take, and settings of both reach both."""
+    drop = Material("liquid", {"bulk_modulus": 1e4}, 1.0, surface_tension=SurfaceTension(100.0))
+    substeps = {"preset": "auto_surface_tension", "set": {"contact_angle": 60.0, "tolerance": 1e-5}}
+    solver = SubstepSolver(cube(drop), substeps, dtype=np.float64, dt_max=0.002, gravity=(0.0, 0.0, 0.0))
+    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+    assert [each["set_tension"]["contact_angle"] for each in knobs] == [60.0, 60.0]
+    cost, steps = auto_steps._cost, []
+    monkeypatch.setattr(auto_steps, "_cost", lambda *given: steps.append(cost(*given)) or steps[-1])
+    measure(solver, 0.01, lambda: None)
+    (_, explicit), (_, implicit) = steps
+    assert explicit == pytest.approx(longest_step(100.0, 1.0, solver.cell_size), rel=0.05)  # whole steps fill the time that is left
+    assert implicit > 3.0 * explicit
+    solver.choose(0)
+    solver.step(time_left=1.0)
+    assert solver.step_context.limit.name == "capillary wave"
 
 
 def test_settings_go_to_the_candidates_that_know_them():

@@ -60,6 +60,7 @@ CASES: dict[str, Case] = {
     "incompressible": Case(RUBBER, 5e-3, 1e-6, LOST, DT),
     "melting": Case(WARM, 5e-3, 1e-6, LOST, DT),
     "auto": Case(RUBBER, 5e-3, 1e-6, LOST),
+    "auto_surface_tension": Case(DROP, 0.03, 1e-4, 1.0),  # as the worse of the two
     "continuum_foam": Case(CREAM, 5e-3, 1e-10, 1.0),
 }
 

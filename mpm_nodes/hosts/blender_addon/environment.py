@@ -35,6 +35,7 @@ CURES = {
 }
 
 WORDS = {
+    "again": "press Cook or Cook Again from This Frame, not Resume",
     "cook": "press Cook, not Resume",
     "resume": "press Resume",
     "folder": " in the panel Graph (Folder)",

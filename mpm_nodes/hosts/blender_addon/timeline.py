@@ -1,5 +1,7 @@
 """The scene's timeline and a graph: what is shown at a frame, and values sampled frame by frame."""
 
+import contextlib
+
 import bpy
 
 from . import animation, cache_import, history, knobs
@@ -34,6 +36,21 @@ def at_frames(scene, frames):
             for owner, name, value in poses:
                 if _copy(getattr(owner, name)) != value:
                     setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def updates():
+    """Give a set to which every change of frame adds the data that Blender has evaluated again."""
+    found = set()
+
+    def note(_scene, graph):
+        found.update(each.id.original for each in graph.updates if each.is_updated_geometry or each.is_updated_transform)
+
+    bpy.app.handlers.frame_change_post.append(note)
+    try:
+        yield found
+    finally:
+        bpy.app.handlers.frame_change_post.remove(note)
 
 
 def _posed(scene):

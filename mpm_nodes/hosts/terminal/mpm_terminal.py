@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 WORDS = {
+    "again": "use `cook`, or `resume` with a frame",
     "cook": "use `cook`, not `resume`",
     "resume": "use `resume`",
     "folder": " with `out FOLDER`",
@@ -276,8 +277,7 @@ def main(arguments):
     if code:
         print(error, file=sys.stderr)
         return code
-    host = Host(json.loads(out))
-    typed = not arguments
+    host, typed = Host(json.loads(out)), not arguments
     lines = sys.stdin if typed else Path(arguments[0]).read_text(encoding="utf-8").splitlines()
     if typed and sys.stdin.isatty():
         print("mpm-nodes in a terminal; `help` lists the commands")

@@ -20,7 +20,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places
 
-__all__ = ["FAR", "cut_edges"]
+__all__ = ["FAR", "cut_edges", "shares_at"]
 
 FAR = 1e12
 """Planes beyond this stand for none [r]: loops are compiled without infinities."""
@@ -142,12 +142,11 @@ def _drawn(bins, near, slot, e, at, volume, limits):
     return x + nx * high, y + ny * high, z + nz * high
 
 
-@part
-def _cut_at(e, bins, field, volume, wanted, cuts):
-    near, slot, coord, inside, phi = field
-    depth, mirrors, drift = wanted
+@inline
+def _planes_of(mirrors, coord, e):
+    """Return the planes of a slab from the low corner of place e [r]."""
     low_x, low_y, low_z = 8.0 * coord[e, 0] + 3.0, 8.0 * coord[e, 1] + 3.0, 8.0 * coord[e, 2] + 3.0
-    planes = (
+    return (
         mirrors[0, 0] - low_x,
         mirrors[0, 1] - low_x,
         mirrors[1, 0] - low_y,
@@ -155,6 +154,13 @@ def _cut_at(e, bins, field, volume, wanted, cuts):
         mirrors[2, 0] - low_z,
         mirrors[2, 1] - low_z,
     )
+
+
+@part
+def _cut_at(e, bins, field, volume, wanted, cuts):
+    near, slot, coord, inside, phi = field
+    depth, mirrors, drift = wanted
+    planes = _planes_of(mirrors, coord, e)
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
         for axis in range(3):
@@ -174,3 +180,38 @@ def _cut_at(e, bins, field, volume, wanted, cuts):
 def _cut(bins, field, volume, wanted, cuts):
     """Write the vertices; `wanted` is the depth, the mirrors, and how far a particle may lie outside its block."""
     parallel_for(_cut_at, cuts.shape[0], (lend(bins), field, volume, wanted, cuts))
+
+
+# ---------------------------------------------------------------- what is at samples
+def shares_at(
+    bins: Bins, places: Places, start: np.ndarray, position: np.ndarray, volume: np.ndarray, mirrors: np.ndarray, drift: int
+) -> np.ndarray:
+    """Return f at points, shape (n,).
+
+    Args:
+        bins: The matter, by cells of edge r.
+        places: Blocks with particles and their neighbours.
+        start: Points of place e are start[e] : start[e + 1], shape (places + 1,), int64.
+        position: From the low corner of their place [r], shape (n, 3).
+        volume: V0 of each particle over h^3, in the order of the particle arrays.
+        mirrors: As in `cut_edges`.
+        drift: How many cells of edge r a particle may lie outside its block.
+    """
+    found = np.empty(len(position))
+    _shares(bins, (places.near, places.slot, places.coord), (start, position), volume, mirrors, drift, found)
+    return found
+
+
+@part
+def _shares_at(e, bins, field, points, volume, mirrors, drift, found):
+    near, slot, coord = field
+    start, position = points
+    planes = _planes_of(mirrors, coord, e)
+    for n in range(start[e], start[e + 1]):
+        at = (position[n, 0], position[n, 1], position[n, 2])
+        found[n] = _share(bins, near, slot, e, at, volume, planes, drift)[0]
+
+
+@compiled
+def _shares(bins, field, points, volume, mirrors, drift, found):
+    parallel_for(_shares_at, points[0].shape[0] - 1, (lend(bins), field, points, volume, mirrors, drift, found))

@@ -36,12 +36,14 @@ def union_of_spheres(bins: Bins, places: Places, radius: float, drift: int) -> t
         drift: How many cells of edge r a particle may lie outside its block.
 
     Returns:
-        Shape (places, 64) each: uint8, and float32 [r]; phi is void at nodes whose six neighbours have their sign.
+        Shape (places, 64) each: uint8, and in the float type of the bins [r]; phi is void at nodes whose six neighbours have their
+        sign.
     """
     inside = np.empty((len(places.slot), NODES), np.uint8)
-    _find_signs(bins, places.near, places.slot, np.float32(radius * radius), 2 + drift, inside)
-    phi = np.zeros(inside.shape, np.float32)
-    _measure(bins, places.near, places.slot, inside, np.float32(radius), drift, phi)
+    real = bins.x.dtype.type
+    _find_signs(bins, places.near, places.slot, real(radius * radius), 2 + drift, inside)
+    phi = np.zeros(inside.shape, real)
+    _measure(bins, places.near, places.slot, inside, real(radius), drift, phi)
     return inside, phi
 
 
@@ -86,7 +88,7 @@ def _any_within(bins, near, slot, e, at, square, reach):
 @part
 def _nearest_square(bins, near, slot, e, i, j, k, reach):
     start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
-    least = np.float32(1e4)
+    least = xs.dtype.type(1e4)
     for ci in range(max(i - reach, -8), min(i + reach, 16)):
         for cj in range(max(j - reach, -8), min(j + reach, 16)):
             for ck in range(max(k - reach, -8), min(k + reach, 16)):
@@ -97,7 +99,7 @@ def _nearest_square(bins, near, slot, e, i, j, k, reach):
                     x, y, z = i - (ci & ~7), j - (cj & ~7), k - (ck & ~7)
                     for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
                         dx, dy, dz = xs[row] - x, ys[row] - y, zs[row] - z
-                        least = min(least, np.float32(dx * dx + dy * dy + dz * dz))
+                        least = min(least, xs.dtype.type(dx * dx + dy * dy + dz * dz))
     return least
 
 

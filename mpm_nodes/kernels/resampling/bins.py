@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -31,7 +32,7 @@ class Bins(NamedTuple):
 
     Attributes:
         start: Particles of cell c = 64 i + 8 j + k of slot b are rows start[512 b + c] : start[512 b + c + 1], int32.
-        x: First coordinate in the particle's block, in r, float32; y and z likewise.
+        x: First coordinate in the particle's block, in r, float32 or float64; y and z likewise.
         y: Second coordinate.
         z: Third coordinate.
         index: Where each row stands in the particle arrays, int32.
@@ -83,13 +84,31 @@ def places_of(block_coord: np.ndarray, block_body: np.ndarray) -> Places:
     return Places(coord, neighbours(packed, wanted), neighbours(mine, packed), neighbours(packed, mine))
 
 
-def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray, material: np.ndarray, places: Places) -> Bins:
-    """Sort particles into cells of edge r; `offset` holds fixed-point offsets of `shift` bits from the block's centre."""
+def bins_of(
+    offset: np.ndarray,
+    stride: int,
+    shift: int,
+    block_start: np.ndarray,
+    material: np.ndarray,
+    places: Places,
+    dtype: npt.DTypeLike = np.float32,
+) -> Bins:
+    """Sort particles into cells of edge r.
+
+    Args:
+        offset: Fixed-point offsets of `shift` bits from the block's centre, three rows.
+        stride: Distance of rows.
+        shift: Bits of a cell.
+        block_start: Particles of block q are block_start[q] : block_start[q + 1].
+        material: Material of each particle.
+        places: Tables of the blocks.
+        dtype: Float type of the coordinates. In single precision they move in steps of 5e-7 r, which a continuous use shows.
+    """
     count, slots = int(block_start[-1]), len(block_start) - 1
     near = np.where(places.near >= 0, places.slot[places.near], -1).astype(np.int32)[places.of_slot]
     bins = Bins(
         np.empty(CELLS * slots + 1, np.int32),
-        *(np.empty(count + WIDTH, np.float32)[:count] for _ in range(3)),
+        *(np.empty(count + WIDTH, dtype)[:count] for _ in range(3)),
         np.empty(count, np.int32),
         np.empty(count, np.int32),
         np.ascontiguousarray(near),
@@ -98,10 +117,21 @@ def bins_of(offset: np.ndarray, stride: int, shift: int, block_start: np.ndarray
     return bins
 
 
+def rows_of(bins: Bins, chosen: np.ndarray) -> Bins:
+    """Return the particles of the materials that a mask marks."""
+    keep = chosen[bins.material]
+    before = np.concatenate([[0], np.cumsum(keep)]).astype(np.int32)
+    count = int(before[-1])
+    columns = [np.empty(count + WIDTH, column.dtype)[:count] for column in bins[1:6]]  # whole vectors are read, past the end too
+    for column, of in zip(columns, bins[1:6], strict=True):
+        column[:] = of[keep]
+    return Bins(before[bins.start], *columns, bins.near)
+
+
 @part
 def _fill_at(b, offset, stride, shift, block_start, material, bins):
     start, x, y, z, index, kind, _ = bins
-    scale = np.float32(2.0 / (1 << shift))
+    scale, middle = x.dtype.type(2.0 / (1 << shift)), x.dtype.type(4.0)
     first, end = block_start[b], block_start[b + 1]
     at = np.zeros(CELLS, np.int32)
     for p in range(first, end):
@@ -116,9 +146,9 @@ def _fill_at(b, offset, stride, shift, block_start, material, bins):
         c = _cell(offset, stride, shift, p)
         row = at[c]
         at[c] = row + 1
-        x[row] = np.float32(offset[p]) * scale + np.float32(4.0)
-        y[row] = np.float32(offset[stride + p]) * scale + np.float32(4.0)
-        z[row] = np.float32(offset[2 * stride + p]) * scale + np.float32(4.0)
+        x[row] = x.dtype.type(offset[p]) * scale + middle
+        y[row] = x.dtype.type(offset[stride + p]) * scale + middle
+        z[row] = x.dtype.type(offset[2 * stride + p]) * scale + middle
         index[row], kind[row] = p, material[p]
 
 

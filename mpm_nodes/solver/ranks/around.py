@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["ParticlesAround", "particles_around"]
@@ -13,20 +14,22 @@ __all__ = ["ParticlesAround", "particles_around"]
 
 @dataclass(frozen=True)
 class ParticlesAround:
-    """Particles by block as `ParticleStore` keeps them, in three rows of offsets; those of other ranks are not weak.
+    """Particles by block as a sorted `ParticleStore` keeps them, in three rows of offsets.
 
     Attributes:
         count: Number of particles.
-        block_coord: Shape (blocks, 3), int32.
+        block_coord: Shape (blocks, 3), int32, in the order of packed coordinates.
+        block_body: Shape (blocks,), int32.
         block_start: Shape (blocks + 1,), int64.
         offset: Fixed-point offsets, three rows, flat.
-        rows: "mass" and "weak", flat.
-        drift: Largest |offset| in cells.
+        rows: Their attributes of one row, by name.
+        drift: Largest |offset| of all ranks in cells.
         unit: Fixed-point units per cell.
     """
 
     count: int
     block_coord: np.ndarray
+    block_body: np.ndarray
     block_start: np.ndarray
     offset: np.ndarray
     rows: dict[str, np.ndarray]
@@ -48,27 +51,43 @@ class ParticlesAround:
         return self.rows[name]
 
 
-def particles_around(particles: ParticleStore) -> tuple[ParticlesAround, slice]:
-    """Return the particles of this rank between those of the lower and of the upper neighbour, and which are this rank's.
+def particles_around(
+    particles: ParticleStore, names: tuple[str, ...], wanted: bool = True, reach: int | None = None
+) -> tuple[ParticlesAround, np.ndarray]:
+    """Return the particles of this rank among those of its neighbours, and where among them each of this rank's stands.
 
-    All ranks ask for it together; neighbours send nothing where no particle here is weak.
+    All ranks ask for it together. Particles have the order that they have on one rank.
+
+    Args:
+        particles: The particles of this rank.
+        names: Attributes to be had, of one row each.
+        wanted: Whether this rank needs its neighbours' particles; else it may get none.
+        reach: Columns of blocks beyond the border, as `Share.near` takes it.
     """
-    weak = particles.rows("weak")
-    lower, upper, drift = particles.share.near(bool(weak.any()), ("position", "mass"))
+    lower, upper, drift = particles.share.near(wanted, ("position", *names), reach)
+    coord = np.concatenate([lower.coord, particles.block_coord, upper.coord])
+    body = np.concatenate([lower.body, particles.block_body, upper.body])
     counts = np.concatenate([lower.counts, np.diff(particles.block_start), upper.counts])
-    nothing = [np.zeros((1, parcel.count), weak.dtype) for parcel in (lower, upper)]
-    own = particles.rows("position"), particles.rows("mass")
-    position, mass = (
-        np.concatenate([lower.rows[name], mine, upper.rows[name]], axis=1)
-        for name, mine in zip(("position", "mass"), own, strict=True)
-    )
+    x, y, z = coord.astype(np.int64).T
+    order = np.argsort(pack_coord(x, y, z, body), kind="stable")
+    first, sizes = (np.cumsum(counts) - counts)[order], counts[order]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    which = np.repeat(first - start[:-1], sizes) + np.arange(start[-1])
+    place = np.empty(len(which), np.int64)
+    place[which] = np.arange(len(which))
+
+    def merged(name: str) -> np.ndarray:
+        parts = [lower.rows[name], particles.rows(name), upper.rows[name]]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, which]).ravel()
+
     around = ParticlesAround(
-        int(counts.sum()),
-        np.concatenate([lower.coord, particles.block_coord, upper.coord]),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        np.ascontiguousarray(position).ravel(),
-        {"mass": np.ascontiguousarray(mass).ravel(), "weak": np.concatenate([nothing[0], weak, nothing[1]], axis=1).ravel()},
+        len(which),
+        coord[order],
+        body[order],
+        start,
+        merged("position"),
+        {name: merged(name) for name in names},
         drift,
         particles.unit,
     )
-    return around, slice(lower.count, lower.count + particles.count)
+    return around, place[lower.count : lower.count + particles.count]

@@ -1,18 +1,22 @@
 """The halo of a rank's grid: blocks around the borders of its slab that its neighbours hold as well.
 
 A particle block in column c gives to the grid blocks of columns c and c + 1. So the first column of a slab is given to by both
-sides of its border, and the columns before and after it are held by both, for what looks at neighbouring nodes. Two numbers have
-one sum, whichever comes first: both ranks end up with the same bits.
+sides of its border, and the columns before and after it are held by both, for what looks at neighbouring nodes. Samples of a
+surface lie up to a column beyond the particles that they belong to: where there are some, both sides give to all three of these
+columns. Two numbers have one sum, whichever comes first: both ranks end up with the same bits.
 """
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
 
 import numpy as np
 
 from mpm_nodes.solver.ranks.slabs import Slabs, column_of
 from mpm_nodes.solver.ranks.team import Team
 
-__all__ = ["Halo"]
+__all__ = ["Halo", "adding_up"]
 
 
 class Halo:
@@ -24,11 +28,12 @@ class Halo:
 
     Attributes:
         own: Which blocks of the grid belong to this rank, bool, shape (count,): each block of the matter belongs to one.
+        wide: Whether points up to a column beyond a slab give to the grid as its particles do.
     """
 
     def __init__(self, team: Team, slabs: Slabs) -> None:
         self.team, self.slabs = team, slabs
-        self.own = np.zeros(0, bool)
+        self.own, self.wide = np.zeros(0, bool), False
         self._foreign = np.zeros(0, np.int64)
         self._given: list[tuple[int, np.ndarray, np.ndarray]] = []
         self._owned: list[tuple[int, np.ndarray, np.ndarray]] = []
@@ -52,7 +57,7 @@ class Halo:
         """
         columns, offers = column_of(packed, self.slabs.axis), []
         for other, border in self.neighbours:
-            offers.append((other, packed[_given_to(columns, border, other > self.team.rank)]))
+            offers.append((other, packed[self._given_to(columns, border, other > self.team.rank)]))
         taken = self.team.swap_lists(offers)
         return np.concatenate([np.zeros(0, np.int64), *taken])
 
@@ -64,7 +69,7 @@ class Halo:
         self._given, self._owned = [], []
         for other, border in self.neighbours:
             below = other > self.team.rank  # this rank is the lower one
-            mine, theirs = (np.flatnonzero(_given_to(columns, border, lower)) for lower in (below, not below))
+            mine, theirs = (np.flatnonzero(self._given_to(columns, border, lower)) for lower in (below, not below))
             self._given.append((other, mine, theirs))
             near = np.flatnonzero((columns >= border - 1) & (columns <= border + 1))
             own = (columns[near] < border) == below
@@ -102,11 +107,28 @@ class Halo:
         for (_, _, theirs), take in zip(self._owned, takes, strict=True):
             view[theirs] = take
 
+    def _given_to(self, columns: np.ndarray, border: int, lower: bool) -> np.ndarray:
+        """Return which columns of the halo at a border the points of its lower or of its upper side give to."""
+        first = border - 1 if lower or self.wide else border
+        last = border + 1 if self.wide or not lower else border
+        return (columns >= first) & (columns <= last)
 
-def _given_to(columns: np.ndarray, border: int, lower: bool) -> np.ndarray:
-    """Return which columns of the halo at a border the particles of its lower or of its upper side give to."""
-    first = border - 1 if lower else border
-    return (columns >= first) & (columns <= first + 1)
+
+@contextlib.contextmanager
+def adding_up(halo: Halo | None, *arrays: np.ndarray) -> Iterator[None]:
+    """Let the block add what this rank's points give to grid arrays; afterwards they hold what the points of all ranks gave.
+
+    Args:
+        halo: That of the grid; None where one rank holds the whole.
+        arrays: Arrays of one type.
+    """
+    if halo is None:
+        yield
+        return
+    for array in arrays:
+        halo.open(array)
+    yield
+    halo.sum(*arrays)
 
 
 def _blocks(array: np.ndarray, width: int, count: int) -> np.ndarray:

@@ -13,27 +13,47 @@ __all__ = ["PRESETS", "refuse_on_ranks", "refuse_plates", "warnings_on_ranks"]
 
 SHARED = {
     "add_stress_forces",
+    "add_surface_forces",
     "avoid_a_void",
     "choose_time_step",
     "collide_bodies",
     "collide_grid",
     "collide_particles",
     "conduct_heat",
+    "diffuse_concentration",
     "gather",
     "gather_heat",
+    "heat_surface",
     "law_energy",
+    "merge_surface_mass",
     "minimise_energy",
+    "pin_contact_line",
     "rasterize",
     "rasterize_heat",
+    "rasterize_samples",
     "remove_subgrid",
+    "sample_surface",
     "semi_implicit_update",
+    "set_tension",
+    "split_surface_mass",
+    "surface_energy",
     "update_grid_velocity",
     "update_phase",
     "viscous_energy",
 }
 """Stages that know of ranks, or that what is around them makes right on several."""
 
-PRESETS = ("continuum_foam", "explicit_apic", "explicit_heat", "implicit_apic", "separate_bodies")
+PRESETS = (
+    "continuum_foam",
+    "explicit_apic",
+    "explicit_heat",
+    "implicit_apic",
+    "implicit_surface_tension",
+    "separate_bodies",
+    "surface_tension",
+    "surface_tension_heat",
+    "surface_tension_solute",
+)
 """Presets of such stages alone."""
 
 
@@ -49,7 +69,8 @@ def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] =
     """
     if len(plans) > 1:
         raise MpmNodesError(
-            "ranks: substeps 'auto' choose by the clock of each machine; take explicit_apic or implicit_apic, or solve on one rank"
+            "ranks: substeps 'auto' and 'auto_surface_tension' choose by the clock of each machine; take one of the presets that "
+            "they choose from, such as explicit_apic or surface_tension, or solve on one rank"
         )
     if any(period):
         raise MpmNodesError("ranks: periodic walls are not shared among ranks; take other walls, or solve on one rank")

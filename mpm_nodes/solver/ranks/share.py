@@ -14,7 +14,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import Halo
 from mpm_nodes.solver.ranks.parcels import Parcel, parcel_of, refill
 from mpm_nodes.solver.ranks.refusals import refuse_on_ranks
-from mpm_nodes.solver.ranks.slabs import BEYOND, Slabs, cut
+from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, NARROWEST_AROUND, Slabs, cut
 from mpm_nodes.solver.ranks.team import Team
 from mpm_nodes.solver.state import ParticleStore
 
@@ -54,13 +54,18 @@ class Share:
     def _take(self, slabs: Slabs) -> None:
         self.slabs = self.halo.slabs = slabs
 
+    @property
+    def narrowest(self) -> int:
+        """Columns of a slab at least."""
+        return NARROWEST_AROUND if self.grid.margin else NARROWEST
+
     # ---------------------------------------------------------------- what comes in
     def _lay_out(self, column: np.ndarray) -> None:
         """Cut matter that all ranks know into slabs, along its longest extent."""
         self._laid_out = True
         axis = int(np.argmax(np.ptp(column, axis=0)))
         mine = column[self.team.rank :: self.team.size, axis]  # each rank counts its share of them
-        self._take(cut(self.team, mine, np.ones(len(mine)), axis)[0])
+        self._take(cut(self.team, mine, np.ones(len(mine)), axis, self.narrowest)[0])
 
     def _columns(self, position: np.ndarray) -> np.ndarray:
         """Return the blocks that positions lie in, as `blocks.grouped` finds them."""
@@ -85,12 +90,13 @@ class Share:
 
         Args:
             parcels: What each of them held, in their order.
-            own: Which of them is this rank's; None where the number of ranks has changed: matter is cut again then.
+            own: Which of them is this rank's; None where the number of ranks has changed: matter is cut again then,
+                and where slabs are narrower than these substeps take.
             slabs: Who held what.
         """
         self._laid_out = True
         self._take(slabs)
-        if own is not None:
+        if own is not None and slabs.narrowest >= self.narrowest:
             refill(self.particles, [parcels[own]])
             return
         refill(self.particles, parcels)
@@ -98,7 +104,7 @@ class Share:
         particles, ranks = self.particles, self.team.size
         column = particles.block_coord[:, slabs.axis]
         mine = slice(self.team.rank, None, ranks)  # each rank counts its share of the blocks
-        self._take(cut(self.team, column[mine], np.diff(particles.block_start)[mine], slabs.axis)[0])
+        self._take(cut(self.team, column[mine], np.diff(particles.block_start)[mine], slabs.axis, self.narrowest)[0])
         held = self.slabs.holders(column) == self.team.rank
         refill(particles, [parcel_of(particles, np.flatnonzero(held))])
 
@@ -120,7 +126,7 @@ class Share:
         shares = team.totals(held)
         self.whole_count = int(shares.sum())
         if shares.max() * team.size > CROWDED * shares.sum():
-            slabs, fullest = cut(team, columns, counts, self.slabs.axis)
+            slabs, fullest = cut(team, columns, counts, self.slabs.axis, self.narrowest)
             if fullest < WORTH * shares.max():
                 self._take(slabs)
                 self.recuts += 1
@@ -131,7 +137,7 @@ class Share:
         if all(parcel is None for parcel in (*leaving, *coming)):
             return
         given = [parcel for parcel in leaving if parcel is not None]
-        team.sent += sum(parcel.nbytes for parcel in given)
+        team.shown += sum(parcel.nbytes for parcel in given)
         self.handed += sum(parcel.count for parcel in given)
         coming[team.rank] = parcel_of(particles, np.flatnonzero(holders == team.rank))
         refill(particles, [parcel for parcel in coming if parcel is not None])
@@ -160,27 +166,27 @@ class Share:
         particles = self.particles
         drift = float(self.team.largest([particles.drift])[0])
         parcels = self.team.every(parcel_of(particles, np.arange(particles.block_count)))
-        self.team.sent += parcels[self.team.rank].nbytes * (self.team.size - 1)
+        self.team.replicated += parcels[self.team.rank].nbytes * (self.team.size - 1)
         refill(particles, parcels)
         particles.drift = drift
         yield
         holders = self.slabs.holders(particles.block_coord[:, self.slabs.axis])
         refill(particles, [parcel_of(particles, np.flatnonzero(holders == self.team.rank))])
 
-    def near(self, wanted: bool, names: tuple[str, ...]) -> tuple[Parcel, Parcel, float]:
+    def near(self, wanted: bool, names: tuple[str, ...], reach: int | None = None) -> tuple[Parcel, Parcel, float]:
         """Return copies of the neighbours' particles near the borders, lower and upper, and the largest drift of all [cells].
-
-        They are those that may lie within two cells of particles of this rank.
 
         Args:
             wanted: Whether this rank asks for them; else it may get empty parcels.
             names: Attributes to be copied, "position" among them.
+            reach: Columns of blocks beyond the border; None: those of all that may lie within two cells of particles of this rank.
         """
         particles, rank = self.particles, self.team.rank
         columns = particles.block_coord[:, self.slabs.axis]
         told = self.team.gathered([float(wanted), particles.drift])
         asked, drift = told[:, 0], float(told[:, 1].max())
-        reach = 1 if drift <= 3.0 else 2  # blocks n apart hold particles as near as 4 n - 2 drift cells
+        if reach is None:
+            reach = 1 if drift <= 3.0 else 2  # blocks n apart hold particles as near as 4 n - 2 drift cells
         sent: list[Any] = [None] * self.team.size
         for other, border in self.halo.neighbours if asked.any() else ():
             if asked[other]:
@@ -188,7 +194,7 @@ class Share:
                 parcel = parcel_of(particles, np.flatnonzero(close))
                 sent[other] = Parcel(parcel.coord, parcel.body, parcel.counts, {n: parcel.rows[n] for n in names})
         found = self.team.dealt(sent) if asked.any() else sent
-        self.team.sent += sum(each.nbytes for each in sent if each is not None)
+        self.team.shown += sum(each.nbytes for each in sent if each is not None)
         none = parcel_of(particles, np.zeros(0, np.int64))
         lower = found[rank - 1] if rank else None
         upper = found[rank + 1] if rank + 1 < self.team.size else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -43,16 +44,18 @@ class Team:
     Attributes:
         rank: Number of this process.
         size: Number of processes.
-        sent: Bytes of grid and particles that this rank sent to others.
-        messages: How often it sent something to another rank.
-        agreements: How often all ranks exchanged a few numbers.
+        sent: Bytes of the grid that this rank sent to its neighbours.
+        shown: Bytes of particles that it handed over to other ranks, or that these asked to see.
+        replicated: Bytes of particles that it sent to others for what every rank does with the particles of all.
+        messages: How often it sent something of the grid to a neighbour.
+        agreements: How often all ranks exchanged something: a few numbers, or particles.
         gathers: Whether rank 0 takes in the particles of all when a frame is published; else each publishes its own.
         waited: Seconds spent in all of it, with what the others kept this rank waiting.
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.Get_rank()), int(comm.Get_size())
-        self.sent = self.messages = self.agreements = 0
+        self.sent = self.shown = self.replicated = self.messages = self.agreements = 0
         self.gathers, self.waited = True, 0.0
 
     # ---------------------------------------------------------------- agreement
@@ -104,6 +107,7 @@ class Team:
         begin = time.perf_counter()
         found = list(self.comm.alltoall(parcels))
         self.waited += time.perf_counter() - begin
+        self.agreements += 1
         return found
 
     # ---------------------------------------------------------------- neighbours
@@ -142,3 +146,4 @@ class Team:
     def abort(self, code: int) -> None:
         """End all ranks at once (local)."""
         self.comm.Abort(max(1, code))
+        os._exit(max(1, code))  # some MPIs let this process go on for a moment, and it would tell its error once more

@@ -85,7 +85,7 @@ def diffuse_concentration(
     diffusivities = _diffusivities(particles)
     staggered.clear("heat", "temperature", *(f"conduction_{axis}" for axis in AXES))
     particles.rows("conductivity")[0] = 0.0
-    if not particles.count or not any(diffusivities):
+    if not (particles.count or staggered.halo) or not any(diffusivities):
         return
     material, rates = particles.rows("material")[0], particles.rows("conductivity")[0]
     for index, diffusivity in enumerate(diffusivities):

@@ -31,7 +31,11 @@ def thin_particles(particles: ParticleStore, step: StepContext, anisotropy: floa
     if (step.substeps_done + 1) % interval:
         return dead.view(bool)
     if particles.share is not None:
-        around, mine = particles_around(particles)
+        weak = particles.rows("weak")
+        around, mine = particles_around(particles, ("mass", "weak"), bool(weak.any()))
+        others = np.ones(around.count, bool)
+        others[mine] = False
+        around.array("weak")[others] = 0  # their own ranks judge them
         marks = np.zeros(around.count, np.uint8)
         _mark(around, anisotropy, marks)
         return marks[mine].view(bool)

@@ -29,7 +29,7 @@ from mpm_nodes.solver.transfers import Deposit, scatter
 @stage(label="Heat Surface")
 def heat_surface(
     particles: A[ParticleStore, Reads("position"), Writes("surface_area", "surface_flux")],
-    samples: A[SampleStore, Reads("position", "normal", "area", "owner")],
+    samples: A[SampleStore, Reads("position", "normal", "area", "owner", "covered")],
     colliders: A[ColliderSet, Reads("level_set")],
     staggered: A[StaggeredStore, Writes("surface_area", "surface_flux")],
     step: StepContext,
@@ -52,7 +52,7 @@ def heat_surface(
 
     Args:
         particles: Owners. Only matter with a tension has samples.
-        samples: Samples of the surface.
+        samples: Samples of the surface; those between two liquids do not count.
         colliders: Bodies and walls; what touches them does not count (conduct_heat says what passes there).
         staggered: Grid that conduct_heat works on.
         flux: Heat that comes in everywhere, b.
@@ -71,9 +71,9 @@ def heat_surface(
     staggered.clear("surface_heat")
     area, flows = particles.rows("surface_area")[0], particles.rows("surface_flux")[0]
     area[:], flows[:] = 0.0, 0.0
-    if not samples.count:
+    if not (samples.count or staggered.halo):
         return
-    own = samples.rows("area")[0].astype(float)
+    own = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
         own[touched(samples, colliders, step, contact_distance, slab) >= 0] = 0.0
     given = np.full(samples.count, flux)
@@ -107,8 +107,11 @@ def _flames(
     found = np.zeros(samples.count)
     for along, across in wicks:
         near = (x[:, 0] - along) ** 2 + (x[:, 2] - across) ** 2 < radius**2
-        if near.any():
-            away = np.array([along, float(x[near, 1].max()) + height, across]) - at
+        top = float(x[near, 1].max(initial=-np.inf))
+        if particles.share is not None:
+            top = float(particles.share.team.largest([top])[0])
+        if top > -np.inf:
+            away = np.array([along, top + height, across]) - at
             distance = np.linalg.norm(away, axis=1)
             facing = np.maximum((away * normal).sum(axis=1), 0.0) / np.maximum(distance, 1e-12)
             found += flux * facing * np.exp(-((distance / radius) ** 2))

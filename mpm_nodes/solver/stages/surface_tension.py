@@ -30,6 +30,8 @@ from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver import wetting
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.liquid_pairs import pairs_of
+from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.resampling import INERTIA
 from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
@@ -46,7 +48,7 @@ SURFACE = Facts(
     "The surface of matter with a tension.",
     (
         Fact("samples", "", Reduction.MAX, "Most samples of a substep."),
-        Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface."),
+        Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface; of interfaces between liquids both sides."),
         Fact("energy", "J", Reduction.LAST, "Energy of the surface, that against colliders and walls included."),
     ),
 )
@@ -63,12 +65,20 @@ def longest_step(tension: float, density: float, cell_size: float) -> float:
     return 0.5 * math.sqrt(density * cell_size**3 / (4.0 * math.pi * tension)) if tension > 0.0 else math.inf
 
 
-def _capillary(particles: A[ParticleStore, Reads("material")], step: StepContext) -> float:
-    tensions = [(law.material.surface_tension, law.density) for law, _ in particles.runs()]
-    return min(
-        (longest_step(tension.largest, density, step.cell_size) for tension, density in tensions if tension is not None),
-        default=math.inf,
-    )
+def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], step: StepContext) -> float:
+    pairs = pairs_of([law.material for law in particles.laws])
+    painted = particles.rows("tension_scale")[0] if "tension_scale" in particles.names else np.ones(1)
+    most = float(painted.max(initial=0.0))
+    if step.share is not None:
+        most = float(step.share.team.largest([most])[0])
+    factor = most * math.prod(each.most_tension for each in step.ambient)
+    found = math.inf
+    for law, _ in particles.runs():
+        tension = law.material.surface_tension
+        against_air = 0.0 if tension is None else tension.largest
+        against_others = 0.0 if pairs is None else pairs.most(law.index)
+        found = min(found, longest_step(factor * max(against_air, against_others), law.density, step.cell_size))
+    return found
 
 
 CAPILLARY = Limit(
@@ -94,7 +104,8 @@ def sample_surface(
 
     The surface is that of the union of spheres around the particles, as marching cubes on the grid find it: closed, so that areas
     times normals sum to zero. It is drawn in from there to where matter fills half of what surrounds it, or to a quarter of a cell
-    from the outermost particles. Each sample belongs to the particle nearest to it. Wire it before rasterize.
+    from the outermost particles. Each sample belongs to the particle nearest to it. Matter that a pair names
+    (material_interface_tension) has a surface of its own, also against other matter. Wire it before rasterize.
 
     Args:
         particles: Particles of materials with a tension (material_surface_tension), and others.
@@ -129,8 +140,12 @@ def sample_surface(
 
 @stage(label="Set Tension")
 def set_tension(
-    particles: A[ParticleStore, Reads("material", "temperature", "concentration")],
-    samples: A[SampleStore, Reads("position", "normal", "owner"), Writes("tension", "pull", "pinning", "footing")],
+    particles: A[ParticleStore, Reads("material", "temperature", "concentration", "tension_scale")],
+    samples: A[
+        SampleStore,
+        Reads("position", "normal", "owner", "covered", "interface"),
+        Writes("tension", "pull", "pinning", "footing"),
+    ],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
@@ -141,11 +156,13 @@ def set_tension(
 ) -> Stage["particles", "samples", "colliders"]:
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
-    k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6). A tension that
-    changes along the surface, with temperature or concentration, drives Marangoni flow by itself.
+    k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6), and half of the
+    pair's tension on either side of an interface between liquids (material_interface_tension); on a body the tension against air
+    counts. A tension that changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
 
     Args:
-        particles: Owners; temperature and concentration are read where the tension varies with them.
+        particles: Owners; temperature and concentration are read where the tension varies with them, and a factor on it,
+            `tension_scale`, where they bring one. Fields in places (tension_field_vdb) come in by the solve's port `ambient`.
         samples: Samples of the surface.
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
@@ -168,11 +185,21 @@ def set_tension(
         if law.material.surface_tension is not None:
             mine = material == law.index
             tension[mine] = law.material.surface_tension.at(temperature[mine].astype(float), concentration[mine].astype(float))
+    factor = np.ones(samples.count)
+    if "tension_scale" in particles.names:
+        factor *= particles.rows("tension_scale")[0][owner]
+    for each in step.ambient:
+        if each.tension is not None:
+            factor *= each.tension.at(samples.unpack("position"))
+    tension *= factor
+    between, side = samples.rows("covered")[0].astype(float), factor * samples.rows("interface")[0]
     samples.rows("tension")[0] = tension
     for name in ("pull", "pinning", "footing"):
         samples.rows(name)[:] = 0.0
     if not colliders.idle:
-        wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab)
+        between[wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab)] = 0.0
+    if between.any():
+        samples.rows("tension")[0] += between * (side - tension)
 
 
 # ---------------------------------------------------------------- mass and momentum
@@ -181,7 +208,7 @@ def split_surface_mass(
     particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass")],
     samples: A[
         SampleStore,
-        Reads("position", "normal", "area", "owner", "tension", "pull", "pinning", "footing"),
+        Reads("position", "normal", "area", "owner", "covered", "interface", "tension", "pull", "pinning", "footing"),
         Writes(*SAMPLE_FIELDS),
     ],
     *,
@@ -220,7 +247,7 @@ def rasterize_samples(
         grid: Grid that the particles were rasterized to.
         kernel: B-spline of the weights; the one of rasterize.
     """
-    if samples.count:
+    if samples.count or grid.halo:
         scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
 
 
@@ -248,7 +275,10 @@ def merge_surface_mass(
 # ---------------------------------------------------------------- force and energy
 def _tell(samples: SampleStore, step: StepContext) -> None:
     area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
-    step.tell(SURFACE, samples=int((area > 0).sum()), area=float(area.sum()), energy=float(area @ tension))
+    count, whole, energy = float((area > 0).sum()), float(area.sum()), float(area @ tension)
+    if step.share is not None:
+        count, whole, energy = step.share.team.totals((count, whole, energy)).tolist()
+    step.tell(SURFACE, samples=int(count), area=whole, energy=energy)
 
 
 @needs_whole_nodes
@@ -270,11 +300,12 @@ def add_surface_forces(
         grid: Grid whose forces are added to.
         kernel: B-spline of the weights.
     """
-    SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(grid.array("force"))
-    pull = wetting.pulls(samples, grid, kernel)
-    if pull is not None:
-        force = grid.array("force")
-        force[: len(pull)] += pull
+    force = grid.array("force")
+    with adding_up(grid.halo, force):
+        SurfaceEnergy(samples, grid, STENCIL[kernel.value]).add_force(force)
+        pull = wetting.pulls(samples, grid, kernel)
+        if pull is not None:
+            force[: len(pull)] += pull
     _tell(samples, step)
 
 

@@ -7,6 +7,7 @@ import hou
 from .nodes import PROBLEM, facts_of
 
 WORDS = {
+    "again": "press Cook or Cook Again from This Frame, not Continue",
     "cook": "press Cook, not Continue",
     "resume": "press Continue",
     "folder": " (Cache Folder, tab Files)",
