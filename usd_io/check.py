@@ -12,6 +12,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
 from usd_io.looks import check_colour
+from usd_io.packing import PACKED, holds_points, sampled, unpacked
 from usd_io.relink import CURE
 from usd_io.skins import check_volume
 from usd_io.speeds import check_velocities
@@ -44,7 +45,7 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     missing = list(_missing_clips(stage))
     if missing:
         return [*problems, *missing, f"stage: {CURE.format(path)}"]
-    prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or p.IsA(UsdVol.OpenVDBAsset)]
+    prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or holds_points(p) or p.IsA(UsdVol.OpenVDBAsset)]
     first, last = int(stage.GetStartTimeCode()), int(stage.GetEndTimeCode())
     problems += [problem for prim in prims for look in (_check_times(prim, first, last), check_colour(prim)) for problem in look]
     for frame in range(first, last + 1):
@@ -91,8 +92,8 @@ def _layer_problem(root: Sdf.Layer, asset: str) -> str:
 
 
 def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
-    name = "filePath" if prim.IsA(UsdVol.OpenVDBAsset) else "points"
-    times = sample_times(prim.GetAttribute(name))
+    attribute = prim.GetAttribute("filePath") if prim.IsA(UsdVol.OpenVDBAsset) else sampled(prim)
+    name, times = attribute.GetName(), sample_times(attribute)
     if not times:
         return
     odd = [t for t in times if t != round(t)]
@@ -105,11 +106,15 @@ def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
 
 # ---------------------------------------------------------------- points and meshes
 def _check_geometry(prim: Usd.Prim, frame: int) -> Iterator[str]:
-    points = prim.GetAttribute("points").Get(frame)
+    try:
+        points = unpacked(prim, "points", frame)
+        unpacked(prim, "velocities", frame)
+    except InputError as error:
+        yield str(error)
+        return
     if points is None:
         yield "has no points"
         return
-    points = np.array(points).reshape(-1, 3)
     if prim.IsA(UsdGeom.Mesh):
         yield from _check_topology(prim, frame, len(points))
     for attribute in prim.GetAttributes():
@@ -123,7 +128,11 @@ def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int, frame:
     name = attribute.GetName()
     primvar = UsdGeom.Primvar(attribute)
     interpolation = primvar.GetInterpolation() if primvar else attribute.GetMetadata("interpolation")
-    one_a_point = interpolation in ONE_A_POINT or name in ("velocities", "ids")
+    one_a_point = (
+        interpolation in ONE_A_POINT
+        or name in ("velocities", "ids")
+        or (name.startswith(PACKED) and attribute.GetTypeName().isArray)
+    )
     if one_a_point and not (primvar and primvar.IsIndexed()) and len(array) != count:
         yield f"{name} has {len(array)} values for {count} points"
     if primvar and primvar.IsIndexed():

@@ -1,4 +1,4 @@
-"""What every layer that is written has in common: units, and handles that do not outlive it."""
+"""What every layer that is written has in common: units, samples, and handles that do not outlive it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from pxr import Sdf, Tf
 
-__all__ = ["COLOUR", "GLOW", "LOOKS_KEY", "PROVENANCE", "STILL", "outlive", "set_units", "unique_name"]
+__all__ = ["COLOUR", "GLOW", "LOOKS_KEY", "PROVENANCE", "STILL", "outlive", "set_sample", "set_units", "unique_name"]
 
 PROVENANCE = "mpm_nodes"
 """Where the root stage of a cache keeps what made it."""
@@ -24,6 +24,21 @@ def set_units(layer: Sdf.Layer, fps: float, first: int, last: int) -> None:
     layer.startTimeCode, layer.endTimeCode = first, last
     layer.pseudoRoot.SetInfo("upAxis", "Y")
     layer.pseudoRoot.SetInfo("metersPerUnit", 1.0)
+
+
+def set_sample(
+    prim: Sdf.PrimSpec, name: str, usd_type: Any, value: Any, frame: int | None, interpolation: str = "", custom: bool = False
+) -> None:
+    """Give the prim an attribute with one time sample, or with a value for all times where the frame is None."""
+    attribute = prim.attributes.get(name)
+    if attribute is None:
+        attribute = Sdf.AttributeSpec(prim, name, usd_type, Sdf.VariabilityVarying, custom)
+        if interpolation:
+            attribute.SetInfo("interpolation", interpolation)
+    if frame is None:
+        attribute.default = value
+    else:
+        prim.layer.SetTimeSample(attribute.path, float(frame), value)
 
 
 def outlive(layer: Sdf.Layer) -> None:

@@ -14,6 +14,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom, UsdShade
 from mpm_nodes.materials.looks import OTHERS, Look, find_look
 from usd_io.layers import COLOUR, GLOW, LOOKS_KEY
 from usd_io.material_x import add_standard_surface
+from usd_io.packing import holds_points
 
 __all__ = ["BODIES", "add_looks", "add_material", "check_colour", "reader_fallback"]
 
@@ -34,7 +35,7 @@ def add_looks(stage: Usd.Stage, name: str) -> None:
         name: Name of the root prim.
     """
     for prim in stage.GetPrimAtPath(f"/{name}").GetChildren():
-        if prim.GetTypeName() not in ("Points", "Mesh"):
+        if prim.GetTypeName() != "Mesh" and not holds_points(prim):
             continue
         painted = prim.GetAttribute(f"primvars:{COLOUR}").IsAuthored()  # the schema has it on every prim
         if prim.GetName().startswith("collider_"):

@@ -7,8 +7,8 @@ from pxr import Sdf, Vt
 
 from mpm_nodes.data import Mesh, OutputError
 from mpm_nodes.materials.looks import looks_of
-from usd_io.layers import LOOKS_KEY, unique_name
-from usd_io.points import add_primvars, extent_of, set_sample
+from usd_io.layers import LOOKS_KEY, set_sample, unique_name
+from usd_io.points import add_primvars, extent_of
 
 __all__ = ["add_mesh", "face_materials"]
 

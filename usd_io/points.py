@@ -19,10 +19,11 @@ from pxr import Gf, Sdf, Tf, Vt
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
 from mpm_nodes.materials.looks import looks_of
 from usd_io.estimate import refuse_far
-from usd_io.layers import LOOKS_KEY
+from usd_io.layers import LOOKS_KEY, set_sample
+from usd_io.packing import PACKED, add_packed, power_of_two, rounded, unpacked
 from usd_io.tables import COLOURS, INDICES, table_of
 
-__all__ = ["add_points", "particle_widths", "particles_from_prim", "set_sample"]
+__all__ = ["add_points", "particle_widths", "particles_from_prim"]
 
 PRIMVAR_TYPES = {
     ("b", ()): (Sdf.ValueTypeNames.BoolArray, Vt.BoolArray, np.bool_),
@@ -40,9 +41,15 @@ PLAIN_TYPES = {
 
 # ---------------------------------------------------------------- writing
 def add_points(
-    layer: Sdf.Layer, path: str, particles: Particles, frame: int, names: Iterable[str], width_scale: float = 1.0
+    layer: Sdf.Layer,
+    path: str,
+    particles: Particles,
+    frame: int,
+    names: Iterable[str],
+    width_scale: float = 1.0,
+    precision: float = 0.0,
 ) -> Vt.Vec3fArray:
-    """Define a Points prim at `path` of `layer`, with every value as a time sample at `frame`.
+    """Define a Points prim, or a Scope of packed particles, at `path` of `layer`, with every value as a time sample at `frame`.
 
     Args:
         layer: The frame's layer.
@@ -51,6 +58,8 @@ def add_points(
         frame: Time code of the samples.
         names: Columns to store besides the position; those that the particles lack are left out.
         width_scale: Drawn diameter over the diameter of the particle's own volume.
+        precision: Most that packed positions may be off along an axis [m], and velocities what makes as much of a frame's motion;
+            0 stores both exactly, as the schema has them.
 
     Returns:
         Vt.Vec3fArray: Extent of the particles with the diameters of their own volumes.
@@ -59,30 +68,42 @@ def add_points(
         OutputError: Non-finite positions or velocities, ids beyond 32 bits, a column that USD cannot hold.
     """
     prim = Sdf.CreatePrimInLayer(layer, path)
-    prim.specifier, prim.typeName = Sdf.SpecifierDef, "Points"
+    prim.specifier, prim.typeName = Sdf.SpecifierDef, "Scope" if precision else "Points"
     position = np.asarray(particles["position"], np.float32)
     own_widths = particle_widths(particles)
     widths = own_widths * np.float32(width_scale)
     _finite(path, "position", position)
     refuse_far(path, float(np.abs(position).max(initial=0.0)), float(particles.spacing))
-    set_sample(prim, "points", Sdf.ValueTypeNames.Point3fArray, Vt.Vec3fArray.FromNumpy(position), frame)
+    step = power_of_two(precision) if precision else 0.0
+    if step:
+        whole = rounded(path, particles["position"], step)
+        add_packed(prim, "points", whole, step, frame)
+        position = (whole * step).astype(np.float32)
+    else:
+        set_sample(prim, "points", Sdf.ValueTypeNames.Point3fArray, Vt.Vec3fArray.FromNumpy(position), frame)
     set_sample(prim, "widths", Sdf.ValueTypeNames.FloatArray, Vt.FloatArray.FromNumpy(widths), frame, "vertex")
     set_sample(prim, "extent", Sdf.ValueTypeNames.Float3Array, extent_of(position, widths), frame)
     set_sample(prim, "mpm:spacing", Sdf.ValueTypeNames.Double, float(particles.spacing), frame, custom=True)
     set_sample(prim, "mpm:time", Sdf.ValueTypeNames.Double, float(particles.time), frame, custom=True)
     for name in dict.fromkeys(names):
         if name != "position" and name in particles:
-            _add_column(prim, name, particles[name], frame, particles.field(name))
+            _add_column(prim, name, particles[name], frame, particles.field(name), step * layer.framesPerSecond)
     if particles.materials:
         facts = [material.to_json() for material in particles.materials]
-        prim.customData = {"mpm_materials": json.dumps(facts, sort_keys=True), LOOKS_KEY: " ".join(looks_of(particles.materials))}
+        prim.customData["mpm_materials"] = json.dumps(facts, sort_keys=True)
+        prim.customData[LOOKS_KEY] = " ".join(looks_of(particles.materials))
     return extent_of(position, own_widths)
 
 
-def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, known: Field | None) -> None:
+def _add_column(prim: Sdf.PrimSpec, name: str, column: np.ndarray, frame: int, known: Field | None, step: float) -> None:
+    """Store a column; velocities in multiples of the power of two below `step` [m/s] where that is not 0."""
     if name == "velocity":
         velocity = np.asarray(column, np.float32)
         _finite(str(prim.path), name, velocity)
+        if step:
+            step = power_of_two(0.5 * step)
+            add_packed(prim, "velocities", rounded(str(prim.path), velocity, step), step, frame)
+            return
         set_sample(prim, "velocities", Sdf.ValueTypeNames.Vector3fArray, Vt.Vec3fArray.FromNumpy(velocity), frame)
     elif name == "id":
         ids = np.asarray(column, np.int64)
@@ -140,21 +161,6 @@ def _add_array(prim: Sdf.PrimSpec, name: str, array: np.ndarray, frame: int | No
         set_sample(prim, f"mpm:{name}", usd_type, values, frame, custom=True)
 
 
-def set_sample(
-    prim: Sdf.PrimSpec, name: str, usd_type: Any, value: Any, frame: int | None, interpolation: str = "", custom: bool = False
-) -> None:
-    """Give the prim an attribute with one time sample, or with a value for all times where the frame is None."""
-    attribute = prim.attributes.get(name)
-    if attribute is None:
-        attribute = Sdf.AttributeSpec(prim, name, usd_type, Sdf.VariabilityVarying, custom)
-        if interpolation:
-            attribute.SetInfo("interpolation", interpolation)
-    if frame is None:
-        attribute.default = value
-    else:
-        prim.layer.SetTimeSample(attribute.path, float(frame), value)
-
-
 def particle_widths(particles: Particles) -> np.ndarray:
     """Return diameters [m], shape (n,), float32: of a ball of each particle's volume, else the lattice spacing."""
     if "volume" in particles:
@@ -198,7 +204,7 @@ def particles_from_prim(prim: Any, frame: float, matrix: np.ndarray | None = Non
     """
     columns: dict[str, np.ndarray] = {}
     split: dict[str, dict[int, np.ndarray]] = {}
-    points = _column(prim, "points", frame)
+    points = unpacked(prim, "points", frame)
     if points is None:
         raise InputError(f"{prim.GetPath()}: has no points at frame {frame:g}; give a frame that holds points")
     columns["position"] = points.astype(np.float64)
@@ -224,6 +230,9 @@ def particles_from_prim(prim: Any, frame: float, matrix: np.ndarray | None = Non
         name = _our_name(f"primvars:{stem}") or stem
         shape = ATTRIBUTES[name].shape if name in ATTRIBUTES else (len(rows), 3)
         columns[name] = np.concatenate([rows[k] for k in range(len(rows))], axis=1).reshape(count, *shape)
+    velocities = None if "velocity" in columns else unpacked(prim, "velocities", frame)
+    if velocities is not None:
+        columns["velocity"] = velocities.astype(np.float32)
     columns["id"] = columns.get("id", np.arange(count)).astype(np.int64)
     _to_table_types(prim, columns)
     if matrix is not None:
@@ -240,7 +249,7 @@ def _our_name(usd_name: str) -> str | None:
     """Return the column that an attribute fills, None for the schema's own attributes."""
     base = usd_name.removeprefix("primvars:")
     if usd_name == base:
-        if usd_name.startswith("mpm:") and usd_name not in ("mpm:spacing", "mpm:time"):
+        if usd_name.startswith("mpm:") and usd_name not in ("mpm:spacing", "mpm:time") and not usd_name.startswith(PACKED):
             base = usd_name.removeprefix("mpm:")
         else:
             return {"velocities": "velocity", "ids": "id"}.get(usd_name)

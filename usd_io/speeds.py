@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from pxr import Usd, UsdGeom
+from pxr import Usd
+
+from mpm_nodes.data import InputError
+from usd_io.packing import holds_points, unpacked
 
 __all__ = ["check_velocities", "speed_ratio"]
 
@@ -24,7 +27,7 @@ def check_velocities(prim: Usd.Prim, first: int, last: int, codes_per_second: fl
         last: Last frame.
         codes_per_second: Time codes per second of the stage; frames are whole codes.
     """
-    if not prim.IsA(UsdGeom.Points):
+    if not holds_points(prim):
         return
     ratios = []
     before = _moving(prim, first)
@@ -43,7 +46,10 @@ def check_velocities(prim: Usd.Prim, first: int, last: int, codes_per_second: fl
 
 def _moving(prim: Usd.Prim, frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return ids, positions and velocities in the order of the ids, shapes (n,), (n, 3), (n, 3)."""
-    found = [prim.GetAttribute(name).Get(frame) for name in ("ids", "points", "velocities")]
+    try:
+        found = [prim.GetAttribute("ids").Get(frame), unpacked(prim, "points", frame), unpacked(prim, "velocities", frame)]
+    except InputError:  # told for its frame
+        return None
     if any(value is None for value in found):
         return None
     ids, points, velocities = np.array(found[0]), np.array(found[1], np.float64), np.array(found[2], np.float64)

@@ -25,10 +25,10 @@ from pxr import Gf, Sdf, Tf, Usd, Vt
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
-from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_units, unique_name
+from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_sample, set_units, unique_name
 from usd_io.looks import BODIES, add_looks
 from usd_io.meshes import add_mesh
-from usd_io.points import add_points, extent_of, set_sample
+from usd_io.points import add_points, extent_of
 from usd_io.set_layer import FLOOR_LOOK, set_layer
 from usd_io.showing import add_variants, describe_asset, extents_hint
 
@@ -102,6 +102,7 @@ class FrameContent(NamedTuple):
         colliders: Their meshes, as Mesh `collider_NAME`.
         attributes: Columns of the particles to write besides the position.
         width_scale: Drawn diameter over the diameter of a particle's own volume.
+        precision: Most that packed positions of particles may be off [m]; 0 stores them exactly.
     """
 
     particles: Particles | None = None
@@ -110,6 +111,7 @@ class FrameContent(NamedTuple):
     colliders: Iterable[Collider] = ()
     attributes: Iterable[str] = ()
     width_scale: float = 1.0
+    precision: float = 0.0
 
 
 def frame_layer(
@@ -128,7 +130,7 @@ def frame_layer(
         content: What the frame shows.
         held: Prims of still colliders that have a layer of their own (`still_layer`).
     """
-    particles, mesh, volumes, colliders, attributes, width_scale = content
+    particles, mesh, volumes, colliders, attributes, width_scale, precision = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
     layer.defaultPrim = names.name
     set_units(layer, fps, number, number)
@@ -138,7 +140,7 @@ def frame_layer(
     framed, matter, bodies = [], [], []
     taken = set(NAMES)
     if particles is not None:
-        matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale))
+        matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale, precision))
         framed.append(bulk(matter[-1], particles["position"]))
     if mesh is not None:
         matter.append(add_mesh(layer, f"{root}/mesh", mesh, number))
@@ -363,7 +365,7 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
             over = Sdf.CreatePrimInLayer(manifest, prim.path)
             Sdf.AttributeSpec(over, attribute.name, attribute.typeName, attribute.variability, attribute.custom)
     for child in prim.nameChildren:
-        if child.typeName in ("Xform", "Points", "Mesh", "GeomSubset", "Volume", "OpenVDBAsset"):
+        if child.typeName in ("Xform", "Points", "Scope", "Mesh", "GeomSubset", "Volume", "OpenVDBAsset"):
             _declare_animated(child, manifest)
 
 

@@ -11,6 +11,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
 from usd_io.layers import PROVENANCE
+from usd_io.packing import holds_points, sampled, unpacked
 from usd_io.points import particles_from_prim
 from usd_io.relink import refuse_missing
 from usd_io.units import stage_to_si
@@ -58,7 +59,7 @@ def sample_times(attribute: Usd.Attribute) -> list[float]:
 
 def _world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
     """Return the matrix from a prim's space to the world in metres, Y up, shape (4, 4), column vectors."""
-    local = np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(frame)).T
+    local = np.array(UsdGeom.Imageable(prim).ComputeLocalToWorldTransform(frame)).T
     return stage_to_si(prim.GetStage()) @ local
 
 
@@ -75,12 +76,12 @@ def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:
     """
     stage = open_stage(path)
     with reading_usd(path):
-        found = [p for p in stage.Traverse() if p.IsA(UsdGeom.Points)]
+        found = [p for p in stage.Traverse() if holds_points(p)]
         wanted = [p for p in found if not prim or str(p.GetPath()) == prim or p.GetName() == prim]
         if len(wanted) != 1:
             held = ", ".join(str(p.GetPath()) for p in found) or "none"
             raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
-        if wanted[0].GetAttribute("points").Get(frame) is None:
+        if unpacked(wanted[0], "points", frame) is None:
             refuse_missing(path)
         _check_samples(path, wanted[0], frame)
         return particles_from_prim(wanted[0], frame, _world_matrix(wanted[0], frame))
@@ -88,7 +89,7 @@ def read_points(path: str | Path, frame: int, prim: str = "") -> Particles:
 
 def _check_samples(path: str | Path, prim: Usd.Prim, frame: int) -> None:
     """Refuse frames without a sample, sub-frame samples and gaps: particles are not interpolated when counts change."""
-    times = sample_times(prim.GetAttribute("points"))
+    times = sample_times(sampled(prim))
     if not times:
         return
     where = f"{path}: {prim.GetPath()}"

@@ -80,7 +80,9 @@ def check_stage(args: argparse.Namespace) -> int:
 
     require_usd()
     from usd_io.check import check_cache
+    from usd_io.packing import rounding_of
     from usd_io.relink import relink
+    from usd_io.stage_reader import open_stage
 
     if args.repair is not None:
         if args.repair != Path():
@@ -88,9 +90,13 @@ def check_stage(args: argparse.Namespace) -> int:
         for line in relink(args.cache):
             print(line)
     problems = check_cache(args.cache)
+    stage = open_stage(args.cache)
+    notes = list(rounding_of(stage))
     if args.json:
-        print(json.dumps({"problems": problems}))
+        print(json.dumps({"problems": problems, "notes": notes}))
         return 1 if problems else 0
+    for note in notes:
+        print(note)
     for problem in problems[:MOST_LINES]:
         print(problem)
     if len(problems) > MOST_LINES:

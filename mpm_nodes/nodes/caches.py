@@ -29,6 +29,7 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
@@ -52,6 +53,7 @@ class CacheFrame:
 
 
 # ---------------------------------------------------------------- writing
+_ONE_FORM = NotKeyable("all frames of a cache store particles alike")
 NOT_WIRED = "write_cache: nothing is wired in; wire particles, mesh, volumes or colliders"
 
 
@@ -82,6 +84,7 @@ def write_cache(
     attributes: tuple[str, ...] = ("velocity", "id", "material", "mass", "volume"),
     half: bool = True,
     point_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=3.0)] = 1.0,
+    position_precision: A[float, Unitless, Range(min=0.0, max=0.1, soft_max=0.01), _ONE_FORM] = 0.0,
 ) -> CacheFrame:
     """Write a frame as USD and VDB files, tied together by one stage that opens after every frame.
 
@@ -94,6 +97,8 @@ def write_cache(
         attributes: Particle attributes to write besides the position; "*" writes all of them.
         half: Store volumes in 16 bits, which is plenty for rendering.
         point_scale: Drawn diameter of a particle over the diameter of a ball of its volume.
+        position_precision: Most that positions of particles may be off, in cells: 0.001 packs them to half their size. Other
+            programs see surface and volumes of such a cache, and only nodes of mpm_nodes its particles. 0 stores all exactly.
     """
     from usd_io import require_usd
 
@@ -113,7 +118,8 @@ def write_cache(
     layer_file = _new_path(files, names.layer(number))
     made_by = provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
-    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale)
+    precision = position_precision * ctx.settings.cell_size
+    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale, precision)
     begins = number == first or files.manifest.get("taken", {}).get("last") == files.frame - 1
     still = still_layer(names, colliders) if begins else None
     known = still_prims(still if begins else before)

@@ -115,7 +115,7 @@ class Scene:
         clouds, skins, wraps = [], [], []
         for prim in self._drawn(frame):
             matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
-            if prim.IsA(UsdGeom.Points):
+            if _is_cloud(prim):
                 clouds.append(self._cloud(prim, frame, matrix, later))
             else:
                 skin = self._skin(prim, frame, matrix, later)
@@ -175,7 +175,7 @@ class Scene:
         from pxr import UsdGeom
 
         for prim in self.stage.Traverse():
-            if not (prim.IsA(UsdGeom.Points) or prim.IsA(UsdGeom.Mesh)) or _is_floor(prim):
+            if not (_is_cloud(prim) or prim.IsA(UsdGeom.Mesh)) or _is_floor(prim):
                 continue
             imageable = UsdGeom.Imageable(prim)
             hidden = imageable.ComputeVisibility(frame) == UsdGeom.Tokens.invisible
@@ -183,11 +183,8 @@ class Scene:
                 yield prim
 
     def _cloud(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Cloud:
-        from pxr import UsdGeom
-
-        points = UsdGeom.Points(prim)
-        positions = _placed(_carried(points, frame, later), matrix)
-        widths = np.array(points.GetWidthsAttr().Get(frame) or [0.01], np.float32)
+        positions = _placed(_carried(prim, frame, later), matrix)
+        widths = np.array(prim.GetAttribute("widths").Get(frame) or [0.01], np.float32)
         scale = float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
         radii = np.broadcast_to(0.5 * scale * (widths if len(widths) == len(positions) else widths.mean()), len(positions)).astype(
             np.float32
@@ -207,7 +204,7 @@ class Scene:
         from pxr import UsdGeom
 
         mesh = UsdGeom.Mesh(prim)
-        points = _placed(_carried(mesh, frame, later), matrix)
+        points = _placed(_carried(prim, frame, later), matrix)
         counts = np.array(mesh.GetFaceVertexCountsAttr().Get(frame) or [], np.int32)
         indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(frame) or [], np.int32)
         triangles = fan_triangles(counts, indices)
@@ -244,7 +241,7 @@ class Scene:
         from pxr import UsdGeom
 
         for prim in self.stage.Traverse():
-            matter = prim.IsA(UsdGeom.Points) or (prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES)
+            matter = _is_cloud(prim) or (prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES)
             found = _numbers(prim, name, frame) if matter else None
             if found is not None:
                 yield found
@@ -333,10 +330,17 @@ def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
     return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
 
 
-def _carried(geometry: Any, frame: int, later: float) -> Any:
+def _is_cloud(prim: Any) -> bool:
+    from usd_io.packing import holds_points
+
+    return holds_points(prim)
+
+
+def _carried(prim: Any, frame: int, later: float) -> Any:
     """Return the points of a prim at a frame, moved for `later` seconds where it has a velocity for each."""
-    points = geometry.GetPointsAttr().Get(frame)
-    velocities = geometry.GetVelocitiesAttr().Get(frame) if later else None
+    from usd_io.packing import unpacked
+
+    points, velocities = unpacked(prim, "points", frame), unpacked(prim, "velocities", frame) if later else None
     if points is None or velocities is None or len(velocities) != len(points):
         return points
     return np.array(points, np.float64) + later * np.array(velocities, np.float64)

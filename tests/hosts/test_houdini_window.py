@@ -126,6 +126,28 @@ def test_points_of_a_cache_have_houdinis_attributes(houdini, tmp_path):
     assert "holds no points at /nothing" in node.errors()[0]
 
 
+def test_packed_points_of_a_cache_are_read(houdini, tmp_path):
+    """Whole steps become positions and velocities; ids and widths are as they are written."""
+    from mpm_nodes.data import Particles
+    from usd_io.stage import CacheNames, FrameContent, frame_layer
+
+    columns = {
+        "position": np.array([[0.5, 1.0, -2.0], [0.0, 0.25, 3.0]]),
+        "velocity": np.array([[0.0, -3.0, 0.0], [0.75, 0.0, 1.5]]),
+    }
+    cloud = Particles({**columns, "id": np.array([7, 9])}, (), 0.5)
+    layer = frame_layer(CacheNames("cache"), 2, 24.0, FrameContent(cloud, attributes=("velocity", "id"), precision=1.0 / 256.0))
+    layer.Export(str(tmp_path / "cache.usdc"))
+    node = houdini.work.createNode("mpm_nodes::cached_points::1.0", "points")
+    node.parm("mpm_stage").set(str(tmp_path / "cache.usdc"))
+    houdini.current_frame = 2.0
+    got = node.geometry()
+    assert np.array_equal(got._points, columns["position"])
+    numbers = {name: values for name, (_, values) in got._numbers.items()}
+    assert np.allclose(np.reshape(numbers["v"], (2, 3)), columns["velocity"], atol=0.1) and numbers["id"] == [7, 9]
+    assert numbers["pscale"] == [0.25, 0.25]
+
+
 RECIPES = ("snow", "foam", "cream", "cheese", "toothpaste", "honey", "jelly", "wax", "chocolate", "viscoelastic")
 
 

@@ -104,6 +104,22 @@ def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
     assert len({seen[f"MESH mesh {frame}"][0] for frame in (1, 2, 3)}) == 3
 
 
+def test_packed_particles_do_no_harm(blender, tmp_path):
+    """Blender, which crashes on Points without points, imports the surface of a packed cache, proxies and all, and no points."""
+    revision = Revision.create(tmp_path / "out", manifest())
+    for frame in (1, 2, 3):
+        context = FrameContext(frame, GraphSettings(), files=revision.begin(frame))
+        write_cache(context, particles(60 + frame), tetrahedron(), position_precision=0.001)
+        context.files.commit()
+    revision.close()
+    answer = tmp_path / "seen.json"
+    options = json.dumps({"import_proxy": True, "import_visible_only": False})
+    command = [sys.executable, "-c", IMPORT, str(revision.folder / "cache.usda"), str(answer), options]
+    subprocess.run(command, capture_output=True, timeout=180, check=True)
+    seen = json.loads(answer.read_text())
+    assert "POINTCLOUD" not in seen["kinds"] and seen["MESH mesh 3"][0] == 4
+
+
 COLOURS = """
 import json, os, sys
 import bpy

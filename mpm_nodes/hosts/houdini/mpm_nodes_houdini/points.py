@@ -27,21 +27,20 @@ def read_points(node):
         stage = Usd.Stage.Open(path)
     except Tf.ErrorException as error:
         raise hou.NodeError(f"{node.name()}: {path} cannot be read; give the cache.usda of a cook as Stage") from error
-    prim = stage.GetPrimAtPath(wanted) if wanted else next((each for each in stage.TraverseAll() if each.IsA(UsdGeom.Points)), None)
-    if not prim or not prim.IsA(UsdGeom.Points):
+    prim = stage.GetPrimAtPath(wanted) if wanted else next(filter(_holds_points, stage.TraverseAll()), None)
+    if not prim or not _holds_points(prim):
         raise hou.NodeError(
             f"{node.name()}: {path} holds no points{' at ' + wanted if wanted else ''}; choose another stage or prim"
         )
-    points = UsdGeom.Points(prim)
-    places = points.GetPointsAttr().Get(frame)
+    places = _vectors(prim, "points", frame)
     geometry = node.geometry()
     geometry.clear()
     if not places:
         return
     geometry.createPoints(tuple(tuple(float(part) for part in place) for place in places))
-    _put(geometry, "v", points.GetVelocitiesAttr().Get(frame), len(places))
-    _put(geometry, "id", points.GetIdsAttr().Get(frame), len(places))
-    widths = points.GetWidthsAttr().Get(frame)
+    _put(geometry, "v", _vectors(prim, "velocities", frame), len(places))
+    _put(geometry, "id", _values(prim, "ids", frame), len(places))
+    widths = _values(prim, "widths", frame)
     if widths:
         each = widths if len(widths) == len(places) else [widths[0]] * len(places)
         _put(geometry, "pscale", [0.5 * width for width in each], len(places))
@@ -50,6 +49,28 @@ def read_points(node):
         if primvar.GetInterpolation() == UsdGeom.Tokens.constant and hasattr(values, "__len__") and len(values) == 1:
             values = [values[0]] * len(places)
         _put(geometry, NAMES.get(primvar.GetPrimvarName(), primvar.GetPrimvarName()), values, len(places))
+
+
+def _holds_points(prim):
+    """Whether a prim has particles: as points, or packed in whole steps."""
+    return prim.GetTypeName() == "Points" or bool(prim.GetAttribute("mpm:packed:points_x"))
+
+
+def _values(prim, name, frame):
+    """Return an attribute's value, None where there is none."""
+    attribute = prim.GetAttribute(name)
+    return attribute.Get(frame) if attribute else None
+
+
+def _vectors(prim, name, frame):
+    """Return points or velocities, as they are written or packed in whole steps; None where there are none."""
+    plain = _values(prim, name, frame)
+    columns = [prim.GetAttribute(f"mpm:packed:{name}_{axis}") for axis in "xyz"]
+    if plain is not None or not all(columns):
+        return plain
+    step = prim.GetAttribute(f"mpm:packed:{name}_step").Get(frame)
+    x, y, z = (column.Get(frame) or () for column in columns)
+    return [(step * x[i], step * y[i], step * z[i]) for i in range(len(x))]
 
 
 def _put(geometry, name, values, count):

@@ -1,4 +1,4 @@
-"""What a particle takes in a cache: colours as tables, whose frames mix with those of versions that knew none."""
+"""Colours of caches as tables, and caches of versions that knew none."""
 
 from __future__ import annotations
 
