@@ -37,7 +37,15 @@ RATE = "million particle-steps/s"
 LAWS = ("neo_hookean", "fixed_corotated", "snow", "smore_interior", "smore_exterior")
 TENSION = ("surface_tension", "surface_tension_solute", "surface_tension_heat")
 EXPLICIT = ("explicit_apic", "explicit_heat", "melting", "separate_bodies", *TENSION)
-PRESETS = (*EXPLICIT, "implicit_apic", "implicit_surface_tension", "incompressible", "continuum_foam", "auto")
+PRESETS = (
+    *EXPLICIT,
+    "implicit_apic",
+    "implicit_surface_tension",
+    "incompressible",
+    "continuum_foam",
+    "auto",
+    "auto_surface_tension",
+)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ MATTER = {
     "surface_tension_solute": LIQUID,
     "surface_tension_heat": dataclasses.replace(LIQUID, thermal=WARM),
     "implicit_surface_tension": LIQUID,
+    "auto_surface_tension": LIQUID,
     "explicit_heat": dataclasses.replace(RUBBER, thermal=WARM),
     "melting": dataclasses.replace(RUBBER, thermal=WARM),
 }
