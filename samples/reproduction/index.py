@@ -2,84 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction import figures, melting, phases, surfaces, viscoelastic
-from mpm_nodes_samples.reproduction.shot import Figure, Shot
+from mpm_nodes_samples.reproduction import figures, melting, phases, viscoelastic
+from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
+from mpm_nodes_samples.reproduction.tension_index import TENSION
 
 PAPER_FRAMES = 4
 """The first pose and three cooked frames."""
-
-
-@dataclass(frozen=True)
-class PaperSize:
-    """What a source states about its own run, and what turns the sample's graph into it.
-
-    Attributes:
-        particles: Particles at the start, as the sample's graph should have them.
-        minutes: Its minutes a frame (of 1/30 s), on eight cores.
-        overrides: Changes of knobs and settings, as `--set` takes them.
-        without: Nodes that are taken out.
-        still: Streams that are there as a whole from the start: the solve takes their templates as sources.
-        machine: What it ran on.
-        share: 1/30 s over the duration of a frame here.
-        sheet: Frames of the contact sheet; some of all when there are none.
-    """
-
-    particles: int
-    minutes: float
-    overrides: tuple[str, ...]
-    without: tuple[str, ...] = ()
-    still: tuple[str, ...] = ()
-    machine: str = "8 cores"
-    share: float = 1.0
-    sheet: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Camera:
-    """How a sample is looked at.
-
-    Attributes:
-        eye: Where the camera stands [m].
-        target: What it looks at [m].
-        focal: Focal length, in picture widths.
-        size: Width and height of a picture in pixels.
-    """
-
-    eye: tuple[float, float, float]
-    target: tuple[float, float, float]
-    focal: float
-    size: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One packaged sample.
-
-    Attributes:
-        name: What the command calls it; its graph is NAME.json.
-        doc: One line on what is seen.
-        source: Figure of the source that it follows.
-        paper: Its large size; None where the source states none.
-        figures: Measures what must be seen in the quick size.
-        show: What the contact sheet draws: "surface", or "points" where the skin hides what is inside.
-        sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
-        camera: The camera of the pictures; the cache's own when None.
-        colour_by: Attribute that colours the matter, with a legend; none when empty.
-    """
-
-    name: str
-    doc: str
-    source: str
-    paper: PaperSize | None
-    figures: Callable[[Shot], list[Figure]]
-    show: str = "surface"
-    sheet: tuple[int, ...] = ()
-    camera: Camera | None = None
-    colour_by: str = ""
 
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
@@ -338,25 +267,7 @@ SAMPLES: dict[str, Sample] = {
             sheet=(1, 6, 9, 12, 15, 18, 24, 30, 36),
             camera=Camera((0.9, 0.75, 1.95), (0.03, 0.36, 0.0), 1.75, (480, 480)),
         ),
-        Sample(
-            "drops_on_plates",
-            "Four drops come to lie on glass, plastic, wax and soot, each at the angle of its plate.",
-            "C21 figure 10",
-            None,
-            surfaces.drops_on_plates,
-            sheet=(1, 4, 7, 10, 15, 25),
-            camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
-        ),
-        Sample(
-            "soap_on_water",
-            "A drop of soap lowers the tension of the water under it: the surface pulls the water from the centre to the walls.",
-            "C21 figure 11",
-            None,
-            surfaces.soap_on_water,
-            sheet=(1, 3, 6, 10, 16, 25),
-            camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
-            colour_by="concentration",
-        ),
+        *TENSION,
     )
 }
 """By name, in the order in which they are listed."""

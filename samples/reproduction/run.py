@@ -92,9 +92,13 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     paper = sample.paper
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured
-    found[nth] = Figure(
-        found[nth].name, count, Bar(round(0.95 * paper.particles), round(1.05 * paper.particles)), f"{paper.particles:,} within 5 %"
-    )
-    speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
-    found[-1] = Figure("seconds for 1/30 s, solve", speed, Bar(most=stated), f"a frame on {paper.machine}")
+    if paper.particles:
+        bar = Bar(round(0.95 * paper.particles), round(1.05 * paper.particles))
+        found[nth] = Figure(found[nth].name, count, bar, f"{paper.particles:,} within 5 %")
+    if paper.minutes:
+        speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
+        found[-1] = Figure("seconds for 1/30 s, solve", speed, Bar(most=stated), f"a frame on {paper.machine}")
+    if paper.step:
+        found.append(Figure("seconds a substep, solve", found[-1].measured / found[-2].measured, Bar(most=0.1 * paper.step),
+                            f"a tenth of the source's on {paper.machine}"))  # fmt: skip
     return [*found, *skin_figures(shot)]

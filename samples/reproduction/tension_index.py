@@ -1,0 +1,90 @@
+"""The samples of C21: surface tension."""
+
+from __future__ import annotations
+
+from mpm_nodes_samples.reproduction import surfaces, tension
+from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
+
+
+def _c21(particles: int, cells: int, *overrides: str, without: tuple[str, ...] = (), step: float = 0.0) -> PaperSize:
+    """Return a paper size of C21: cells of 1 / `cells` m, three frames; 0 particles and 0 s a step where it states none."""
+    changed = (f"settings.cell_size={1.0 / cells:.9g}", "settings.end=4", *overrides)
+    return PaperSize(particles, 0.0, changed, without, machine="24 cores", step=step)
+
+
+TENSION = (
+    Sample(
+        "ellipse",
+        "An ellipse swings under its own tension and keeps momentum and centre; beside it one with massless samples, which drifts.",
+        "C21 figure 6",
+        _c21(0, 63, "swing.dt_max=1e-4", "swing_massless.dt_max=1e-4", "liquid.bulk_modulus=4166.67"),
+        tension.ellipse,
+        show="points",
+        sheet=(1, 5, 11, 17, 22, 33),
+        camera=Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), 1.4, (480, 220)),
+    ),
+    Sample(
+        "drop_impacts",
+        "Five drops fall on a floor that repels them: with much tension they bounce, with little they spread.",
+        "C21 figure 7",
+        _c21(
+            794_000,
+            127,
+            "drop_2.centre=[0,0.276,0]",
+            "liquid_2.bulk_modulus=83333.33",
+            "fall.dt_max=0.01",
+            without=("drop_1", "drop_3", "drop_4", "drop_5"),
+            step=12.289,
+        ),
+        tension.drop_impacts,
+        sheet=(1, 5, 9, 15, 25, 41),
+        camera=Camera((0.0, 2.2, 9.0), (0.0, 0.1, 0.0), 0.92, (960, 300)),
+    ),
+    Sample(
+        "drops_on_ramps",
+        "Drops fall on four ramps that they wet more or less: what wets more is dragged along more slowly.",
+        "C21 figure 8",
+        _c21(70_000, 63, "liquid.bulk_modulus=83333.33", "slide.dt_max=0.01", without=("drop_2", "drop_3", "drop_4"), step=1.692),
+        tension.drops_on_ramps,
+        sheet=(1, 9, 17, 25, 33, 41),
+        camera=Camera((1.6, 2.2, 4.2), (0.45, 0.0, 0.0), 1.5, (640, 400)),
+    ),
+    Sample(
+        "heated_cavity",
+        "A cavity without a lid, hot on the left: the surface is pulled to the cold side and stirs the liquid.",
+        "C21 figure 9",
+        _c21(
+            0,
+            63,
+            'stir.substeps={"preset": "implicit_surface_tension", "set": {"slab": "z", "radius": 0.73}}',
+            "stir.wall_high=[1,9,0.031746032]",
+            "box.size=[1,0.936508,0.031746032]",
+            "box.centre=[0.5,0.468254,0.015873016]",
+        ),
+        tension.heated_cavity,
+        show="points",
+        sheet=(1, 6, 11, 21, 31, 51),
+        camera=Camera((0.5, 0.5, 3.0), (0.5, 0.5, 0.0), 2.3, (400, 400)),
+        colour_by="temperature",
+    ),
+    Sample(
+        "drops_on_plates",
+        "Four drops come to lie on glass, plastic, wax and soot, each at the angle of its plate.",
+        "C21 figure 10",
+        None,
+        surfaces.drops_on_plates,
+        sheet=(1, 4, 7, 10, 15, 25),
+        camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
+    ),
+    Sample(
+        "soap_on_water",
+        "A drop of soap lowers the tension of the water under it: the surface pulls the water from the centre to the walls.",
+        "C21 figure 11",
+        None,
+        surfaces.soap_on_water,
+        sheet=(1, 3, 6, 10, 16, 25),
+        camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
+        colour_by="concentration",
+    ),
+)
+"""In the order in which they are listed."""

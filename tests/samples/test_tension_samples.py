@@ -1,0 +1,122 @@
+"""The packaged samples of surface tension: sizes, and measures on made-up caches."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+from sample_numbers import SAMPLES as FOLDER
+
+from mpm_nodes.data import Particles
+from mpm_nodes.graph import preflight
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes_samples.reproduction import run, sizes, tension
+from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.reproduction.shot import Shot
+
+NAMES = [name for name, sample in SAMPLES.items() if "C21" in sample.source]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name in NAMES for size in sizes.SIZES if size == "quick" or SAMPLES[name].paper]
+)
+def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles_and_cells(name: str, size: str):
+    """Every size is a valid graph; the paper's has three frames, the source's cells, and its particles where it states them."""
+    graph = sizes.graph_of(SAMPLES[name], size)
+    estimates = preflight.estimate(Evaluator(graph).plan, graph.settings.start)
+    solves = [entry for entry in graph.nodes.values() if entry.type == "solve"]
+    begin = sum(estimates[wire.partition(".")[0]]["particles"] for solve in solves for wire in solve.inputs["sources"])
+    if size == "quick":
+        assert 1000 < begin < 100_000
+        return
+    paper = SAMPLES[name].paper
+    assert graph.settings.end - graph.settings.start == 3
+    assert round(1.0 / graph.settings.cell_size) in (63, 127)
+    assert not paper.particles or begin == pytest.approx(paper.particles, rel=0.05)
+
+
+def test_the_ellipse_is_what_its_script_makes(tmp_path):
+    """The mesh in the repository has the bytes of make_ellipse.py."""
+    spec = importlib.util.spec_from_file_location("make_ellipse", FOLDER / "make_ellipse.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path / "made.usda")
+    assert (tmp_path / "made.usda").read_bytes() == (FOLDER / "ellipse.usda").read_bytes()
+
+
+def shot_of(name: str, frames: dict[int, Particles]) -> Shot:
+    """Return a shot of a sample whose frames are given."""
+    graph = sizes.graph_of(SAMPLES[name])
+    return Shot(FOLDER, tuple(frames), graph.settings.cell_size, graph=graph, kept=frames)
+
+
+def figures(found: list) -> dict:
+    """Return figures by name."""
+    return {each.name: each for each in found}
+
+
+def turning_cavity(sense: float) -> dict[int, Particles]:
+    """Return two frames of a full cavity that turns as a rigid body, clockwise where `sense` is 1, by a tenth of a turn."""
+    axis = (np.arange(48) + 0.5) / 48
+    x = np.stack(np.meshgrid(axis, 0.93 * axis, [0.02], indexing="ij"), axis=-1).reshape(-1, 3)
+    warm, away = 294.15 - x[:, 0], x - [0.5, 0.465, 0.0]
+    turn = 0.2 * math.pi * sense
+    moved = np.stack(
+        [away[:, 0] * math.cos(turn) + away[:, 1] * math.sin(turn), away[:, 1] * math.cos(turn) - away[:, 0] * math.sin(turn)], 1
+    )
+    end = np.column_stack([moved + [0.5, 0.465], x[:, 2]])
+    velocity = sense * np.column_stack([moved[:, 1], -moved[:, 0], 0.0 * x[:, 0]])
+    common = {"id": np.arange(len(x)), "mass": np.ones(len(x)), "temperature": warm}
+    return {
+        1: Particles({"position": x, "velocity": 0.0 * x, **common}, (), 0.02),
+        51: Particles({"position": end, "velocity": velocity, **common}, (), 0.02),
+    }
+
+
+@pytest.mark.parametrize("sense", [1.0, -1.0])
+def test_the_sense_of_a_circulation_is_seen(sense: float, monkeypatch):
+    """A cavity that turns towards the cold side along its surface holds all bars of the flow, one that turns back none of them."""
+    monkeypatch.setattr(tension, "books", lambda shot: [])
+    found = figures(tension.heated_cavity(shot_of("heated_cavity", turning_cavity(sense))))
+    flow = [each for name, each in found.items() if name.startswith(("mean speed", "angular", "warmer"))]
+    assert len(flow) == 4 and {each.ok for each in flow} == {sense > 0.0}
+
+
+def test_momentum_that_comes_up_is_seen(monkeypatch):
+    """A drop that swings in place keeps everything; one that drifts by a hundredth of its speed does not."""
+    monkeypatch.setattr(tension, "books", lambda shot: [])
+    angle = 2.0 * math.pi * np.arange(400) / 400
+    ring = np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
+
+    def frame(n: int, drift: float) -> Particles:
+        speed = np.sin(0.3 * n)
+        one = 0.2 * ring * [1.0 + 0.1 * math.cos(0.3 * n), 1.0 - 0.1 * math.cos(0.3 * n), 0.0]
+        v = speed * ring * [-1.0, 1.0, 0.0]
+        x = np.concatenate([one - [0.5, 0.0, 0.0] + [drift * n, 0, 0], one + [0.5 + 1e-3 * n, 0.0, 0.0]])
+        v = np.concatenate([v + [drift, 0.0, 0.0], v + [0.01, 0.0, 0.0]])
+        return Particles({"position": x, "velocity": v, "mass": np.ones(800), "affine": np.zeros((800, 3, 3))}, (), 0.02)
+
+    for drift, kept in ((0.0, True), (0.001, False)):
+        found = figures(tension.ellipse(shot_of("ellipse", {n + 1: frame(n, drift) for n in range(43)})))
+        assert found["momentum that came up, over sum m v"].ok is kept
+        assert found["way of the centre of mass, over R"].ok is kept
+        assert found["its way of the centre, over R"].ok
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "holds"), [("drop_impacts", 12.0, True), ("drop_impacts", 13.0, False), ("ellipse", 13.0, None)]
+)
+def test_a_paper_s_seconds_a_substep_are_held_to(name: str, seconds: float, holds: bool | None, monkeypatch):
+    """Where the source states seconds a step, a tenth of them is the bar; what it does not state is not asked for."""
+    monkeypatch.setattr(run, "skin_figures", lambda shot: [])
+    shot = shot_of(name, {1: turning_cavity(1.0)[1], 2: turning_cavity(1.0)[1]})
+    shot.progress.substeps.update({1: 0, 2: 10})
+    shot.progress.seconds.update({2: seconds})
+    found = figures(run.figures_of(shot, SAMPLES[name], argparse.Namespace(size="paper")))
+    assert "seconds for 1/30 s, solve" not in found
+    assert (found["seconds a substep, solve"].ok if holds is not None else None) is holds
+    assert ("seconds a substep, solve" in found) == (holds is not None)
+    assert found["particles at the start"].ok is (None if holds is None else False)
