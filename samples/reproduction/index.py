@@ -13,8 +13,9 @@ PAPER_FRAMES = 4
 
 def _paper(solve: str, particles: int, minutes: float, cell_size: float, dt: float, without: tuple[str, ...] = ()) -> PaperSize:
     """Return a paper size: frames of 1/30 s, the grid's cell and the time step."""
-    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}", f"{solve}.substeps.resampling_interval=50")
-    return PaperSize(particles, minutes, (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}"), without)
+    frames = ("settings.fps=30", f"{solve}.time_scale=1", f"settings.end={PAPER_FRAMES}")
+    steps = (f"{solve}.substeps.resampling_interval=50", f"settings.cell_size={cell_size:g}", f"{solve}.dt_max={dt:g}")
+    return PaperSize(particles, minutes, (*frames, *steps), without)
 
 
 def _viscoelastic(
@@ -45,7 +46,7 @@ _WHOLE_FLOW = ("vent.size=[1.2,0.06,0.8]", "vent.centre=[0.0054,0.0305,0.0]", "v
 """Lava that lies on its slope as a whole: the source's particles are those of a flow that has come out."""
 
 _REAL_CRUST = (
-    "settings.fps=600",
+    "throw.time_scale=0.04",
     "crust.shear_modulus=5e6",
     "crust.lame_parameter=4e7",
     'throw.substeps={"preset": "explicit_apic", "set": {"elastic_cfl": 0.7}}',

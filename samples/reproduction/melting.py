@@ -31,9 +31,9 @@ def enthalpy(particles: Particles) -> float:
     return total
 
 
-def momentum(particles: Particles) -> np.ndarray:
-    """Return sum m v [kg m/s], shape (3,)."""
-    return np.asarray(particles["mass"], float) @ np.asarray(particles["velocity"], float)
+def momentum(shot: Shot, particles: Particles) -> np.ndarray:
+    """Return sum m v [kg m/s], shape (3,): caches hold velocities in seconds of the shot."""
+    return np.asarray(particles["mass"], float) @ np.asarray(particles["velocity"], float) / shot.time_scale
 
 
 def streamed(shot: Shot) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def books(shot: Shot) -> list[Figure]:
         *([Figure("mass that streams bring [kg]", brought)] if of_streams else []),
         Figure("mass at the end [kg]", after),
         Figure(change, abs(after / (before + brought) - 1.0), Bar(most=1e-6), "conserved"),
-        Figure("momentum at the end [kg m/s]", float(np.linalg.norm(momentum(last)))),
+        Figure("momentum at the end [kg m/s]", float(np.linalg.norm(momentum(shot, last)))),
     ]
     if "temperature" not in first:
         return found
@@ -119,7 +119,7 @@ def letters(shot: Shot) -> list[Figure]:
     """Return the books, the fall of the first frame, and the volumes of the letters."""
     second, last = shot.at(shot.frames[1]), shot.at(shot.last)
     exact = shot.mass(shot.first) * 9.81 / 24.0
-    found = [*books(shot), Figure("momentum down in free fall, over m g t", -momentum(second)[1] / exact, between(1.0, 1e-4))]
+    found = [*books(shot), Figure("momentum down in free fall, over m g t", -momentum(shot, second)[1] / exact, between(1.0, 1e-4))]
     rest = last["volume"].astype(float)
     taken = volume_ratios(last) * rest
     for index, name, within in (

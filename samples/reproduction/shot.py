@@ -177,6 +177,16 @@ class Shot:
         """Last frame."""
         return self.frames[-1]
 
+    @property
+    def time_scale(self) -> float:
+        """Seconds that are simulated in a second of the shot."""
+        return float(next((node.knobs.get("time_scale", 1.0) for node in self.graph.nodes.values() if node.type == "solve"), 1.0))
+
+    @property
+    def frame_seconds(self) -> float:
+        """Seconds that are simulated in a frame."""
+        return self.time_scale / self.graph.settings.fps
+
     def at(self, frame: int) -> Particles:
         """Return the particles of a frame."""
         from usd_io.stage_reader import read_points

@@ -43,7 +43,7 @@ def ellipse(shot: Shot) -> list[Figure]:
     radius = math.sqrt(0.24 * 0.16)
     period = 2.0 * math.pi * math.sqrt(1.0 * radius**3 / (6.0 * 0.1))
     stretch = np.array([row["stretch"] for row in seen["kept"]])
-    rate = shot.graph.settings.fps
+    rate = 1.0 / shot.frame_seconds
     down = np.flatnonzero((stretch[:-1] > 0.0) & (stretch[1:] <= 0.0))
     zeros = (down + stretch[down] / (stretch[down] - stretch[down + 1])) / rate
     measured = float(zeros[1] - zeros[0]) if len(zeros) > 1 else math.nan
@@ -106,7 +106,7 @@ def drop_impacts(shot: Shot) -> list[Figure]:
     for k in (0, 1, 2):
         touching = np.flatnonzero(low[:, k] < h)
         left = low[touching[0] :, k] >= h if len(touching) else np.zeros(0, bool)
-        span = float(np.argmax(left)) / shot.graph.settings.fps if left.any() else math.inf
+        span = float(np.argmax(left)) * shot.frame_seconds if left.any() else math.inf
         exact = 2.6 * math.sqrt(RADIUS**3 / IMPACTS[k])
         says, bar = "2.6 sqrt(rho R^3 / k), Richard 2002", Bar(0.7, 1.3)
         found.append(Figure(f"time on the floor with k = {IMPACTS[k]:g}, over that of a bouncing drop", span / exact, bar, says))
@@ -124,7 +124,7 @@ def drops_on_ramps(shot: Shot) -> list[Figure]:
     first, last, h = shot.at(shot.first), shot.at(shot.last), shot.cell_size
     along, away = np.array([math.cos(SLOPE), -math.sin(SLOPE), 0.0]), np.array([math.sin(SLOPE), math.cos(SLOPE), 0.0])
     lanes = [np.floor(np.asarray(each["position"][:, 2], float) / 0.9 + 2.0).astype(int) for each in (first, last)]
-    time = (shot.last - shot.first) / shot.graph.settings.fps
+    time = (shot.last - shot.first) * shot.frame_seconds
     most = 0.5 * 9.8 * math.sin(SLOPE) * time**2
     ways, feet, found = [], [], books(shot)
     for k in range(4):
@@ -146,6 +146,7 @@ def heated_cavity(shot: Shot) -> list[Figure]:
     """Return which way the liquid goes round, and how warm liquid is drawn out along the surface."""
     last, h = shot.at(shot.last), shot.cell_size
     x, v, m = (np.asarray(last[name], float) for name in ("position", "velocity", "mass"))
+    v = v / shot.time_scale  # caches hold velocities in seconds of the shot
     start = by_id(shot, shot.first, "position").astype(float)
     warm = by_id(shot, shot.first, "temperature").astype(float)
     came, now = by_id(shot, shot.last, "position").astype(float), by_id(shot, shot.last, "temperature").astype(float)
@@ -159,7 +160,7 @@ def heated_cavity(shot: Shot) -> list[Figure]:
         float(now[rows & (came[:, 0] > 0.25) & (came[:, 0] < 0.75)].mean()) - 293.15
         for rows in (came[:, 1] > height - 4.0 * h, came[:, 1] < 0.5 * height)
     ]
-    sideways = float(momentum(last)[0]) / float(m @ np.linalg.norm(v, axis=1))
+    sideways = float(momentum(shot, last)[0]) / float(m @ np.linalg.norm(v, axis=1))
     no_heat = [each for each in books(shot) if "enthalpy" not in each.name and "heat" not in each.name]  # it has none
     return [
         *no_heat,
