@@ -22,7 +22,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.nodes.collider_volumes import numbered
+from mpm_nodes.nodes.collider_volumes import frame_contents, numbered
 from mpm_nodes.nodes.values_of_files import GridValues, grid_values
 
 _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
@@ -33,7 +33,7 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     return {"ambient": 1}
 
 
-@node(category="Solve", label="Air from VDB", preflight=lambda told: {**_told(told), "air": 1})
+@node(category="Solve", label="Air from VDB", preflight=lambda told: {**_told(told), "air": 1}, contents={"path": frame_contents})
 def air_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,
@@ -81,7 +81,7 @@ def air_vdb(
     return Ambient(dataclasses.replace(air, outside=outside), convection, exposure)
 
 
-@node(category="Solve", label="Heat Field from VDB", preflight=_told)
+@node(category="Solve", label="Heat Field from VDB", preflight=_told, contents={"path": frame_contents})
 def heat_field_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,

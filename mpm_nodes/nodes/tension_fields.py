@@ -16,8 +16,8 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.collider_volumes import numbered
-from mpm_nodes.nodes.values_of_files import GridValues, field_of, grid_values, primvar_values
+from mpm_nodes.nodes.collider_volumes import frame_contents, numbered
+from mpm_nodes.nodes.values_of_files import GridValues, field_of, grid_values, primvar_contents, primvar_values
 
 _START = NotKeyable("matter keeps what it begins with")
 _Factor = A[float, Unitless, Range(min=0.0, soft_max=2.0)]
@@ -98,7 +98,7 @@ def set_tension_scale_vdb(
     return _scaled(where, particles, placed.at(particles["position"]))
 
 
-@node(category="Emit", label="Tension Scale from USD", preflight=_told_with_factor)
+@node(category="Emit", label="Tension Scale from USD", preflight=_told_with_factor, contents={"path": primvar_contents})
 def set_tension_scale_usd(
     particles: Particles,
     settings: GraphSettings,
@@ -143,7 +143,7 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     return {"tension_fields": 1}
 
 
-@node(category="Solve", label="Tension Field from VDB", preflight=_told)
+@node(category="Solve", label="Tension Field from VDB", preflight=_told, contents={"path": frame_contents})
 def tension_field_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,

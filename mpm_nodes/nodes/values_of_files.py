@@ -51,9 +51,9 @@ def primvar_values(
 
 
 def primvar_contents(told: ContentsContext) -> str:
-    """Say what counts of meshes and their primvar at a frame."""
+    """Say what counts of meshes and their primvar: at the frame that the node names, or at that of the shot."""
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
-    frame = told.frame + told.knobs["frame_offset"]
+    frame = told.knobs["frame"] if "frame" in told.knobs else told.frame + told.knobs["frame_offset"]
     code = Clock.of(told.settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
     return str(meshes.digest([code], primvar=told.knobs["primvar"]))
 

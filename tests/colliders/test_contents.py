@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpm_nodes.graph import registry
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.nodes.collider_motion import box_mesh
@@ -83,6 +84,35 @@ def test_an_emitter_reads_one_frame_and_the_first(write_usd):
     assert keys((0.0, 0.15, 0.2), frame=2.0) != before
     carried = keys((0.0, 0.1, 0.2), frame=2.0, lattice="body")
     assert keys((0.0, 0.1, 0.2, 0.3), frame=2.0, lattice="body") == carried != keys((0.05, 0.1, 0.2), frame=2.0, lattice="body")
+
+
+CACHES = {"read_points", "retime_points", "emit_secondary", "rest_positions"}
+"""They read finished caches, which count as a whole: the file that is named, and none that it names."""
+
+
+def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
+    """Nodes that take a file for one of a sequence, or meshes of a stage: another frame that comes changes no frame before."""
+    readers = {
+        name
+        for name, each in registry.default().nodes().items()
+        if {knob.name for knob in each.knobs if knob.kind == "path"} and {knob.name for knob in each.knobs} & {"sequence", "prim"}
+    }
+    silent = {name for name in readers if "path" not in registry.default().nodes()[name].contents}
+    assert len(readers) > 10 and silent == CACHES
+
+
+@pytest.mark.parametrize("kind", ["air_vdb", "heat_field_vdb", "tension_field_vdb"])
+def test_a_frame_of_a_field_has_its_own_file(tmp_path, kind):
+    """Files that come later, or change at another frame, leave its key; without `sequence` the one file counts."""
+    for frame in range(1, 5):
+        (tmp_path / f"warm.{frame:04d}.vdb").write_bytes(b"%d" % frame)
+    path = tmp_path / "warm.0001.vdb"
+    before, alone = keys_of(kind, path, sequence=True), keys_of(kind, path)
+    (tmp_path / "warm.0005.vdb").write_bytes(b"5")
+    (tmp_path / "warm.0002.vdb").write_bytes(b"other")
+    changed = keys_of(kind, path, sequence=True)
+    assert [one == other for one, other in zip(changed, before, strict=True)] == [True, False, True, True]
+    assert keys_of(kind, path) == alone
 
 
 def test_a_growing_sequence_of_volumes_keeps_its_frames(tmp_path):
