@@ -11,7 +11,7 @@ flicker   how far the surface jumps over the particles near it: half the second 
           frames, root mean square [particle spacings]; how they move themselves is in it
 points    of the mesh for each particle, on average
 bytes     of the frame's file for each particle, on average: points and surface, with all that they carry
-seconds   to make the surface of a frame with the node's own knobs, or those of --again
+seconds   to make the surface of a frame with the node's default knobs, not the sample's, or with those of --again
 
 `--again KNOB=VALUE` makes the surfaces again from the cached particles, and tells first those, then what is in the cache;
 `voxel_size` is in spacings.
