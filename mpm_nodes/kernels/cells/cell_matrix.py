@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.transfers.binning import pack_coord
 
@@ -136,8 +136,8 @@ def _multiply_at(g, product, q):
 @compiled(fastmath=False)
 def multiply(count, matrix, p, q):
     """Write A p to q."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, p))
-    parallel_for(_multiply_at, count, (product, q))
+    product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, p))
+    parallel_for(_multiply_at, count, (product, plain(q)))
 
 
 @part
@@ -149,4 +149,4 @@ def _divide_at(g, matrix, r, z):
 @compiled(fastmath=False)
 def divide(count, matrix, r, z):
     """Write r over the diagonal to z."""
-    parallel_for(_divide_at, count, (lend(matrix), r, z))
+    parallel_for(_divide_at, count, (lend_plain(matrix), plain(r), plain(z)))

@@ -29,7 +29,7 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.transfers.binning import pack_coord
 
@@ -57,7 +57,7 @@ def _relax_at(g, product, right, colour):
 @compiled(fastmath=False)
 def relax(count, matrix, right, found, sweeps, colour):
     """Relax the cells of one colour, then those of the other, `sweeps` times."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
+    product, right = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found)), plain(right)
     for half in range(2 * sweeps):
         now = (colour + half) & 1
         if count <= FEW:
@@ -96,8 +96,8 @@ def _restrict_at(g, children, product, right, coarse_right, coarse_found):
 @compiled(fastmath=False)
 def restrict(count, children, matrix, right, found, coarse_right, coarse_found):
     """Write the sums of the residuals to the coarse right side, and zeros to its solution."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
-    parallel_for(_restrict_at, count, (children, product, right, coarse_right, coarse_found))
+    product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
+    parallel_for(_restrict_at, count, (plain(children), product, plain(right), plain(coarse_right), plain(coarse_found)))
 
 
 @part
@@ -112,7 +112,7 @@ def _prolong_at(g, children, coarse_found, found):
 @compiled(fastmath=False)
 def prolong(count, children, coarse_found, found):
     """Add the coarse solution to the cells that it is made of."""
-    parallel_for(_prolong_at, count, (children, coarse_found, found))
+    parallel_for(_prolong_at, count, (plain(children), plain(coarse_found), plain(found)))
 
 
 # ---------------------------------------------------------------- coarse matrices
@@ -153,8 +153,8 @@ def _add_faces_at(g, coarse):
 @compiled(fastmath=False)
 def coarsen(count, children, fine, fine_own, surface, coarse, own):
     """Write the matrix of the coarser level, and the share m of its diagonal."""
-    parallel_for(_coarsen_at, count, (children, lend(fine), fine_own, surface, lend(coarse), own))
-    parallel_for(_add_faces_at, count, (lend(coarse),))
+    parallel_for(_coarsen_at, count, (plain(children), lend_plain(fine), fine_own, surface, lend_plain(coarse), plain(own)))
+    parallel_for(_add_faces_at, count, (lend_plain(coarse),))
 
 
 @dataclass
