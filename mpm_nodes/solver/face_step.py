@@ -48,6 +48,7 @@ class FaceStep:
         self.size = 64 * staggered.count
         self.vectors = BlockVectors.of_size(3 * self.size)
         self.mass, self.velocity, self.right = (self.vectors.new() for _ in range(3))
+        self.sums = np.empty(staggered.count)
         least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
         solid = solid_faces_of(staggered, colliders, dt)
         for n, axis in enumerate(AXES):
@@ -89,6 +90,6 @@ class FaceStep:
             face_vectors.finish_product(staggered.count, n * self.size, change, self.mass, self.dt, d, q)
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
-        face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z)
-        size = self.vectors.dot(r, z)
+        face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z, self.sums)
+        size = float(self.sums.sum())
         return size, size

@@ -12,6 +12,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import Multigrid
 from mpm_nodes.kernels.projection import pressure
+from mpm_nodes.kernels.projection.pockets import label_pockets
 from mpm_nodes.solver.staggered import StaggeredStore
 
 __all__ = ["PressureSolver"]
@@ -83,9 +84,13 @@ class PressureSolver:
 
 def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
     """Return the cells of every incompressible part of the interior without a free surface."""
-    label, stack = np.empty(64 * count, np.int32), np.zeros(64 * count, np.int64)
-    parts = pressure.label_pockets(count, fields, label, stack)
-    return [np.flatnonzero(label == part) for part in range(parts) if not stack[part]]
+    label, bits, opened = np.empty(64 * count, np.int32), np.empty(64 * count, np.uint8), np.empty(64 * count, np.uint8)
+    parts = label_pockets(count, fields, bits, label, opened)
+    if opened[:parts].all():
+        return []
+    closed = np.flatnonzero((label >= 0) & (opened[label] == 0))
+    closed = closed[np.argsort(label[closed], kind="stable")]
+    return np.split(closed, np.flatnonzero(np.diff(label[closed])) + 1)
 
 
 def _take_means(values: np.ndarray, pockets: list[np.ndarray]) -> None:

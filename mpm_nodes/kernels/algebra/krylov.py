@@ -250,8 +250,9 @@ class _Walk:
                 found.stop = Stop.BREAKDOWN
                 break
             self.vectors.step_along(zy / scale, p, q, self.x, self.r)
-            self.vectors.combine(1.0, z, -zy / scale, w, z)
-            self.note(found, self.preconditioned(self.r, w)[1], first)
+            # what z becomes is z - (zy / scale) w; it is found with the residual's size anyway
+            z, w = w, z
+            self.note(found, self.preconditioned(self.r, z)[1], first)
             if found.converged:
                 break
             before, zy = zy, self.applied(z, y)

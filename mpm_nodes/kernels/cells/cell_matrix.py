@@ -2,7 +2,8 @@
 
     (A p)_c = d_c p_c - sum_f k_f p_n          over the faces f of cell c, n the cell behind f
 
-A block has 4^3 cells, number 16 i + 4 j + k; a face carries the number of the cell that lies behind it along its axis.
+A block has 4^3 cells, number 16 i + 4 j + k; a face carries the number of the cell that lies behind it along its axis. The sixteen
+cells of a plane i are lanes: those beside them along x are planes, too, and along y and z the same plane, shifted.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import const
+from mpm_nodes.kernels.lanes.memory import load, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
 
 __all__ = ["CellMatrix", "before", "behind", "divide", "multiply", "neighbour_blocks"]
@@ -101,43 +104,56 @@ def _beyond(block, cell):
     return np.int64(64 * block + cell) if block >= 0 else np.int64(-1)
 
 
+_low_y = shuffle_by([*range(12, 16), *range(16, 28)])
+_low_z = shuffle_by([3 + lane if lane % 4 == 0 else 15 + lane for lane in range(16)])
+"""Of what lies beyond the block, and of a plane: what lies before each cell along y and z."""
+_high_y = shuffle_by([*range(4, 16), *range(16, 20)])
+_high_z = shuffle_by([13 + lane if lane % 4 == 3 else 1 + lane for lane in range(16)])
+"""Of a plane, and of what lies beyond the block: what lies behind each cell along y and z."""
+
+
 @inline
-def neighbours_sum(product, g, n):
-    """Return sum k_f p_n of cell n of block g, from a lent `Product`."""
-    c, total = 64 * g + n, 0.0
-    low = c - 16 if n >= 16 else _beyond(product.around[g, 0], n + 48)
+def neighbours_sum(product, g, i):
+    """Return sum k_f p_n of the sixteen cells of plane i of block g, as lanes, from a lent `Product`."""
+    c = 64 * g + 16 * i
+    here = load(product.p, c)
+    none = total = const(here, 0.0)
+    low = c - 16 if i > 0 else _beyond(product.around[g, 0], 48)
     if low >= 0:
-        total += product.x[c] * product.p[low]
-    high = c + 16 if n < 48 else _beyond(product.around[g, 1], n - 48)
+        total = load(product.x, c) * load(product.p, low)
+    high = c + 16 if i < 3 else _beyond(product.around[g, 1], 0)
     if high >= 0:
-        total += product.x[high] * product.p[high]
-    low = c - 4 if n & 12 else _beyond(product.around[g, 2], n + 12)
-    if low >= 0:
-        total += product.y[c] * product.p[low]
-    high = c + 4 if n & 12 != 12 else _beyond(product.around[g, 3], n - 12)
-    if high >= 0:
-        total += product.y[high] * product.p[high]
-    low = c - 1 if n & 3 else _beyond(product.around[g, 4], n + 3)
-    if low >= 0:
-        total += product.z[c] * product.p[low]
-    high = c + 1 if n & 3 != 3 else _beyond(product.around[g, 5], n - 3)
-    if high >= 0:
-        total += product.z[high] * product.p[high]
-    return total
+        total = total + load(product.x, high) * load(product.p, high)
+    beyond, other = none, _beyond(product.around[g, 2], 16 * i)
+    if other >= 0:
+        beyond = load(product.p, other)
+    total = total + load(product.y, c) * _low_y(beyond, here)
+    beyond, other = none, _beyond(product.around[g, 3], 16 * i)
+    if other >= 0:
+        beyond = load(product.y, other) * load(product.p, other)
+    total = total + _high_y(load(product.y, c) * here, beyond)
+    beyond, other = none, _beyond(product.around[g, 4], 16 * i)
+    if other >= 0:
+        beyond = load(product.p, other)
+    total = total + load(product.z, c) * _low_z(beyond, here)
+    beyond, other = none, _beyond(product.around[g, 5], 16 * i)
+    if other >= 0:
+        beyond = load(product.z, other) * load(product.p, other)
+    return total + _high_z(load(product.z, c) * here, beyond)
 
 
 @part
 def _multiply_at(g, product, q):
-    for n in range(64):
-        c = 64 * g + n
-        q[c] = product.diagonal[c] * product.p[c] - neighbours_sum(product, g, n)
+    for i in range(4):
+        c = 64 * g + 16 * i
+        store(q, c, load(product.diagonal, c) * load(product.p, c) - neighbours_sum(product, g, i))
 
 
 @compiled(fastmath=False)
 def multiply(count, matrix, p, q):
     """Write A p to q."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, p))
-    parallel_for(_multiply_at, count, (product, q))
+    product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, p))
+    parallel_for(_multiply_at, count, (product, plain(q)))
 
 
 @part
@@ -149,4 +165,4 @@ def _divide_at(g, matrix, r, z):
 @compiled(fastmath=False)
 def divide(count, matrix, r, z):
     """Write r over the diagonal to z."""
-    parallel_for(_divide_at, count, (lend(matrix), r, z))
+    parallel_for(_divide_at, count, (lend_plain(matrix), plain(r), plain(z)))

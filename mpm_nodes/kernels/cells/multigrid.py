@@ -29,8 +29,10 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import const
+from mpm_nodes.kernels.lanes.memory import load, one_lane, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
 
 __all__ = ["Multigrid"]
@@ -45,19 +47,27 @@ NOTHING = 1e-12
 
 
 # ---------------------------------------------------------------- relaxation
+_even, _odd = (shuffle_by([lane + 16 * ((lane >> 2 ^ lane ^ colour) & 1) for lane in range(16)]) for colour in (0, 1))
+"""Of two planes: the first one's cells of a colour, the second one's others."""
+
+
 @part
 def _relax_at(g, product, right, colour):
-    for line in range(16):
-        first = 4 * line + (((line >> 2) ^ line ^ colour) & 1)
-        for n in (first, first + 2):
-            c = 64 * g + n
-            product.p[c] = (right[c] + neighbours_sum(product, g, n)) / product.diagonal[c]
+    # all cells of a plane are worked out, which takes no longer than half of them, and those of one colour are kept
+    for i in range(4):
+        c = 64 * g + 16 * i
+        here = load(product.p, c)
+        found = (load(right, c) + neighbours_sum(product, g, i)) / load(product.diagonal, c)
+        if (i ^ colour) & 1:
+            store(product.p, c, _odd(found, here))
+        else:
+            store(product.p, c, _even(found, here))
 
 
 @compiled(fastmath=False)
 def relax(count, matrix, right, found, sweeps, colour):
     """Relax the cells of one colour, then those of the other, `sweeps` times."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
+    product, right = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found)), plain(right)
     for half in range(2 * sweeps):
         now = (colour + half) & 1
         if count <= FEW:
@@ -80,24 +90,40 @@ def _of_eight(n, m):
     return 32 * ((n >> 4) & 1) + 8 * ((n >> 2) & 1) + 2 * (n & 1) + 16 * (m >> 2) + 4 * ((m >> 1) & 1) + (m & 1)
 
 
+_beside_y, _beside_z = (shuffle_by([lane ^ step for lane in range(16)]) for step in (4, 1))
+"""The neighbours of each cell of a plane in the pairs that make coarse cells; the second argument is not used."""
+
+
+@inline
+def _residual(product, right, block, i):
+    c = 64 * block + 16 * i
+    return load(right, c) - (load(product.diagonal, c) * load(product.p, c) - neighbours_sum(product, block, i))
+
+
 @part
 def _restrict_at(g, children, product, right, coarse_right, coarse_found):
-    for n in range(64):
-        block, total = np.int64(children[g, _octant(n)]), 0.0
-        if block >= 0:
-            for m in range(8):
-                cell = _of_eight(n, m)
-                c = 64 * block + cell
-                total += right[c] - (product.diagonal[c] * product.p[c] - neighbours_sum(product, block, cell))
-        coarse_right[64 * g + n] = total
-        coarse_found[64 * g + n] = 0.0
+    none = const(load(right, 0), 0.0)
+    for n in range(64 * g, 64 * g + 64, 16):
+        store(coarse_right, n, none)
+        store(coarse_found, n, none)
+    for octant in range(8):
+        block = np.int64(children[g, octant])
+        if block < 0:
+            continue
+        for half in range(2):
+            four = _residual(product, right, block, 2 * half) + _residual(product, right, block, 2 * half + 1)
+            four = four + _beside_z(four, four)
+            four = four + _beside_y(four, four)
+            c = 64 * g + 32 * (octant >> 2) + 16 * half + 8 * ((octant >> 1) & 1) + 2 * (octant & 1)
+            coarse_right[c], coarse_right[c + 1] = one_lane(four, 0), one_lane(four, 2)
+            coarse_right[c + 4], coarse_right[c + 5] = one_lane(four, 8), one_lane(four, 10)
 
 
 @compiled(fastmath=False)
 def restrict(count, children, matrix, right, found, coarse_right, coarse_found):
     """Write the sums of the residuals to the coarse right side, and zeros to its solution."""
-    product = lend(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
-    parallel_for(_restrict_at, count, (children, product, right, coarse_right, coarse_found))
+    product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
+    parallel_for(_restrict_at, count, (plain(children), product, plain(right), plain(coarse_right), plain(coarse_found)))
 
 
 @part
@@ -112,7 +138,7 @@ def _prolong_at(g, children, coarse_found, found):
 @compiled(fastmath=False)
 def prolong(count, children, coarse_found, found):
     """Add the coarse solution to the cells that it is made of."""
-    parallel_for(_prolong_at, count, (children, coarse_found, found))
+    parallel_for(_prolong_at, count, (plain(children), plain(coarse_found), plain(found)))
 
 
 # ---------------------------------------------------------------- coarse matrices
@@ -153,8 +179,8 @@ def _add_faces_at(g, coarse):
 @compiled(fastmath=False)
 def coarsen(count, children, fine, fine_own, surface, coarse, own):
     """Write the matrix of the coarser level, and the share m of its diagonal."""
-    parallel_for(_coarsen_at, count, (children, lend(fine), fine_own, surface, lend(coarse), own))
-    parallel_for(_add_faces_at, count, (lend(coarse),))
+    parallel_for(_coarsen_at, count, (plain(children), lend_plain(fine), fine_own, surface, lend_plain(coarse), plain(own)))
+    parallel_for(_add_faces_at, count, (lend_plain(coarse),))
 
 
 @dataclass

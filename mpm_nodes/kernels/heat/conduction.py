@@ -34,7 +34,7 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import before, behind, face_of
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
@@ -45,6 +45,8 @@ LOOSE = 0.15
 """What a cell may hold less than all without a surface inside: lattices and flows fluctuate by less."""
 CLOSED = 0.02
 """Cells of which a body leaves less than this open have no surface."""
+SHUT = -1.0
+"""What stands in the place of r there."""
 NEAREST, NEAR = 0.1, 2.0
 """Least distance from a surface, and that from which on no face leads into the body [cells]."""
 
@@ -127,27 +129,36 @@ def _filled(given, c):
     return np.float64(given.heat[4 * c + 1]) / given.numbers[1] ** 3
 
 
+@part
+def _ramps_at(g, given, ramps):
+    """Write r of the cells of a block, SHUT where a body leaves nothing open."""
+    for c in range(64 * g, 64 * g + 64):
+        opened = given.opened[c]
+        if opened < CLOSED:
+            ramps[c] = SHUT
+        else:
+            ramps[c] = min(1.0, max(0.0, (_filled(given, c) / opened - LOOSE) / (1.0 - 2.0 * LOOSE)))
+
+
 @inline
-def _ramp(given, c, mine):
-    """Return r of a cell; `mine` where there is none, or where a body leaves nothing open."""
+def _ramp(ramps, c, mine):
+    """Return r of a cell; `mine` where a body leaves nothing open, 0 where there is none."""
     if c < 0:
         return 0.0
-    opened = given.opened[c]
-    if opened < CLOSED:
-        return mine
-    return min(1.0, max(0.0, (_filled(given, c) / opened - LOOSE) / (1.0 - 2.0 * LOOSE)))
+    found = ramps[c]
+    return mine if found < 0.0 else found
 
 
 @part
-def _free_area(given, g, n):
+def _free_area(given, ramps, g, n):
     """Return A of a cell."""
     c, square = np.int64(64 * g + n), 0.0
-    mine = _ramp(given, c, -1.0)
+    mine = ramps[c]
     if mine < 0.0:
         return 0.0
     for axis in range(3):
         low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
-        square += (_ramp(given, high, mine) - _ramp(given, low, mine)) ** 2
+        square += (_ramp(ramps, high, mine) - _ramp(ramps, low, mine)) ** 2
     h = given.numbers[1]
     return 0.5 * h * h * given.opened[c] * math.sqrt(square)
 
@@ -200,7 +211,7 @@ def _contact(given, g, n):
 
 
 @part
-def _assemble_at(g, given, system):
+def _assemble_at(g, given, ramps, system):
     dt, air, to_air, source, least = (
         given.numbers[0],
         given.numbers[2],
@@ -222,7 +233,7 @@ def _assemble_at(g, given, system):
         system.source[c] = dt * (source * np.float64(given.heat[4 * c + 1]) + np.float64(given.heat[4 * c + 2]))
         system.body[c], system.body_heat[c] = _contact(given, g, n)
         if to_air > 0.0:
-            system.air[c] = dt * to_air * _free_area(given, g, n)
+            system.air[c] = dt * to_air * _free_area(given, ramps, g, n)
         total = mass + system.body[c] + system.air[c] + system.x[c] + system.y[c] + system.z[c]
         for axis in range(3):
             other = behind(given.around, g, n, axis)
@@ -240,7 +251,10 @@ def assemble_heat(count, given, system):
         given: What it is made of.
         system: The system, written.
     """
-    parallel_for(_assemble_at, count, (lend(given), lend(system)))
+    ramps = np.empty(64 * count if given.numbers[3] > 0.0 else 0)
+    if ramps.size:
+        parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
+    parallel_for(_assemble_at, count, (lend_plain(given), plain(ramps), lend_plain(system)))
 
 
 # ---------------------------------------------------------------- what comes of it
@@ -253,7 +267,7 @@ def _write_at(g, temperature, grid):
 @compiled(fastmath=False)
 def write_temperatures(count, temperature, grid):
     """Write the cells' temperatures to a grid array."""
-    parallel_for(_write_at, count, (temperature, grid))
+    parallel_for(_write_at, count, (plain(temperature), plain(grid)))
 
 
 @part
@@ -269,4 +283,4 @@ def _balance_at(g, system, air, temperature, sums):
 @compiled(fastmath=False)
 def balance(count, system, air, temperature, sums):
     """Write the heat that each block got from bodies, from the air and from sources [J] to `sums`, shape (count, 3)."""
-    parallel_for(_balance_at, count, (lend(system), air, temperature, sums))
+    parallel_for(_balance_at, count, (lend_plain(system), air, plain(temperature), plain(sums)))

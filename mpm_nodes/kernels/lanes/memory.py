@@ -14,6 +14,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.compile.lend import Plain
 from mpm_nodes.kernels.lanes.types import (
     ELEMENT,
     I32,
@@ -95,6 +96,8 @@ def checked_kind(array: Any, kinds: Sequence[str]) -> str:
     """Return the kind of an array's elements; refuse what a raw vector access would read or write silently wrong."""
     if isinstance(array, Bare):
         return KIND_OF[array.dtype]
+    if isinstance(array, Plain) and array.ndim == 1 and array.mutable and array.dtype in KIND_OF:
+        return KIND_OF[array.dtype]
     if not (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1 and array.mutable):
         raise TypingError(f"lanes need a mutable contiguous 1-D array, got {array}")
     kind = KIND_OF.get(array.dtype)
@@ -107,6 +110,9 @@ def pointer_to(context, builder, signature, args) -> ir.Value:
     """Return the address of the element that the second argument names, of the array that is the first."""
     if isinstance(signature.args[0], Bare):
         return builder.gep(args[0], [context.cast(builder, args[1], signature.args[1], types.intp)])
+    if isinstance(signature.args[0], Plain):
+        data = builder.extract_value(args[0], 0)
+        return builder.gep(data, [context.cast(builder, args[1], signature.args[1], types.intp)])
     array = context.make_array(signature.args[0])(context, builder, value=args[0])
     return builder.gep(array.data, [context.cast(builder, args[1], signature.args[1], types.intp)])
 
@@ -334,3 +340,29 @@ def lane_constant(values: Sequence[float]) -> Callable:
         return like(like), lambda context, builder, signature, args: ir.Constant(vector(like.kind), values)
 
     return constant
+
+
+# ---------------------------------------------------------------- shuffles of two
+def shuffle_by(places: Sequence[int]) -> Callable:
+    """Return a kernel function `f(a, b)` that picks lanes by number: 0 to 15 are those of `a`, 16 to 31 those of `b`."""
+    if len(places) != WIDTH or not all(0 <= place < 2 * WIDTH for place in places):
+        raise ValueError(f"shuffle_by: {WIDTH} places from 0 to {2 * WIDTH - 1} needed, got {places}")
+    chosen = [int(place) for place in places]
+
+    @intrinsic
+    def shuffle(context, a, b):
+        if not (isinstance(a, LaneType) and a == b and a.width == WIDTH):
+            raise TypingError(f"{WIDTH} lanes of one kind needed twice, got {a} and {b}")
+        return a(a, b), lambda context, builder, signature, args: builder.shuffle_vector(args[0], args[1], indices(chosen))
+
+    return shuffle
+
+
+@intrinsic
+def one_lane(context, x, n):
+    """Return lane n as a number."""
+
+    def generate(context, builder, signature, args):
+        return builder.extract_element(args[0], context.cast(builder, args[1], signature.args[1], types.int32))
+
+    return NUMBA_TYPE[x.kind](x, n), generate

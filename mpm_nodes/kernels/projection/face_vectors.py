@@ -16,7 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import const, fma, hsum, select
+from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.projection.solid_faces import HELD
 
 __all__ = ["advance_faces", "begin_faces", "divide_by_mass", "finish_product", "write_faces"]
@@ -71,7 +75,7 @@ def _write_at(g, shift, x, velocity):
 @compiled(fastmath=False)
 def write_faces(count, shift, x, velocity):
     """Write the part of a vector that belongs to one axis to its faces."""
-    parallel_for(_write_at, count, (np.int64(shift), x, velocity))
+    parallel_for(_write_at, count, (np.int64(shift), plain(x), plain(velocity)))
 
 
 @part
@@ -84,16 +88,21 @@ def _product_at(g, shift, change, mass, dt, d, q):
 @compiled(fastmath=False)
 def finish_product(count, shift, change, mass, dt, d, q):
     """Write A d of the faces of one axis, with K d in the first place of `change`."""
-    parallel_for(_product_at, count, (np.int64(shift), change, mass, dt, d, q))
+    parallel_for(_product_at, count, (np.int64(shift), plain(change), plain(mass), dt, plain(d), plain(q)))
 
 
 @part
-def _divide_at(g, mass, r, z):
-    for n in range(192 * g, 192 * g + 192):
-        z[n] = r[n] / mass[n] if mass[n] > 0.0 else 0.0
+def _divide_at(g, mass, r, z, sums):
+    total = none = const(load(r, 0), 0.0)
+    for n in range(192 * g, 192 * g + 192, WIDTH):
+        m, value = load(mass, n), load(r, n)
+        found = select(m > none, value / m, none)
+        store(z, n, found)
+        total = fma(value, found, total)
+    sums[g] = hsum(total)
 
 
 @compiled(fastmath=False)
-def divide_by_mass(count, mass, r, z):
-    """Write r / m, 0 where nothing is to be solved."""
-    parallel_for(_divide_at, count, (mass, r, z))
+def divide_by_mass(count, mass, r, z, sums):
+    """Write r / m, 0 where nothing is to be solved, and the part of r.z of every grid block."""
+    parallel_for(_divide_at, count, (plain(mass), plain(r), plain(z), plain(sums)))

@@ -16,11 +16,14 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import before
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.pressure import CLOSED, INTERIOR, of_axis
 
 __all__ = ["spread_volumes", "trim_volumes"]
+
+REACH = 7
+"""Cells along each axis that the splines of the faces of a block reach: from two before the block to one behind it."""
 
 
 @inline
@@ -55,31 +58,72 @@ def _ratio_at(f, c):
 
 
 @part
-def _volumes_at(g, f, crossed):
-    h = f.numbers[1]
-    for n in range(64):
-        i, j, k, here = n >> 4, (n >> 2) & 3, n & 3, 64 * g + n
-        for axis in range(3):
-            cut, passed = 0.0, False
-            if f.numbers[3] != 0.0:
-                for a in range(-2, 2):
-                    for b in range(-1, 2):
-                        for c in range(-1, 2):
-                            if axis == 0:
-                                other = _cell_at(f.around, g, i + a, j + b, k + c)
-                            elif axis == 1:
-                                other = _cell_at(f.around, g, i + b, j + a, k + c)
-                            else:
-                                other = _cell_at(f.around, g, i + b, j + c, k + a)
-                            if other >= 0:
-                                lost = 1.0 if f.kind[other] == CLOSED else 1.0 - f.room[other]
-                                passed = passed or f.room[other] < 1.0
-                                if lost > 0.0:
-                                    cut += lost * (_along(a) * _across(b) * _across(c))
-            theta = of_axis(axis, f.tx, f.ty, f.tz)[here]
-            crossed[3 * here + axis] = 1 if passed else 0
-            of_axis(axis, f.wx, f.wy, f.wz)[here] = (1.0 - cut) * h**3 if cut > 0.0 else theta * h**3
-            of_axis(axis, f.nx, f.ny, f.nz)[here] = of_axis(axis, f.mx, f.my, f.mz)[4 * here + 3]
+def _mark_at(g, f, marked):
+    """Write whether bodies take room from a cell of a block."""
+    found = False
+    for c in range(64 * g, 64 * g + 64):
+        found = found or f.kind[c] == CLOSED or f.room[c] < 1.0
+    marked[g] = 1 if found and f.numbers[3] != 0.0 else 0
+
+
+@part
+def _is_near(f, g, marked):
+    """Return whether bodies take room from a block or one beside it."""
+    for i in range(-1, 8, 4):
+        for j in range(-1, 8, 4):
+            for k in range(-1, 8, 4):
+                other = _cell_at(f.around, g, i, j, k)
+                if other >= 0 and marked[other >> 6]:
+                    return True
+    return False
+
+
+@part
+def _find_lost(f, g, lost, passed):
+    """Write what bodies take of the cells from two before a block to one behind it, along each axis, and whether they cut them."""
+    for i in range(REACH):
+        for j in range(REACH):
+            for k in range(REACH):
+                other, n = _cell_at(f.around, g, i - 2, j - 2, k - 2), (REACH * i + j) * REACH + k
+                lost[n], passed[n] = 0.0, 0
+                if other >= 0:
+                    lost[n] = 1.0 if f.kind[other] == CLOSED else 1.0 - f.room[other]
+                    passed[n] = 1 if f.room[other] < 1.0 else 0
+
+
+@part
+def _cut_of(axis, n, lost, passed):
+    """Return the share of the spline of face n that bodies take, and whether one cuts a cell of it."""
+    along, one, other = REACH ** (2 - axis), REACH ** (1 if axis == 0 else 2), REACH ** (1 if axis == 2 else 0)
+    first = (REACH * ((n >> 4) + 2) + ((n >> 2) & 3) + 2) * REACH + (n & 3) + 2
+    cut, crossed = 0.0, 0
+    for a in range(-2, 2):
+        for b in range(-1, 2):
+            for c in range(-1, 2):
+                place = first + a * along + b * one + c * other
+                crossed |= passed[place]
+                if lost[place] > 0.0:
+                    cut += lost[place] * (_along(a) * _across(b) * _across(c))
+    return cut, crossed
+
+
+@part
+def _volumes_at(g, f, marked, crossed):
+    whole, near = f.numbers[1] ** 3, _is_near(f, g, marked)
+    room = REACH**3 if near else 0
+    lost, passed = np.empty(room), np.empty(room, np.uint8)
+    if near:
+        _find_lost(f, g, lost, passed)
+    for axis in range(3):
+        volumes, masses, shares = of_axis(axis, f.wx, f.wy, f.wz), of_axis(axis, f.nx, f.ny, f.nz), of_axis(axis, f.tx, f.ty, f.tz)
+        alone = of_axis(axis, f.mx, f.my, f.mz)
+        for n in range(64):
+            here, cut = 64 * g + n, 0.0
+            crossed[3 * here + axis] = 0
+            if near:
+                cut, crossed[3 * here + axis] = _cut_of(axis, n, lost, passed)
+            volumes[here] = (1.0 - cut) * whole if cut > 0.0 else shares[here] * whole
+            masses[here] = alone[4 * here + 3]
 
 
 @compiled(fastmath=False)
@@ -91,7 +135,9 @@ def spread_volumes(count, f, crossed):
         f: The fields.
         crossed: Written, shape (192 count,), uint8: whether a face's spline ends in bodies that cut faces.
     """
-    parallel_for(_volumes_at, count, (lend(f), crossed))
+    marked = np.empty(count, np.uint8)
+    parallel_for(_mark_at, count, (lend_plain(f), plain(marked)))
+    parallel_for(_volumes_at, count, (lend_plain(f), plain(marked), plain(crossed)))
 
 
 @part
@@ -126,4 +172,4 @@ def trim_volumes(count, f, crossed, rest):
         crossed: What `spread_volumes` wrote.
         rest: Volume of the particles, with what follows the faces [m^3], shape (192 count,).
     """
-    parallel_for(_trim_at, count, (lend(f), crossed, rest))
+    parallel_for(_trim_at, count, (lend_plain(f), plain(crossed), plain(rest)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.pressure import of_axis
 from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
@@ -100,9 +100,9 @@ def fold(count, f, rank, rest, turns):
         turns: Faces that may follow each other.
     """
     for turn in range(1, turns + 1):
-        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
+        parallel_for(_rank_at, count, (lend_plain(f), plain(rank), np.int64(turn)))
     for turn in range(turns, 0, -1):
-        parallel_for(_fold_at, count, (lend(f), rank, rest, np.int64(turn)))
+        parallel_for(_fold_at, count, (lend_plain(f), plain(rank), plain(rest), np.int64(turn)))
 
 
 @part
@@ -134,7 +134,7 @@ def hand_over(count, f, rank, push, turns):
         turns: As there.
     """
     for turn in range(turns, 0, -1):
-        parallel_for(_hand_over_at, count, (lend(f), rank, push, np.int64(turn)))
+        parallel_for(_hand_over_at, count, (lend_plain(f), plain(rank), plain(push), np.int64(turn)))
 
 
 @part
@@ -171,6 +171,6 @@ def extend(count, f, rank, old, turns):
         turns: Faces that may follow each other.
     """
     for turn in range(1, turns + 1):
-        parallel_for(_rank_at, count, (lend(f), rank, np.int64(turn)))
-        parallel_for(_copy_at, count, (lend(f), old))
-        parallel_for(_extend_at, count, (lend(f), rank, old, np.int64(turn)))
+        parallel_for(_rank_at, count, (lend_plain(f), plain(rank), np.int64(turn)))
+        parallel_for(_copy_at, count, (lend_plain(f), plain(old)))
+        parallel_for(_extend_at, count, (lend_plain(f), plain(rank), plain(old), np.int64(turn)))

@@ -28,7 +28,7 @@ import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, LEVEL, SLIDING
 
@@ -44,7 +44,7 @@ __all__ = [
     "correct",
     "divergences",
     "find_done",
-    "label_pockets",
+    "lightness",
     "of_axis",
 ]
 
@@ -175,13 +175,13 @@ def classify(count, f):
     faces, and nothing holds them. If they followed others, their cells would be solved for velocities that they do not get: where
     matter only begins, their own are anything. On a slope they follow: what is free between its stairs interlocks with them.
     """
-    parallel_for(_classify_at, count, (lend(f),))
-    parallel_for(_release_at, count, (lend(f),))
+    parallel_for(_classify_at, count, (lend_plain(f),))
+    parallel_for(_release_at, count, (lend_plain(f),))
 
 
 # ---------------------------------------------------------------- the system
 @inline
-def _lightness(f, axis, face):
+def lightness(f, axis, face):
     """Return dt / (rho h^2) of a face, 0 where a body holds it."""
     if _shut(f, axis, face):
         return 0.0
@@ -224,7 +224,7 @@ def _assemble_at(g, f, system):
         for axis in range(3):
             low, high = before(f.around, g, n, axis), behind(f.around, g, n, axis)
             shares = of_axis(axis, f.tx, f.ty, f.tz)
-            lower, upper = shares[c] * _lightness(f, axis, c), shares[high] * _lightness(f, axis, high)
+            lower, upper = shares[c] * lightness(f, axis, c), shares[high] * lightness(f, axis, high)
             total += lower + upper
             if low >= 0 and f.kind[low] == INTERIOR:
                 of_axis(axis, system.x, system.y, system.z)[c] = lower
@@ -236,51 +236,7 @@ def _assemble_at(g, f, system):
 @compiled(fastmath=False)
 def assemble_pressure(count, f, system):
     """Write the system of the pressure."""
-    parallel_for(_assemble_at, count, (lend(f), lend(system)))
-
-
-@compiled(fastmath=False)
-def label_pockets(count, f, label, stack):
-    """Number the connected parts of the interior; return how many there are, and write 1 to `stack` where a part is open.
-
-    Args:
-        count: Number of grid blocks.
-        f: The fields.
-        label: Written, shape (64 count,), int32: number of each interior cell's part, -1 elsewhere.
-        stack: Scratch, shape (64 count,), int64; afterwards stack[part] is 1 where the pressure of the part is known: a face leads
-            into an empty cell, or a cell is compressible.
-    """
-    label[: 64 * count] = -1
-    opened = np.zeros(64 * count, np.uint8)
-    parts = 0
-    for first in range(64 * count):
-        if f.kind[first] != INTERIOR or label[first] >= 0:
-            continue
-        size = 1
-        stack[0] = first
-        label[first] = parts
-        while size:
-            size -= 1
-            c = stack[size]
-            g, n = c >> 6, c & 63
-            if f.cells[4 * c + 2] > 0.0:
-                opened[parts] = 1
-            for axis in range(3):
-                for side in range(2):
-                    other = behind(f.around, g, n, axis) if side else before(f.around, g, n, axis)
-                    face = other if side else c
-                    if face < 0 or _lightness(f, axis, face) == 0.0:
-                        continue
-                    if other < 0 or f.kind[other] != INTERIOR:
-                        opened[parts] = 1
-                    elif label[other] < 0:
-                        label[other] = parts
-                        stack[size] = other
-                        size += 1
-        parts += 1
-    for part_of in range(parts):
-        stack[part_of] = opened[part_of]
-    return parts
+    parallel_for(_assemble_at, count, (lend_plain(f), lend_plain(system)))
 
 
 # ---------------------------------------------------------------- what comes of it
@@ -302,7 +258,7 @@ def _done_at(g, f, done):
 @compiled(fastmath=False)
 def find_done(count, f, done):
     """Write 1 to `done`, shape (192 count,), uint8, where a solve gives the velocity of a face or a body does, 0 elsewhere."""
-    parallel_for(_done_at, count, (lend(f), done))
+    parallel_for(_done_at, count, (lend_plain(f), plain(done)))
 
 
 @part
@@ -314,13 +270,13 @@ def _correct_at(g, f, pressure):
             mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
             if (mine or its) and not _shut(f, axis, c):
                 p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
-                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= _lightness(f, axis, c) * f.numbers[1] * p
+                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= lightness(f, axis, c) * f.numbers[1] * p
 
 
 @compiled(fastmath=False)
 def correct(count, f, pressure):
     """Take the pressure's push from the faces."""
-    parallel_for(_correct_at, count, (lend(f), pressure))
+    parallel_for(_correct_at, count, (lend_plain(f), plain(pressure)))
 
 
 @part
@@ -333,4 +289,4 @@ def _divergences_at(g, f, result):
 @compiled(fastmath=False)
 def divergences(count, f, result):
     """Write div v of the interior cells [1/s], 0 elsewhere."""
-    parallel_for(_divergences_at, count, (lend(f), result))
+    parallel_for(_divergences_at, count, (lend_plain(f), plain(result)))
