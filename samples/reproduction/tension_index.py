@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import surfaces, tension
+from mpm_nodes_samples.reproduction import candles, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -85,6 +85,33 @@ TENSION = (
         sheet=(1, 3, 6, 10, 16, 25),
         camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
         colour_by="concentration",
+    ),
+    Sample(
+        "candles",
+        "Four candles burn for a while: the more tension the molten wax has, the less it spreads; what has run freezes again.",
+        "C21 figure 13",
+        _c21(
+            618_000,
+            127,
+            "mild_solid.youngs_modulus=100000",
+            "mild_liquid.bulk_modulus=83333.33",
+            'burn.substeps.flames=["-0.45 0"]',
+            "burn.time_scale=1",
+            without=tuple(f"{name}_{part}" for name in ("loose", "firm", "tight") for part in ("body", "candle")),
+            step=30.582,
+        ),
+        candles.candles,
+        sheet=(1, 6, 10, 14, 20, 31),
+        camera=Camera((0.0, 1.9, 4.6), (0.0, 0.17, 0.0), 1.45, (960, 300)),
+    ),
+    Sample(
+        "candle_letters",
+        "Candles shaped as letters melt in a tray: their pools become one, which freezes when the flames are out.",
+        "C21 figure 14",
+        _c21(0, 127, "wax_solid.youngs_modulus=100000", "wax_liquid.bulk_modulus=83333.33", "burn.time_scale=1", step=177.388),
+        candles.candle_letters,
+        sheet=(1, 3, 5, 10, 34, 49),
+        camera=Camera((0.0, 1.25, 0.95), (0.0, 0.03, 0.02), 1.35, (640, 420)),
     ),
 )
 """In the order in which they are listed."""

@@ -114,6 +114,30 @@ def test_the_number_of_threads_changes_no_bit():
     assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
+def test_books_close_whatever_the_unit_of_heat():
+    """A ten-millionth of all capacities and conductances changes no temperature: cells with next to no matter do not count."""
+    found = {}
+    for unit in (1.0, 1e-7):
+        poor = Thermal(2000.0 * unit, 2e4 * unit, 2000.0 * unit, 2e4 * unit, 0.0, None, None)
+        block = cube(dataclasses.replace(SOLID, thermal=poor), (0.0, 0.01, 0.0), temperature=300.0)
+        low = block["position"].min(axis=0)
+        near_faces = block["position"] - low + 1.9999 * block.spacing  # so that cells at edges and corners get next to nothing
+        block = dataclasses.replace(block, attributes={**block.attributes, "position": near_faces})
+        air = {"preset": "explicit_heat", "set": {"air_temperature": 400.0, "air_convection": 1e5 * unit}}
+        run = solver(block, air, colliders=[], dtype=np.float32, gravity=(0.0, 0.0, 0.0), origin=np.zeros(3))
+        run.step(1e-3)
+        content, missing, gained = run.step_context.report["heat"]["content"], 0.0, 0.0
+        for frame in range(1, 31):
+            run.step_context.frame = frame
+            run.step(1e-3)
+            told = run.step_context.report["heat"]
+            missing += told["content"] - content - told["from_air"]
+            gained, content = gained + told["from_air"], told["content"]
+        assert gained > 0.0 and abs(missing) < 1e-4 * gained
+        found[unit] = run.particles.unpack("temperature")
+    assert np.ptp(found[1.0]) > 1.0 and np.abs(found[1e-7] - found[1.0]).max() < 1e-3
+
+
 def test_single_precision_agrees_with_double():
     """Both float types melt the same matter."""
     found = []

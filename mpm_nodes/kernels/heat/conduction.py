@@ -227,8 +227,8 @@ def _assemble_at(g, given, ramps, system):
         system.y[c] = _conductance(given, 1, before(given.around, g, n, 1), c)
         system.z[c] = _conductance(given, 2, before(given.around, g, n, 2), c)
         system.body[c] = system.air[c] = system.body_heat[c] = system.source[c] = 0.0
-        if mass <= least:
-            system.diagonal[c], system.right[c] = 1.0, system.start[c]
+        if mass <= least:  # keeps its temperature; weighs no more than its heat in the residual that ends the solve
+            system.diagonal[c], system.right[c] = (mass, np.float64(given.heat[4 * c])) if mass > 0.0 else (1.0, 0.0)
             continue
         system.source[c] = dt * (source * np.float64(given.heat[4 * c + 1]) + np.float64(given.heat[4 * c + 2]))
         system.body[c], system.body_heat[c] = _contact(given, g, n)
