@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import surfaces, tension
+from mpm_nodes_samples.reproduction import propelled, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -85,6 +85,15 @@ TENSION = (
         sheet=(1, 3, 6, 10, 16, 25),
         camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
         colour_by="concentration",
+    ),
+    Sample(
+        "metal_drop",
+        "A drop of metal that is heated on one side propels itself where the floor rubs; without friction it stays in its place.",
+        "C21 figure 15",
+        _c21(235_000, 127, "liquid.bulk_modulus=83333.33", "heat.dt_max=0.01", without=("drop_2", "cold_2"), step=42.047),
+        propelled.metal_drop,
+        sheet=(1, 13, 21, 33, 49, 73),
+        camera=Camera((0.75, 0.75, 1.35), (-0.12, 0.06, -0.02), 1.35, (480, 300)),
     ),
 )
 """In the order in which they are listed."""
