@@ -87,6 +87,15 @@ TENSION = (
         colour_by="concentration",
     ),
     Sample(
+        "tears_of_wine",
+        "A band of wine runs down the wall of a glass: its alcohol evaporates, its tension grows, and it comes to the pool.",
+        "C21 figure 12",
+        _c21(0, 127, "run.dt_max=0.01", "band.prim=fine_band", "bowl.voxel_size=0.00787"),
+        propelled.tears_of_wine,
+        sheet=(1, 9, 15, 21, 31, 49),
+        camera=Camera((0.5, 1.1, 1.9), (0.5, 0.48, 0.3), 1.6, (400, 400)),
+    ),
+    Sample(
         "metal_drop",
         "A drop of metal that is heated on one side propels itself where the floor rubs; without friction it stays in its place.",
         "C21 figure 15",

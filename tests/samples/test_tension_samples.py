@@ -139,3 +139,44 @@ def test_a_drop_that_propels_itself_is_seen(front: float, back: float, holds: tu
     assert found["largest way without friction, over the radius"].ok is holds[1]
     assert found["the same towards the lamp"].measured == pytest.approx(-front / 0.1507, rel=1e-6)
     assert found["least share of a drop in its largest piece"].ok
+
+
+@pytest.mark.parametrize(
+    ("edge", "count"),
+    [
+        ([5.0] * 6, 0),
+        ([5.0, 4.5, 5.0, 4.6, 5.0], 0),
+        ([5.0, 3.0, 5.0], 1),
+        ([3.0, 5.0, 3.0], 2),
+        ([5.0, 3.0, 4.5, 2.0, 5.0, 5.0], 2),
+        ([5.0, 3.0, 3.5, 3.0, 5.0], 1),
+    ],
+)
+def test_fingers_of_an_edge_are_counted(edge: list[float], count: int):
+    """A finger hangs by a cell from what is beside it; what is smaller is none, and one that is uneven is one."""
+    assert propelled.fingers(np.array(edge), 1.0) == count
+
+
+def test_a_ridge_at_the_lower_edge_of_a_film_is_seen():
+    """An even film on the glass has none; where as much again lies at its lower edge the ridge is twice as thick."""
+    height = np.repeat(np.linspace(0.505, 0.695, 20), 400)
+    turn = np.tile(np.linspace(-math.pi, 0.0, 400), 20)
+    up = (height - 0.7) / 0.6
+    across = 0.4 * np.sqrt(1.0 - up**2)
+    slope = np.hypot(1.0, 0.4 * up / (0.6 * np.sqrt(1.0 - up**2)))
+    film = np.stack([0.5 + across * np.cos(turn), height, 0.5 + across * np.sin(turn)], axis=1)
+    kept = np.random.default_rng(0).random(len(film)) < across * slope / (across * slope).max()
+    even = film[kept]
+    assert propelled.ridge(even, 0.05) == pytest.approx(1.0, abs=0.1)
+    low = even[even[:, 1] < 0.55]
+    assert propelled.ridge(np.concatenate([even, low]), 0.05) == pytest.approx(2.0, abs=0.2)
+    assert np.allclose(propelled.lower_edge(film), 0.505)
+
+
+def test_the_glass_is_what_its_script_makes(tmp_path):
+    """The meshes in the repository have the bytes of make_glass.py."""
+    spec = importlib.util.spec_from_file_location("make_glass", FOLDER / "make_glass.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path / "made.usda")
+    assert (tmp_path / "made.usda").read_bytes() == (FOLDER / "glass.usda").read_bytes()
