@@ -64,6 +64,7 @@ LOOKS: dict[str, Look] = {
     "jelly": Look((0.60, 0.06, 0.05), 0.12, clear=0.75, tint=(0.75, 0.08, 0.06), depth=0.03, refraction=1.36, opacity=0.75),
     "syrup": Look((0.62, 0.26, 0.03), 0.08, clear=0.9, tint=(0.82, 0.42, 0.06), depth=0.02, refraction=1.49, opacity=0.75),
     "water": Look((0.30, 0.48, 0.56), 0.02, clear=1.0, tint=(0.86, 0.95, 0.97), depth=2.0, refraction=1.333, opacity=0.35),
+    "wine": Look((0.36, 0.03, 0.06), 0.02, clear=0.95, tint=(0.85, 0.25, 0.30), depth=0.02, refraction=1.34, opacity=0.75),
     "lava": Look((0.035, 0.03, 0.028), 0.8, glows=True),
     "metal": Look((0.56, 0.57, 0.58), 0.25, metallic=1.0),
     "collider": Look((0.32, 0.34, 0.38), 0.7),

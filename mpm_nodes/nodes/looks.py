@@ -28,7 +28,7 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
         particles: What to shade.
         looks: One look a material, in the order of the sources, repeated from the first when there are more materials: matter,
             matte, snow, foam, marshmallow, toasted, cheese, cream, paste, crust, sponge, chocolate, rubber, wax, jelly, syrup,
-            water, lava or metal.
+            water, wine, lava or metal.
     """
     wrong = [name for name in looks if name not in LOOKS]
     if wrong or not looks:

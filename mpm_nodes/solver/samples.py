@@ -36,7 +36,7 @@ from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "sample_surface", "split_mass", "touched"]
+__all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
 
 
 AROUND = 2
@@ -252,6 +252,22 @@ def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, rea
     points = samples.unpack("position") - colliders.origin
     find_touched(points, samples.unpack("normal"), walls, bodies, reach * step.cell_size, which)
     return which
+
+
+def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> np.ndarray:
+    """Return the area of each sample against air [m^2], shape (n,): none of interfaces, nor where it touches a body or a wall.
+
+    Args:
+        samples: Samples of the surface.
+        colliders: Bodies and walls; posed here.
+        step: The substep.
+        reach: As of `touched`.
+        slab: As of `touched`.
+    """
+    area = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
+    if not colliders.idle:
+        area[touched(samples, colliders, step, reach, slab) >= 0] = 0.0
+    return area
 
 
 # ---------------------------------------------------------------- mass and momentum

@@ -56,6 +56,7 @@ _MODULES = (
     "contact_lines",
     "capillarity",
     "solutes",
+    "evaporation",
     "surface_heat",
     "pressure_solves",
 )

@@ -83,6 +83,7 @@ class Progress:
         stages: Seconds of each stage, by frame and stage.
         heat: Heat that came from bodies, air and sources [J].
         made: Of that, what came from sources and flames [J].
+        evaporated: Solute that left through the surface [m^3].
         done: Frames that were cooked.
         folder: Where the cook writes.
         files: Names of what it wrote, in that folder.
@@ -96,6 +97,7 @@ class Progress:
     stages: dict[int, dict[str, float]] = field(default_factory=dict)
     heat: float = 0.0
     made: float = 0.0
+    evaporated: float = 0.0
     done: list[int] = field(default_factory=list)
     folder: Path | None = None
     files: list[str] = field(default_factory=list)
@@ -123,6 +125,8 @@ class Progress:
         elif kind == "heat":
             self.heat += sum(event[name] for name in ("from_bodies", "from_air", "from_sources"))
             self.made += event["from_sources"]
+        elif kind == "solute":
+            self.evaporated += event["evaporated"]
         elif kind == "frame_done":
             self.substeps[event["frame"]] = event.get("substeps", 0)
             self.done.append(event["frame"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import candles, surfaces, tension
+from mpm_nodes_samples.reproduction import candles, propelled, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -112,6 +112,24 @@ TENSION = (
         candles.candle_letters,
         sheet=(1, 3, 5, 10, 34, 49),
         camera=Camera((0.0, 1.25, 0.95), (0.0, 0.03, 0.02), 1.35, (640, 420)),
+    ),
+    Sample(
+        "tears_of_wine",
+        "A band of wine runs down the wall of a glass: its alcohol evaporates, its tension grows, and it comes to the pool.",
+        "C21 figure 12",
+        _c21(0, 127, "run.dt_max=0.01", "band.prim=fine_band", "bowl.voxel_size=0.00787"),
+        propelled.tears_of_wine,
+        sheet=(1, 9, 15, 21, 31, 49),
+        camera=Camera((0.5, 1.1, 1.9), (0.5, 0.48, 0.3), 1.6, (400, 400)),
+    ),
+    Sample(
+        "metal_drop",
+        "A drop of metal that is heated on one side propels itself where the floor rubs; without friction it stays in its place.",
+        "C21 figure 15",
+        _c21(235_000, 127, "liquid.bulk_modulus=83333.33", "heat.dt_max=0.01", without=("drop_2", "cold_2"), step=42.047),
+        propelled.metal_drop,
+        sheet=(1, 13, 21, 33, 49, 73),
+        camera=Camera((0.75, 0.75, 1.35), (-0.12, 0.06, -0.02), 1.35, (480, 300)),
     ),
 )
 """In the order in which they are listed."""

@@ -277,7 +277,7 @@ def test_keys_of_a_stage_reach_its_call(declaration: StageDeclaration, knob: Kno
             calls = zip(dispatch.stages, dispatch.calls, strict=True)
             given = [call.keywords.get("knobs", {planned.id: call.keywords}) for planned, call in calls]
             seen.append(next(each[stage][knob.name] for each in given if stage in each))
-        assert (seen[0], seen[2]) == (first, pytest.approx(other)) and seen[1] == knob.sample(key_list(knob), 2.0)
+        assert (seen[0], seen[2]) == (pytest.approx(first), pytest.approx(other)) and seen[1] == knob.sample(key_list(knob), 2.0)
 
 
 def test_hosts_are_told_what_can_be_keyed():

@@ -13,7 +13,7 @@ from sample_numbers import SAMPLES as FOLDER
 from mpm_nodes.data import Particles
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes_samples.reproduction import run, sizes, tension
+from mpm_nodes_samples.reproduction import propelled, run, sizes, tension
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.shot import Shot
 
@@ -120,3 +120,63 @@ def test_a_paper_s_seconds_a_substep_are_held_to(name: str, seconds: float, hold
     assert (found["seconds a substep, solve"].ok if holds is not None else None) is holds
     assert ("seconds a substep, solve" in found) == (holds is not None)
     assert found["particles at the start"].ok is (None if holds is None else False)
+
+
+@pytest.mark.parametrize(
+    ("front", "back", "holds"), [(0.1, 0.0, (True, True)), (-0.1, 0.0, (True, True)), (0.05, 0.01, (False, False))]
+)
+def test_a_drop_that_propels_itself_is_seen(front: float, back: float, holds: tuple[bool, bool], monkeypatch):
+    """To either side it counts as a way of its own, and a drop without friction that moves is seen."""
+    monkeypatch.setattr(propelled, "books", lambda shot: [])
+    axis = (np.arange(8) + 0.5) / 40.0 - 0.1
+    ball = np.stack(np.meshgrid(axis, axis + 0.1, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    two = np.concatenate([ball + [0.0, 0.0, 0.4], ball - [0.0, 0.0, 0.4]])
+    way = np.concatenate([np.full((512, 1), front), np.full((512, 1), back)]) * [1.0, 0.0, 0.0]
+    columns = {"velocity": way + [0.0, 1e-6, 0.0], "mass": np.ones(1024), "temperature": 300.0 - 100.0 * two[:, 0]}
+    frames = {n + 1: Particles({"position": two + n * way, **columns}, (), 0.02) for n in range(2)}
+    found = figures(propelled.metal_drop(shot_of("metal_drop", frames)))
+    assert found["way of the drop with friction, over its radius"].ok is holds[0]
+    assert found["largest way without friction, over the radius"].ok is holds[1]
+    assert found["the same towards the lamp"].measured == pytest.approx(-front / 0.1507, rel=1e-6)
+    assert found["least share of a drop in its largest piece"].ok
+
+
+@pytest.mark.parametrize(
+    ("edge", "count"),
+    [
+        ([5.0] * 6, 0),
+        ([5.0, 4.5, 5.0, 4.6, 5.0], 0),
+        ([5.0, 3.0, 5.0], 1),
+        ([3.0, 5.0, 3.0], 2),
+        ([5.0, 3.0, 4.5, 2.0, 5.0, 5.0], 2),
+        ([5.0, 3.0, 3.5, 3.0, 5.0], 1),
+    ],
+)
+def test_fingers_of_an_edge_are_counted(edge: list[float], count: int):
+    """A finger hangs by a cell from what is beside it; what is smaller is none, and one that is uneven is one."""
+    assert propelled.fingers(np.array(edge), 1.0) == count
+
+
+def test_a_ridge_at_the_lower_edge_of_a_film_is_seen():
+    """An even film on the glass has none; where as much again lies at its lower edge the ridge is twice as thick."""
+    height = np.repeat(np.linspace(0.505, 0.695, 20), 400)
+    turn = np.tile(np.linspace(-math.pi, 0.0, 400), 20)
+    up = (height - 0.7) / 0.6
+    across = 0.4 * np.sqrt(1.0 - up**2)
+    slope = np.hypot(1.0, 0.4 * up / (0.6 * np.sqrt(1.0 - up**2)))
+    film = np.stack([0.5 + across * np.cos(turn), height, 0.5 + across * np.sin(turn)], axis=1)
+    kept = np.random.default_rng(0).random(len(film)) < across * slope / (across * slope).max()
+    even = film[kept]
+    assert propelled.ridge(even, 0.05) == pytest.approx(1.0, abs=0.1)
+    low = even[even[:, 1] < 0.55]
+    assert propelled.ridge(np.concatenate([even, low]), 0.05) == pytest.approx(2.0, abs=0.2)
+    assert np.allclose(propelled.lower_edge(film), 0.505)
+
+
+def test_the_glass_is_what_its_script_makes(tmp_path):
+    """The meshes in the repository have the bytes of make_glass.py."""
+    spec = importlib.util.spec_from_file_location("make_glass", FOLDER / "make_glass.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    script.main(tmp_path / "made.usda")
+    assert (tmp_path / "made.usda").read_bytes() == (FOLDER / "glass.usda").read_bytes()

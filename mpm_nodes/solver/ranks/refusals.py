@@ -21,6 +21,7 @@ SHARED = {
     "collide_particles",
     "conduct_heat",
     "diffuse_concentration",
+    "evaporate_solute",
     "gather",
     "gather_heat",
     "heat_surface",

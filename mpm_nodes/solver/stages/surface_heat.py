@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mpm_nodes.data import (
@@ -15,12 +17,13 @@ from mpm_nodes.data import (
     Stage,
     StepContext,
     Unitless,
+    Vec3,
     WattsPerSquareMetre,
     Writes,
 )
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.samples import SampleStore, Slab, touched
+from mpm_nodes.solver.samples import SampleStore, Slab, open_area
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, scatter
@@ -35,6 +38,7 @@ def heat_surface(
     step: StepContext,
     *,
     flux: A[float, WattsPerSquareMetre, Range(soft_min=0.0, soft_max=1e5)] = 0.0,
+    flux_from: Vec3 = (0.0, 0.0, 0.0),
     flames: tuple[str, ...] = (),
     flame_flux: A[float, WattsPerSquareMetre, Range(min=0.0, soft_max=1e5)] = 0.0,
     flame_radius: A[float, Metres, Range(min=0.0, exclusive_min=True, soft_max=1.0)] = 0.01,
@@ -55,7 +59,9 @@ def heat_surface(
         samples: Samples of the surface; those between two liquids do not count.
         colliders: Bodies and walls; what touches them does not count (conduct_heat says what passes there).
         staggered: Grid that conduct_heat works on.
-        flux: Heat that comes in everywhere, b.
+        flux: Heat that comes in everywhere, b; from one side where `flux_from` says so.
+        flux_from: Where the flux comes from, as light from a far lamp: b times the cosine on what faces there, none on what
+            faces away. The length of the direction does not matter; (0, 0, 0): from everywhere alike.
         flames: Where wicks stand: "x z" of each [m].
         flame_flux: Heat that comes in right at the flame.
         flame_radius: Distance over which that falls, and within which the matter around the wick is looked at.
@@ -73,10 +79,11 @@ def heat_surface(
     area[:], flows[:] = 0.0, 0.0
     if not (samples.count or staggered.halo):
         return
-    own = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
-    if not colliders.idle:
-        own[touched(samples, colliders, step, contact_distance, slab) >= 0] = 0.0
+    own = open_area(samples, colliders, step, contact_distance, slab)
     given = np.full(samples.count, flux)
+    if any(flux_from):
+        towards = np.array(flux_from) / math.hypot(*flux_from)
+        given *= np.maximum(samples.unpack("normal") @ towards, 0.0)
     if flames and flame_flux > 0.0 and step.time < flame_end:
         given += _flames(particles, samples, _wicks(flames), (flame_flux, flame_radius, flame_height))
     owner = samples.rows("owner")[0]
