@@ -75,7 +75,7 @@ def heat_surface(
         return
     own = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
-        own[touched(samples, colliders, step, contact_distance, slab) >= 0] = 0.0
+        own[touched(samples, colliders, step, contact_distance, slab).which >= 0] = 0.0
     given = np.full(samples.count, flux)
     if flames and flame_flux > 0.0 and step.time < flame_end:
         given += _flames(particles, samples, _wicks(flames), (flame_flux, flame_radius, flame_height))
