@@ -19,7 +19,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
-__all__ = ["SamplePlacement", "SampleStore", "Slab", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
+__all__ = ["SamplePlacement", "SampleStore", "Slab", "Touch", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
 
 
 AROUND = 2
@@ -233,8 +233,19 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints, behind: t
     samples.drift, samples.sorted = 3.2, False
 
 
-def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> np.ndarray:
-    """Return the body that each sample touches and faces, shape (n,), int32: colliders, then six walls; -1 for none.
+class Touch(NamedTuple):
+    """What each sample touches and faces."""
+
+    which: np.ndarray
+    """Its body, shape (n,), int32: colliders, then six walls; -1 for none."""
+    normal: np.ndarray
+    """Normal of that body, shape (n, 3); zero where there is none."""
+    distance: np.ndarray
+    """From its surface, shape (n,) [m]."""
+
+
+def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> Touch:
+    """Return what each sample touches and faces.
 
     Args:
         samples: Samples of the surface.
@@ -250,8 +261,9 @@ def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, rea
         walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
     which = np.empty(samples.count, np.int32)
     points = samples.unpack("position") - colliders.origin
-    find_touched(points, samples.unpack("normal"), walls, bodies, reach * step.cell_size, which)
-    return which
+    below = np.zeros((samples.count, 4))
+    find_touched(points, samples.unpack("normal"), walls, bodies, reach * step.cell_size, which, below)
+    return Touch(which, below[:, :3], below[:, 3])
 
 
 def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> np.ndarray:
@@ -266,7 +278,7 @@ def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, r
     """
     area = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
-        area[touched(samples, colliders, step, reach, slab) >= 0] = 0.0
+        area[touched(samples, colliders, step, reach, slab).which >= 0] = 0.0
     return area
 
 

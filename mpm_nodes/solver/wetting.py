@@ -11,6 +11,13 @@
 
 A line that gives way under k_p advances at theta_a and recedes at theta_r, by Young's law with k_p on either side. Where k_SL
 varies over a body it belongs to the place on the body, not to the matter: - grad k_SL per area pulls the matter along as well.
+
+    E = sum k(d) dA       k(d) = k_SL up to a distance d_0, k from d_0 + w on, straight in between       f = - k'(d) n_w dA
+
+d is the distance to a body and n_w its normal. The force f is what holds wetting matter on a body: over the way w it does the
+work of adhesion, k - k_SL = k (1 + cos theta) per area (Dupre), as matter arrives and as it leaves. Without it matter would leave a
+body for nothing, and the surface that it then has again would be energy from nowhere. Bodies that are sticky or slip hold matter by
+their rule, and w is 0 there.
 """
 
 from __future__ import annotations
@@ -20,7 +27,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Collider, Kernel, MpmNodesError, StepContext, SurfaceField
+from mpm_nodes.data import Collider, CollisionRule, Kernel, MpmNodesError, StepContext, SurfaceField
+from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.interfaces.near_points import find_footing
 from mpm_nodes.kernels.transfers import fields
 from mpm_nodes.kernels.transfers.scatter import scatter_arrays
@@ -34,6 +42,9 @@ from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 
 __all__ = ["pin_lines", "pulls", "wet"]
 
+LET_GO = 0.5
+"""Way over which matter comes off a body [cells]: the spacing of particles, below which the sampled surface is not resolved."""
+
 _DRY = 1e-3
 """Area of free surface near a node from which on the edge of the wetted area runs there [cells^2]."""
 _POOL = 2
@@ -41,39 +52,55 @@ _POOL = 2
 
 
 def wet(
-    samples: SampleStore, colliders: ColliderSet, step: StepContext, walls: tuple[float, float], reach: float, slab: Slab
-) -> np.ndarray:
-    """Change the tension of samples that touch bodies or walls to k_SL, write what pulls and pins them, and return those samples.
+    samples: SampleStore,
+    colliders: ColliderSet,
+    step: StepContext,
+    walls: tuple[float, float],
+    reach: float,
+    slab: Slab,
+    side: np.ndarray,
+) -> None:
+    """Change the tension of samples that touch bodies or walls to k_SL, and write what pulls and pins them.
 
     Args:
         samples: With their tension against air; tension, pull, pinning and footing are written.
         colliders: Bodies and walls; posed here.
         step: The substep.
         walls: Contact angle and hysteresis of walls, and of bodies without their own [degrees].
-        reach: Distance up to which a sample touches [cells].
+        reach: Distance up to which a sample touches [cells]; where matter may separate it is free from `LET_GO` beyond that on.
         slab: Its two walls are none.
+        side: Tension of samples that touch nothing, shape (n,) [N/m]: against air, or against other matter.
 
     Raises:
         MpmNodesError: A hysteresis takes an angle out of 0 to 180 degrees, or a ratio of a body lies outside -1 to 1.
     """
-    which = touched(samples, colliders, step, reach, slab)
+    touch = touched(samples, colliders, step, reach + LET_GO, slab)
     angles = [_angles(each, walls) for each in colliders.colliders]
     ratios, grips = (np.array(each) for each in zip(*map(_ratio_and_grip, [*angles, *[("set_tension", *walls)] * 6]), strict=True))
     tension = samples.rows("tension")[0]
-    met = np.flatnonzero(which >= 0)
-    at, k = which[met], tension[met].astype(float)
-    tension[met] = k * ratios[at]
+    away = (touch.distance / step.cell_size - reach) / LET_GO
+    # the last row is for samples that touch nothing, whose body is -1
+    lets_go = np.array(
+        [*[each.rule is CollisionRule.SEPARATE for each in colliders.colliders], *(colliders.walls.rules[:6] == SEPARATE), False]
+    )
+    met = np.flatnonzero((touch.which >= 0) & ((away < 0.0) | lets_go[touch.which]))
+    at, k, away = touch.which[met], tension[met].astype(float), away[met]
+    share = 1.0 - np.clip(away, 0.0, 1.0)
+    wetted, slope = k * ratios[at], np.zeros((len(met), 3))
     for body, collider in enumerate(colliders.colliders):
         if collider.wetting is not None:
-            mine = np.flatnonzero(which == body)
-            _paint(samples, mine, collider.wetting, k[at == body])
+            mine = np.flatnonzero(at == body)
+            wetted[mine], slope[mine] = _painted(samples, met[mine], collider.wetting, k[mine])
+    tension[:] = side
+    tension[met] += share * (wetted - side[met])
+    leaving = np.where(away > 0.0, (side[met] - wetted) / (LET_GO * step.cell_size), 0.0)
+    samples.rows("pull")[:, met] = -(leaving[:, None] * touch.normal[met] + share[:, None] * slope).T
     if grips.any():
-        samples.rows("pinning")[0, met] = k * grips[at]
+        samples.rows("pinning")[0, met] = np.where(away < 0.0, k * grips[at], 0.0)
         if colliders.colliders:
             footing = np.zeros((samples.count, 3))
-            find_footing(samples.unpack("position") - colliders.origin, which, step.dt, colliders.bodies(), footing)
+            find_footing(samples.unpack("position") - colliders.origin, touch.which, step.dt, colliders.bodies(), footing)
             samples.rows("footing")[:] = footing.T
-    return met
 
 
 def _angles(collider: Collider, walls: tuple[float, float]) -> tuple[str, float, float]:
@@ -96,21 +123,20 @@ def _ratio_and_grip(given: tuple[str, float, float]) -> tuple[float, float]:
     return -0.5 * (receding + advancing), 0.5 * (receding - advancing)
 
 
-def _paint(samples: SampleStore, mine: np.ndarray, field: SurfaceField, k: np.ndarray) -> None:
-    """Give samples the k_SL of their place on a body, and the pull of its slope along the surface."""
-    if not len(mine):
-        return
+def _painted(samples: SampleStore, mine: np.ndarray, field: SurfaceField, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k_SL of samples' places on a body, shape (n,), and its slope along the surface, shape (n, 3)."""
     place, normal = samples.unpack("position")[mine], samples.unpack("normal")[mine]
-    samples.rows("tension")[0, mine] = k * field.at(place)
     half = 0.5 * field.edge * np.eye(3)
-    slope = np.stack([(field.at(place + each) - field.at(place - each)) / field.edge for each in half], axis=1)
+    slope = np.zeros((len(mine), 3))
+    if len(mine):
+        slope = np.stack([(field.at(place + each) - field.at(place - each)) / field.edge for each in half], axis=1)
     slope -= (slope * normal).sum(axis=1)[:, None] * normal
-    samples.rows("pull")[:, mine] = -(k[:, None] * slope).T
+    return k * field.at(place), k[:, None] * slope
 
 
 # ---------------------------------------------------------------- on the grid
 def pulls(samples: SampleStore, grid: GridStore, kernel: Kernel) -> np.ndarray | None:
-    """Return the force of uneven wetting on samples of this rank as a grid array [N], None where there is none."""
+    """Return the force of adhesion and uneven wetting on samples of this rank as a grid array [N], None where there is none."""
     if not samples.count or not samples.rows("pull").any():
         return None
     force = np.zeros_like(grid.array("momentum"))

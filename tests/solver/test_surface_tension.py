@@ -258,7 +258,7 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """0.3 cells from a body the tension is - k cos(its angle), at a wall - k cos(the solve's); slab walls are not bodies."""
+    """0.3 cells from bodies the tension is - k cos(angle), the body's or the solve's; where matter may separate, k from 0.8 on."""
     plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.02, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
@@ -269,12 +269,17 @@ def test_bodies_and_walls_have_their_angle():
     samples = run.stores["samples"]
     x, tension = samples.unpack("position"), samples.unpack("tension")
     n = samples.unpack("normal")
-    on_plate, on_wall = (x[:, 1] < 0.3 * H) & (n[:, 1] < 0.0), (x[:, 0] < 0.3 * H) & (n[:, 0] < 0.0)
-    plate_only, wall_only, free = on_plate & ~on_wall, on_wall & ~on_plate, ~on_plate & ~on_wall
+    on_wall, near_plate = (x[:, 0] < 0.3 * H) & (n[:, 0] < 0.0), (x[:, 1] < 0.8 * H) & (n[:, 1] < 0.0)
+    plate_only, wall_only, free = near_plate & ~on_wall & (x[:, 1] < 0.3 * H), on_wall & ~near_plate, ~on_wall & ~near_plate
+    leaving = near_plate & ~on_wall & (x[:, 1] > 0.3 * H)
     assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
     np.testing.assert_allclose(tension[plate_only], -1.0)
     np.testing.assert_allclose(tension[wall_only], 1.0)
     np.testing.assert_allclose(tension[free], 2.0)
+    np.testing.assert_allclose(tension[leaving], -1.0 + 3.0 * (x[leaving, 1] / H - 0.3) / 0.5)
+    pull = samples.unpack("pull")
+    np.testing.assert_allclose(pull[leaving], [[0.0, -3.0 / (0.5 * H), 0.0]] * int(leaving.sum()))
+    assert leaving.sum() > 3 and not pull[~leaving].any()
     assert x[:, 2].min() >= 0.0 and x[:, 2].max() <= 3 * H
 
 

@@ -14,7 +14,7 @@ CHUNK = 256
 
 
 @part
-def _touched_at(c, points, normals, walls, bodies, reach, which):
+def _touched_at(c, points, normals, walls, bodies, reach, which, below):
     count, (box, wall_rules) = bodies.real.shape[0], walls
     for p in range(c * CHUNK, min((c + 1) * CHUNK, points.shape[0])):
         which[p], least = -1, reach
@@ -26,16 +26,20 @@ def _touched_at(c, points, normals, walls, bodies, reach, which):
                 n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
                 if n0 * normals[p, 0] + n1 * normals[p, 1] + n2 * normals[p, 2] < 0.0:
                     which[p], least = b, distance
+                    below[p, 0], below[p, 1], below[p, 2] = n0, n1, n2
         for side in range(6):
             if wall_rules[side] < OPEN:
                 axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
                 distance = sign * (points[p, axis] - box[side & 1, axis])
                 if distance < least and sign * normals[p, axis] < 0.0:
                     which[p], least = count + side, distance
+                    below[p, 0], below[p, 1], below[p, 2] = 0.0, 0.0, 0.0
+                    below[p, axis] = sign
+        below[p, 3] = least
 
 
 @compiled(fastmath=False)
-def find_touched(points, normals, walls, bodies, reach, which):
+def find_touched(points, normals, walls, bodies, reach, which, below):
     """Write the body that each sample touches, the nearest of those that it faces, inside counted as nearer; walls stand behind.
 
     The upper side of a film faces away from the body below it, however thin it is.
@@ -47,8 +51,9 @@ def find_touched(points, normals, walls, bodies, reach, which):
         bodies: `Bodies`.
         reach: Distance from which on a body counts as none [m].
         which: Written, shape (n,), int32; -1 where none is near.
+        below: Written, shape (n, 4): its normal, of length 1, and its distance [m]; the normal only where one is near.
     """
-    parallel_for(_touched_at, -(-points.shape[0] // CHUNK), (points, normals, walls, lend(bodies), reach, which))
+    parallel_for(_touched_at, -(-points.shape[0] // CHUNK), (points, normals, walls, lend(bodies), reach, which, below))
 
 
 @part

@@ -158,7 +158,9 @@ def set_tension(
 
     k = k_LG towards air, k_SL = - k_LG cos(angle) where a body or wall is near (Young's law; C21 section 3.6), and half of the
     pair's tension on either side of an interface between liquids (material_interface_tension); on a body the tension against air
-    counts. A tension that changes along the surface, with temperature, concentration or paint, drives Marangoni flow by itself.
+    counts. Where matter may separate, samples come off a body within half a cell beyond contact_distance, against a pull that does
+    the work of adhesion, k_LG - k_SL per area. A tension that changes along the surface, with temperature, concentration or paint,
+    drives Marangoni flow by itself.
 
     Args:
         particles: Owners; temperature and concentration are read where the tension varies with them, and a factor on it,
@@ -192,14 +194,15 @@ def set_tension(
         if each.tension is not None:
             factor *= each.tension.at(samples.unpack("position"))
     tension *= factor
-    between, side = samples.rows("covered")[0].astype(float), factor * samples.rows("interface")[0]
-    samples.rows("tension")[0] = tension
+    between = samples.rows("covered")[0].astype(float)
+    side = tension + between * (factor * samples.rows("interface")[0] - tension)
     for name in ("pull", "pinning", "footing"):
         samples.rows(name)[:] = 0.0
-    if not colliders.idle:
-        between[wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab)] = 0.0
-    if between.any():
-        samples.rows("tension")[0] += between * (side - tension)
+    if colliders.idle:
+        samples.rows("tension")[0] = side
+        return
+    samples.rows("tension")[0] = tension
+    wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab, side)
 
 
 # ---------------------------------------------------------------- mass and momentum
