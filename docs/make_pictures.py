@@ -64,6 +64,7 @@ LOOKS = {
     "set_tension_scale_usd": Look(colour_by="tension_scale"),
     "set_tension_scale_vdb": Look(colour_by="tension_scale"),
     "tension_field_vdb": Look(colour_by="velocity"),
+    "vary_tear_strength": Look(colour_by="tear_scale"),
     "measure_density": Look(colour_by="density"),
 }
 """Examples that are not drawn as points in their own colours."""

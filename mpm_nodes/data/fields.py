@@ -184,6 +184,7 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("plastic_volume_ratio", "Jp", (), "", "primvars:Jp", "Jp", "det of the plastic part.", rest=1.0, resampling=_MEAN),
     Field("stress", "tau", (6,), "Pa", "primvars:stress", "stress", "Kirchhoff stress xx xy xz yy yz zz.", passing=True),
     Field("stiffness_scale", "s", (), "", "primvars:stiffness_scale", "stiffness", "Multiplier of the stiffness.", rest=1.0),
+    Field("tear_scale", "s_T", (), "", "primvars:tear_scale", "tearscale", "Multiplier of the tear threshold.", rest=1.0),
     Field("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.", rest=293.15, resampling=_MEAN),
     Field("temperature_gradient", "grad T", (3,), "K/m", doc="Gradient of the temperature.", resampling=_MEAN),
     Field("phase", "phase", (), "", "primvars:phase", "phase", "0 solid, 1 liquid.", "int32"),

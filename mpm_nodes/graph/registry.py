@@ -39,6 +39,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.contact_angles",
     "mpm_nodes.nodes.temperature_fields",
     "mpm_nodes.nodes.heat_sources",
+    "mpm_nodes.nodes.tear_strength",
     "mpm_nodes.nodes.tension_fields",
     "mpm_nodes.nodes.ambient",
     "mpm_nodes.nodes.tension",

@@ -35,6 +35,7 @@ OPTIONAL = {
     "freezing_shift": "freezing_shift",
     "heat_source": "heat_source",
     "heating_rate": "heat_source",
+    "tear_scale": "tear_scale",
     "tension_scale": "tension_scale",
 }
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
@@ -148,7 +149,8 @@ def completed(
     Laws that hold J themselves get it from a given total deformation.
 
     Raises:
-        MpmNodesError: Masses, volumes or factors on the tension are out of range, or J contradicts the total deformation.
+        MpmNodesError: Masses, volumes or factors on tension and tear threshold are out of range, or J contradicts the total
+            deformation.
     """
     columns, count = dict(columns), len(columns["position"])
     first_phase(columns, materials)
@@ -168,6 +170,10 @@ def completed(
                 f"solve: particle {name} from {low:.3g} to {high:.3g} is out of range in {dtype.name}, which takes {least:.2g} to "
                 f"{most:.2g}; give densities and sizes in SI units, or set precision to double"
             )
+    strength = np.asarray(columns.get("tear_scale", 1.0))
+    wrong = strength[~(np.isfinite(strength) & (strength > 0.0))]
+    if wrong.size:
+        raise MpmNodesError(f"solve: particle tear_scale must be finite and > 0; one is {wrong.flat[0]:g}")
     scale = np.asarray(columns.get("tension_scale", 0.0))
     wrong = scale[~(np.isfinite(scale) & (scale >= 0.0))]
     if wrong.size:

@@ -18,6 +18,7 @@ import numpy as np
 from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nodes, Removal, Run, Scatter
 from mpm_nodes.kernels.composition.generated import ComposedLoop
+from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.composition.source import Fold
 
 __all__ = ["LOOPS", "BoundCall", "Course", "Section", "StageFragment", "bind", "lasting_arguments"]
@@ -236,7 +237,7 @@ def _arrays(
             continue
         if column in local:
             yield name, grid.local
-        elif name == "stiffness_scale":
+        elif name in FACTORS:
             yield name, particles.optional(name)
         elif column is not None:
             yield name, particles.array(column)

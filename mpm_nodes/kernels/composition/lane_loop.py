@@ -12,6 +12,8 @@ from mpm_nodes.kernels.composition.tables import HEAD, row_length
 from mpm_nodes.kernels.composition.text import call
 
 SCALE = "stiffness_scale"
+FACTORS = frozenset((SCALE, "tear_scale"))
+"""Attributes that are factors: 1, in an empty array, where nobody brought them."""
 PLAIN = (bool, int, float, "bool", "int", "float")
 """Annotations of parameters that are given as they are."""
 _LOADS = {1: "load", 3: "load_rows3", 6: "load_rows6", 9: "load_rows9"}
@@ -113,9 +115,21 @@ class LaneLoop:
             return
         self.loaded.add(name)
         lanes = f"{self.writer.column(name)}_i"
+        if name in FACTORS:
+            self.load_factor(name, lanes, body)
+            return
         body.append(f"{lanes} = {self.loading(name)}")
         if self.writer.table[name].kind == "real":
             self.like = self.like or (f"{lanes}[0]" if self.writer.rows_of(name) > 1 else lanes)
+
+    def load_factor(self, name: str, lanes: str, body: list[str]) -> None:
+        """Load a factor, or 1 where its array is empty."""
+        x = self.reference(body)
+        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
+        value = (
+            f"{self.writer.use(self.writer.backend.memory, self.writer.backend.load)}({self.given(self.writer.column(name))}, i)"
+        )
+        body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
 
     def loading(self, name: str) -> str:
         rows = self.writer.rows_of(name)
@@ -151,9 +165,7 @@ class LaneLoop:
             tabled = self.tabled(body)
             values = [tabled.get(index, value) for index, value in enumerate(values)]
         if name == SCALED:
-            writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
-            scale = f"{writer.use(writer.backend.memory, writer.backend.load)}({self.given(SCALE)}, i)"
-            body += [f"s = const({x}, 1.0)", f"if {SCALE}.size > 0:", f"    s = {self.widened(scale)}"]
+            self.load_factor(SCALE, "s", body)
             values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
         body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short

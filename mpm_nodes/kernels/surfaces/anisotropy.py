@@ -131,31 +131,37 @@ def _counts_around(bins, first):
 @part
 def _covariances_run(chunk, bins, rows, width, covariances, counts):
     keys, positions, inverse = bins
-    offset = np.empty(3)
     for n in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(rows))):
         x, y, z = positions[rows[n], 0], positions[rows[n], 1], positions[rows[n], 2]
-        total = 0.0
-        mean, second = np.zeros(3), np.zeros((3, 3))
+        total = count = 0.0
+        mx = my = mz = xx = xy = xz = yy = yz = zz = 0.0
         k_low, k_high = _floor((z - width) * inverse), _floor((z + width) * inverse)
         for bi in range(_floor((x - width) * inverse), _floor((x + width) * inverse) + 1):
             for bj in range(_floor((y - width) * inverse), _floor((y + width) * inverse) + 1):
                 last = pack_key(bi, bj, k_high)
                 p = _lower_bound(keys, pack_key(bi, bj, k_low))
                 while p < len(keys) and keys[p] <= last:
-                    offset[0], offset[1], offset[2] = positions[p, 0] - x, positions[p, 1] - y, positions[p, 2] - z
-                    share = np.sqrt(offset[0] ** 2 + offset[1] ** 2 + offset[2] ** 2) / width
+                    dx, dy, dz = positions[p, 0] - x, positions[p, 1] - y, positions[p, 2] - z
+                    share = np.sqrt(dx * dx + dy * dy + dz * dz) / width
                     if share < 1.0:
                         weight = 1.0 - share * share * share
-                        counts[n] += 1.0
+                        count += 1.0
                         total += weight
-                        for a in range(3):
-                            mean[a] += weight * offset[a]
-                            for b in range(3):
-                                second[a, b] += weight * offset[a] * offset[b]
+                        wx, wy, wz = weight * dx, weight * dy, weight * dz
+                        mx, my, mz = mx + wx, my + wy, mz + wz
+                        xx, xy, xz = xx + wx * dx, xy + wy * dx, xz + wz * dx
+                        yy, yz, zz = yy + wy * dy, yz + wz * dy, zz + wz * dz
                     p += 1
-        for a in range(3):
-            for b in range(3):
-                covariances[n, a, b] = second[a, b] / total - mean[a] * mean[b] / (total * total)
+        counts[n] = count
+        inverse_total = 1.0 / total
+        mx, my, mz = mx * inverse_total, my * inverse_total, mz * inverse_total
+        xy, xz, yz = xy * inverse_total - mx * my, xz * inverse_total - mx * mz, yz * inverse_total - my * mz
+        covariances[n, 0, 0] = xx * inverse_total - mx * mx
+        covariances[n, 1, 1] = yy * inverse_total - my * my
+        covariances[n, 2, 2] = zz * inverse_total - mz * mz
+        covariances[n, 0, 1] = covariances[n, 1, 0] = xy
+        covariances[n, 0, 2] = covariances[n, 2, 0] = xz
+        covariances[n, 1, 2] = covariances[n, 2, 1] = yz
 
 
 @compiled

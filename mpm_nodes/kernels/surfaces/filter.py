@@ -15,9 +15,14 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import absolute, broadcast, const, copysign, maximum, minimum, select, sqrt
+from mpm_nodes.kernels.lanes.memory import lane_constant, load, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import find_leaf, sorted_leaves, unpack_keys
 
 LEAF = 8
+_ROWS = LEAF + 2
+_LANE = lane_constant(range(WIDTH))
 
 
 def leaf_neighbours(keys: np.ndarray, origins: np.ndarray) -> np.ndarray:
@@ -43,12 +48,13 @@ def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, ba
         voxel_size: [m].
         band: Half width of the narrow band [m]; missing leaves count as +band.
     """
-    start, fixed = _cut_distance(values, neighbours, voxel_size, band)
+    start, held = _cut_distance(values, neighbours, voxel_size, band)
     steps = int(np.ceil(band / voxel_size)) + 2
-    rows = _around(fixed.any(axis=(1, 2, 3)), neighbours) if steps <= LEAF else np.arange(len(values))
+    rows = _around(held.any(axis=(1, 2, 3)), neighbours) if steps <= LEAF else np.arange(len(values))
     other = start.copy()  # leaves beyond the band stay as they are
+    sizes = np.float32(voxel_size), np.float32(band)
     for _ in range(steps):
-        _eikonal(start, fixed, neighbours, (voxel_size, band), rows, other)
+        _eikonal(start.reshape(-1), held.reshape(-1), neighbours, sizes, rows, other.reshape(-1))
         start, other = other, start
     return start
 
@@ -124,7 +130,7 @@ def load_block(values, neighbours, leaf, background, block):
 
 
 @part
-def _cut_distance_at(leaf, values, neighbours, dx, band, result, fixed):
+def _cut_distance_at(leaf, values, neighbours, dx, band, result, held):
     block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
     load_block(values, neighbours, leaf, band, block)
     for i in range(LEAF):
@@ -136,17 +142,17 @@ def _cut_distance_at(leaf, values, neighbours, dx, band, result, fixed):
                 z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
                 total = x + y + z
                 distance = dx / np.sqrt(total) if total > 0.0 else band
-                fixed[leaf, i, j, k] = total > 0.0
+                held[leaf, i, j, k] = distance if total > 0.0 else 0.0
                 result[leaf, i, j, k] = -distance if here < 0.0 else distance
 
 
 @compiled
 def _cut_distance(values, neighbours, dx, band):
-    """Return distances beside the surface (+-band elsewhere) and which voxels those are."""
+    """Return distances beside the surface (+-band elsewhere), and their sizes beside the surface (0 elsewhere)."""
     result = np.empty(values.shape, np.float32)
-    fixed = np.empty(values.shape, np.bool_)
-    parallel_for(_cut_distance_at, len(values), (values, neighbours, dx, band, result, fixed))
-    return result, fixed
+    held = np.empty(values.shape, np.float32)
+    parallel_for(_cut_distance_at, len(values), (values, neighbours, dx, band, result, held))
+    return result, held
 
 
 @inline
@@ -162,42 +168,68 @@ def _cut(here, below, above):
 
 
 @part
-def _eikonal_at(place, values, fixed, neighbours, sizes, rows, result):
+def _eikonal_at(place, values, held, neighbours, sizes, rows, result):
     leaf, (dx, band) = rows[place], sizes
-    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-    load_block(values, neighbours, leaf, band, block)
+    block = np.empty(_ROWS * _ROWS * LEAF, np.float32)
+    below, above = np.empty(LEAF * LEAF, np.float32), np.empty(LEAF * LEAF, np.float32)
+    _load_rows(values, neighbours, leaf, band, block, below, above)
+    like = load(block, 0)
+    lanes, size, limit = _LANE(like), broadcast(like, dx), broadcast(like, band)
+    # two rows fill the lanes: where each begins and ends, another leaf may lie
+    first, next_first = lanes == const(like, 0), lanes == const(like, LEAF)
+    last, next_last = lanes == const(like, LEAF - 1), lanes == const(like, WIDTH - 1)
+    for row in range(0, LEAF * LEAF, 2):
+        at = ((row // LEAF + 1) * _ROWS + row % LEAF + 1) * LEAF
+        here = load(block, at)
+        x = minimum(absolute(load(block, at - _ROWS * LEAF)), absolute(load(block, at + _ROWS * LEAF)))
+        y = minimum(absolute(load(block, at - LEAF)), absolute(load(block, at + LEAF)))
+        low = select(first, broadcast(like, below[row]), select(next_first, broadcast(like, below[row + 1]), load(block, at - 1)))
+        high = select(last, broadcast(like, above[row]), select(next_last, broadcast(like, above[row + 1]), load(block, at + 1)))
+        found = _upwind(x, y, minimum(absolute(low), absolute(high)), size)
+        voxel = np.int64(leaf) * LEAF * LEAF * LEAF + row * LEAF
+        distance = maximum(minimum(found, minimum(absolute(here), limit)), load(held, voxel))
+        store(result, voxel, copysign(distance, here))
+
+
+@inline
+def _load_rows(values, neighbours, leaf, background, block, below, above):
+    """Copy a leaf and the rows that touch it into `block`, shape (10, 10, 8), and what touches the ends of its rows; all flat."""
+    voxels = LEAF * LEAF * LEAF
+    start = np.int64(leaf) * voxels
     for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                here = block[i + 1, j + 1, k + 1]
-                if fixed[leaf, i, j, k]:
-                    result[leaf, i, j, k] = here
-                    continue
-                a = min(abs(block[i, j + 1, k + 1]), abs(block[i + 2, j + 1, k + 1]))
-                b = min(abs(block[i + 1, j, k + 1]), abs(block[i + 1, j + 2, k + 1]))
-                c = min(abs(block[i + 1, j + 1, k]), abs(block[i + 1, j + 1, k + 2]))
-                distance = min(_upwind(a, b, c, dx), min(abs(here), band))
-                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+        for j in range(0, LEAF, 2):
+            store(block, ((i + 1) * _ROWS + j + 1) * LEAF, load(values, start + (i * LEAF + j) * LEAF))
+    for side in range(2):
+        end, place = LEAF - 1 if side == 0 else 0, 0 if side == 0 else LEAF + 1
+        x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
+        ends = below if side == 0 else above
+        beside, behind, beyond = np.int64(x) * voxels, np.int64(y) * voxels, np.int64(z) * voxels
+        for a in range(LEAF):
+            for b in range(LEAF):
+                block[(place * _ROWS + a + 1) * LEAF + b] = background if x < 0 else values[beside + (end * LEAF + a) * LEAF + b]
+                block[((a + 1) * _ROWS + place) * LEAF + b] = background if y < 0 else values[behind + (a * LEAF + end) * LEAF + b]
+                ends[a * LEAF + b] = background if z < 0 else values[beyond + (a * LEAF + b) * LEAF + end]
 
 
 @compiled
-def _eikonal(values, fixed, neighbours, sizes, rows, result):
-    parallel_for(_eikonal_at, len(rows), (values, fixed, neighbours, sizes, rows, result))
+def _eikonal(values, held, neighbours, sizes, rows, result):
+    parallel_for(_eikonal_at, len(rows), (values, held, neighbours, sizes, rows, result))
 
 
 @inline
 def _upwind(a, b, c, dx):
     """Solve |grad phi| = 1 from the nearest values a, b, c along the axes."""
-    low, high = min(a, min(b, c)), max(a, max(b, c))
-    middle = a + b + c - low - high
-    distance = low + dx
-    if distance > middle:
-        distance = 0.5 * (low + middle + np.sqrt(max(2.0 * dx * dx - (middle - low) ** 2, 0.0)))
-        if distance > high:
-            total = low + middle + high
-            squares = low * low + middle * middle + high * high
-            distance = (total + np.sqrt(max(total * total - 3.0 * (squares - dx * dx), 0.0))) / 3.0
-    return distance
+    none = const(a, 0.0)
+    low, high = minimum(a, minimum(b, c)), maximum(a, maximum(b, c))
+    middle = maximum(minimum(a, b), minimum(maximum(a, b), c))
+    # measured from the lowest, so that single precision suffices
+    apart, far, square = middle - low, high - low, dx * dx
+    one = low + dx
+    two = low + const(a, 0.5) * (apart + sqrt(maximum(square + square - apart * apart, none)))
+    total = apart + far
+    left = total * total - const(a, 3.0) * (apart * apart + far * far - square)
+    three = low + const(a, 1.0 / 3.0) * (total + sqrt(maximum(left, none)))
+    return select(one > middle, select(two > high, three, two), one)
 
 
 @part

@@ -151,8 +151,17 @@ def load_cells(field, neighbours, leaf, reach, wide, block):
         for i in range(max(x, 0), min(x + CELLS, wide)):
             for j in range(max(y, 0), min(y + CELLS, wide)):
                 place = (i * wide + j) * wide
-                for k in range(max(z, 0), min(z + CELLS, wide)):
-                    block[place + k] = np.float32(0.0) if row < 0 else field[row, i - x, j - y, k - z]
+                if row < 0:
+                    for k in range(max(z, 0), min(z + CELLS, wide)):
+                        block[place + k] = np.float32(0.0)
+                elif 0 <= z and z + CELLS <= wide:
+                    source, target = field[row, i - x, j - y], block[place + z : place + z + CELLS]
+                    # all four are read before one is written: one load and one store
+                    k0, k1, k2, k3 = source[0], source[1], source[2], source[3]
+                    target[0], target[1], target[2], target[3] = k0, k1, k2, k3
+                else:
+                    for k in range(max(z, 0), min(z + CELLS, wide)):
+                        block[place + k] = field[row, i - x, j - y, k - z]
 
 
 @part

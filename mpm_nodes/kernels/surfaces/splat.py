@@ -24,10 +24,17 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma, maximum
+from mpm_nodes.kernels.lanes.memory import lane_constant, load, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import pack_key, unpack_keys
 
 LEAF = 8
 _CHUNK = 256
+_PAIRS, _PAIR = LEAF * LEAF // 2, 5 * WIDTH
+"""Two rows of voxels fill the lanes; of each there are five sums."""
+_ROW, _COLUMN = lane_constant([lane // LEAF for lane in range(WIDTH)]), lane_constant([lane % LEAF for lane in range(WIDTH)])
+"""Row and voxel of each lane."""
 
 
 @dataclass(frozen=True)
@@ -237,21 +244,22 @@ def _span_keys(low, high, starts, total):
 @part
 def _blend_at(leaf, bins, ellipsoids, origins, dx, sphere, phi):
     reach, radius, limit, far = sphere
-    sums = np.zeros((5, LEAF, LEAF, LEAF), np.float32)
+    sums = np.zeros(_PAIRS * _PAIR, np.float32)
     _gather_leaf(bins, origins[leaf], dx, reach, sums)
     if len(ellipsoids[1]) > 0:
         _gather_stretched(ellipsoids, origins[leaf], dx, sums)
     for i in range(LEAF):
         for j in range(LEAF):
             for k in range(LEAF):
-                weight = sums[0, i, j, k]
+                at = (i * LEAF + j) // 2 * _PAIR + (j & 1) * LEAF + k
+                weight = sums[at]
                 if weight < np.float32(1e-12):
                     phi[leaf, i, j, k] = far
                 else:
-                    x = sums[1, i, j, k] / weight - np.float32(i)
-                    y = sums[2, i, j, k] / weight - np.float32(j)
-                    z = sums[3, i, j, k] / weight - np.float32(k)
-                    nearest = reach * np.sqrt(max(1.0 - sums[4, i, j, k], 0.0))
+                    x = sums[at + 1 * WIDTH] / weight - np.float32(i)
+                    y = sums[at + 2 * WIDTH] / weight - np.float32(j)
+                    z = sums[at + 3 * WIDTH] / weight - np.float32(k)
+                    nearest = reach * np.sqrt(max(1.0 - sums[at + 4 * WIDTH], 0.0))
                     phi[leaf, i, j, k] = max(np.sqrt(x * x + y * y + z * z) * dx - radius, nearest - limit)
 
 
@@ -289,21 +297,31 @@ def _gather_leaf(bins, origin, dx, reach, sums):
 @inline
 def _add_particle(x, y, z, reach, inverse_square, sums):
     """Add one particle at voxel coordinates (x, y, z) of the leaf to the voxels within reach."""
-    one = np.float32(1.0)
+    if z + reach < 0.0 or z - reach > LEAF - 1:
+        return
+    like = load(sums, 0)
+    one, none, scale = const(like, 1.0), const(like, 0.0), broadcast(like, inverse_square)
+    px, py, pz = broadcast(like, x), broadcast(like, y), broadcast(like, z)
+    dz = _COLUMN(like) - pz
+    first, last = max(0, int(np.ceil(y - reach))) >> 1, min(LEAF - 1, int(np.floor(y + reach))) >> 1
     for i in range(max(0, int(np.ceil(x - reach))), min(LEAF - 1, int(np.floor(x + reach))) + 1):
         dx = np.float32(i) - x
-        for j in range(max(0, int(np.ceil(y - reach))), min(LEAF - 1, int(np.floor(y + reach))) + 1):
-            dy = np.float32(j) - y
-            square = dx * dx + dy * dy
-            for k in range(max(0, int(np.ceil(z - reach))), min(LEAF - 1, int(np.floor(z + reach))) + 1):
-                dz = np.float32(k) - z
-                left = max(one - (square + dz * dz) * inverse_square, np.float32(0.0))
-                weight = left * left * left
-                sums[0, i, j, k] += weight
-                sums[1, i, j, k] += weight * x
-                sums[2, i, j, k] += weight * y
-                sums[3, i, j, k] += weight * z
-                sums[4, i, j, k] = max(sums[4, i, j, k], left)
+        aside = broadcast(like, dx * dx)
+        for pair in range(first, last + 1):
+            dy = broadcast(like, np.float32(2 * pair)) + _ROW(like) - py
+            left = maximum(one - (aside + dy * dy + dz * dz) * scale, none)
+            _add_pair(sums, (i * (LEAF // 2) + pair) * _PAIR, left, (px, py, pz))
+
+
+@inline
+def _add_pair(sums, at, left, place):
+    """Add what one particle gives to two rows of voxels; `left` is 1 - s^2, not below 0."""
+    weight = left * left * left
+    store(sums, at, load(sums, at) + weight)
+    store(sums, at + WIDTH, fma(weight, place[0], load(sums, at + WIDTH)))
+    store(sums, at + 2 * WIDTH, fma(weight, place[1], load(sums, at + 2 * WIDTH)))
+    store(sums, at + 3 * WIDTH, fma(weight, place[2], load(sums, at + 3 * WIDTH)))
+    store(sums, at + 4 * WIDTH, maximum(left, load(sums, at + 4 * WIDTH)))
 
 
 @inline
@@ -329,24 +347,24 @@ def _gather_stretched(ellipsoids, origin, dx, sums):
 @inline
 def _add_ellipsoid(x, y, z, inverse, extent, dx, sums):
     """Add one particle at voxel coordinates (x, y, z) of the leaf to the voxels inside its ellipsoid."""
-    one = np.float32(1.0)
     wide, deep, high = extent[0] / dx, extent[1] / dx, extent[2] / dx
+    if z + high < 0.0 or z - high > LEAF - 1:
+        return
+    like = load(sums, 0)
+    one, none, size = const(like, 1.0), const(like, 0.0), broadcast(like, dx)
+    px, py, pz = broadcast(like, x), broadcast(like, y), broadcast(like, z)
+    c = (_COLUMN(like) - pz) * size
+    uc, vc, wc = c * broadcast(like, inverse[0, 2]), c * broadcast(like, inverse[1, 2]), c * broadcast(like, inverse[2, 2])
+    ub, vb, wb = broadcast(like, inverse[0, 1]), broadcast(like, inverse[1, 1]), broadcast(like, inverse[2, 1])
+    first, last = max(0, int(np.ceil(y - deep))) >> 1, min(LEAF - 1, int(np.floor(y + deep))) >> 1
     for i in range(max(0, int(np.ceil(x - wide))), min(LEAF - 1, int(np.floor(x + wide))) + 1):
         a = (np.float32(i) - x) * dx
-        for j in range(max(0, int(np.ceil(y - deep))), min(LEAF - 1, int(np.floor(y + deep))) + 1):
-            b = (np.float32(j) - y) * dx
-            for k in range(max(0, int(np.ceil(z - high))), min(LEAF - 1, int(np.floor(z + high))) + 1):
-                c = (np.float32(k) - z) * dx
-                u = inverse[0, 0] * a + inverse[0, 1] * b + inverse[0, 2] * c
-                v = inverse[1, 0] * a + inverse[1, 1] * b + inverse[1, 2] * c
-                w = inverse[2, 0] * a + inverse[2, 1] * b + inverse[2, 2] * c
-                left = max(one - (u * u + v * v + w * w), np.float32(0.0))
-                weight = left * left * left
-                sums[0, i, j, k] += weight
-                sums[1, i, j, k] += weight * x
-                sums[2, i, j, k] += weight * y
-                sums[3, i, j, k] += weight * z
-                sums[4, i, j, k] = max(sums[4, i, j, k], left)
+        ua, va, wa = broadcast(like, inverse[0, 0] * a), broadcast(like, inverse[1, 0] * a), broadcast(like, inverse[2, 0] * a)
+        for pair in range(first, last + 1):
+            b = (broadcast(like, np.float32(2 * pair)) + _ROW(like) - py) * size
+            u, v, w = fma(ub, b, ua) + uc, fma(vb, b, va) + vc, fma(wb, b, wa) + wc
+            left = maximum(one - (u * u + v * v + w * w), none)
+            _add_pair(sums, (i * (LEAF // 2) + pair) * _PAIR, left, (px, py, pz))
 
 
 @inline

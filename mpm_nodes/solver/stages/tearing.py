@@ -24,10 +24,10 @@ def is_weak(weak: Value) -> Mask:
 
 
 @inline
-def detect(law: LawModule, state: State, total_deformation: Matrix, weak: Value, threshold: Value) -> Value:
+def detect(law: LawModule, state: State, total_deformation: Matrix, weak: Value, tear_scale: Value, threshold: Value) -> Value:
     """Return 1 where |dev C_P| > threshold, else 0."""
     _J, b = law.left_strain(state)
-    return select(is_torn(total_deformation, b, threshold), const(weak, 1), const(weak, 0))
+    return select(is_torn(total_deformation, b, threshold * tear_scale), const(weak, 1), const(weak, 0))
 
 
 def _threshold(law: Any, particles: ParticleStore, step: StepContext, *, threshold_scale: float) -> dict[str, Any]:
@@ -39,14 +39,15 @@ _DETECT = Lanes(detect, ("weak",), needs=("left_strain",), switch="tears", argum
 
 @stage(label="Detect Tears", fragments=(_DETECT,))
 def detect_tears(
-    particles: A[ParticleStore, Reads("weak", "total_deformation", LAW_STATE), Writes("weak")],
+    particles: A[ParticleStore, Reads("weak", "total_deformation", "tear_scale", LAW_STATE), Writes("weak")],
     *,
     threshold_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=10.0, log=True)] = 1.0,
 ) -> Stage["particles"]:
     """Mark as weak in every substep what was distorted plastically beyond its material's tear threshold (Y15 section 7.1).
 
-    weak = |dev C_P| > threshold, C_P = det(F)^(-2/3) F^T b^-1 F. Particles of a material that never tears, or that has no
-    elastic strain (liquids), keep the mark that they came with: 0, or what was painted.
+    weak = |dev C_P| > threshold, C_P = det(F)^(-2/3) F^T b^-1 F; a particle's own `tear_scale` multiplies its
+    threshold. Particles of a material that never tears, or that has no elastic strain (liquids), keep the mark that they came with:
+    0, or what was painted.
 
     Args:
         particles: Particles to mark.
