@@ -33,11 +33,11 @@ class _Number(NamedTuple):
     node: str
 
 
-_FOAM = "take the preset continuum_foam or wire"
+_FOAM = "if it should, take the preset continuum_foam or wire"
 _NUMBERS = {
     "tear_threshold": _Number("a tear threshold", "never tears", f"{_FOAM} detect_tears", "material_tearing"),
     "recovery_time": _Number("a recovery time", "never forgets how it flowed", f"{_FOAM} recover_plasticity", "material_tearing"),
-    "viscosity": _Number("a viscosity", "flows as if it had none", "wire compute_stress", "material_viscosity"),
+    "viscosity": _Number("a viscosity", "flows as if it had none", "if it should not, wire compute_stress", "material_viscosity"),
 }
 
 
@@ -86,9 +86,8 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
 
     resolved = resolve(substeps)
     candidates = (resolved, *resolved.others)
-    plans = [plan_substeps(each) for each in candidates]
-    stages = {part.declaration.id for plan in plans for part in plan.parts}
-    asked = "thermal_properties" in stages or "apply_plasticity" not in stages
+    stages = {stage.id for each in candidates for stage in each.declarations.values()}
+    asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
     from mpm_nodes.solver import initial
@@ -96,6 +95,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     from mpm_nodes.solver.phases import checked_thermal, with_melts
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
+    plans = [plan_substeps(each) for each in candidates]
     all_matter = with_melts(tuple(materials.values()))
     for material in all_matter:
         initial.refuse_unread_modulus(material, _named(material), plans)
@@ -152,7 +152,7 @@ def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator
     from mpm_nodes.materials.contract import law
 
     found, stages = law(material.law), [part for plan in plans for part in plan.parts]
-    flows = found.function("project") is not None
+    flows = _flows(material)
     if flows and not any("project" in each.needs for stage in stages for each in stage.declaration.fragments_for(stage.knobs)):
         yield (
             f"material {_named(material)} can flow, and these substeps have no stage that returns its state to the yield surface: "
@@ -180,8 +180,15 @@ def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator
         them = "them" if names[1:] else "it"
         yield (
             f"material {_named(material)} has {_listed(names)}, and no stage of these substeps reads {them}: it "
-            f"{_without(names)}; {_NUMBERS[names[0]].cure}, or leave {node} out"
+            f"{_without(names)}; {_NUMBERS[names[0]].cure}"
         )
+
+
+def _flows(material: Material) -> bool:
+    """Return whether a material's law has a yield surface."""
+    from mpm_nodes.materials.contract import law
+
+    return law(material.law).function("project") is not None
 
 
 def _given(material: Material) -> list[str]:

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, Kernel, MpmNodesError, StepContext, SurfaceField
+from mpm_nodes.data import Collider, Kernel, MpmNodesError, StepContext
+from mpm_nodes.data.field_courses import at_frame
 from mpm_nodes.kernels.interfaces.near_points import find_footing
 from mpm_nodes.kernels.transfers import fields
 from mpm_nodes.kernels.transfers.scatter import scatter_arrays
@@ -66,7 +68,7 @@ def wet(
     for body, collider in enumerate(colliders.colliders):
         if collider.wetting is not None:
             mine = np.flatnonzero(which == body)
-            _paint(samples, mine, collider.wetting, k[at == body])
+            _paint(samples, mine, at_frame(collider.wetting, step.middle), k[at == body])
     if grips.any():
         samples.rows("pinning")[0, met] = k * grips[at]
         if colliders.colliders:
@@ -96,8 +98,8 @@ def _ratio_and_grip(given: tuple[str, float, float]) -> tuple[float, float]:
     return -0.5 * (receding + advancing), 0.5 * (receding - advancing)
 
 
-def _paint(samples: SampleStore, mine: np.ndarray, field: SurfaceField, k: np.ndarray) -> None:
-    """Give samples the k_SL of their place on a body, and the pull of its slope along the surface."""
+def _paint(samples: SampleStore, mine: np.ndarray, field: Any, k: np.ndarray) -> None:
+    """Give samples the k_SL of their place on a body, and the pull of its slope along the surface; `field` has an edge."""
     if not len(mine):
         return
     place, normal = samples.unpack("position")[mine], samples.unpack("normal")[mine]
