@@ -24,6 +24,8 @@ class SpaceField(Protocol):
 class Ambient:
     """Air, heat made in places, or a factor on the tension in places, over the frame interval that ends at the cooked frame.
 
+    Its numbers may carry keys, and its fields may change over the interval (`FieldCourse`).
+
     Attributes:
         air: Temperatures of the air [K]; None: it says nothing of the air.
         convection: Heat that a square metre of free surface exchanges with that air, a kelvin of difference [W/(m^2 K)].

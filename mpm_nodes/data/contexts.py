@@ -83,6 +83,7 @@ class StepContext:
         limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
         ambient: Air and heat in places during this frame; empty where none is wired.
+        frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
     """
 
@@ -103,7 +104,13 @@ class StepContext:
     limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
     check_cancel: Callable[[], None] = lambda: None
     ambient: tuple[Ambient, ...] = ()
+    frame_at: Callable[[float], float] | None = None
     share: Any = None
+
+    @property
+    def middle(self) -> float:
+        """The (fractional) frame in the middle of the substep, where what changes over a frame is looked at; else -infinity."""
+        return -float("inf") if self.frame_at is None else self.frame_at(self.time + 0.5 * self.dt)
 
     def tell(self, group: Facts, **values: Any) -> None:
         """Tell the facts of a group that the stage declares; over the frame they are reduced as declared."""

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mpm_nodes.data.ambient import SpaceField
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
-from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
@@ -255,12 +255,13 @@ class Collider:
         mesh: Mesh to draw for it at this frame, or None.
         dt_max: Longest substep while it is there [s].
         clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
-        temperature: Of its surface [K]; None: no heat passes through it.
-        temperatures: Of places on its surface, in the world at the cooked frame; None: `temperature` everywhere.
+        temperature: Of its surface [K]; keys travel in it. None: no heat passes through it.
+        temperatures: Of places on its surface, in the world; a `FieldCourse` where they change. None: `temperature` everywhere.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
         contact_hysteresis: Advancing less receding angle, which lie evenly around the contact angle [degrees].
-        wetting: k_SL / k_LG of places on its surface, in the world at the cooked frame; None: that of the contact angle everywhere.
+        wetting: k_SL / k_LG of places on its surface, in the world; a `FieldCourse` where they change. None: that of the contact
+            angle everywhere.
         still: Whether it is known to stand still in every frame.
     """
 
@@ -275,9 +276,9 @@ class Collider:
     conductance: float = float("inf")
     contact_angle: float | None = None
     contact_hysteresis: float = 0.0
-    wetting: SurfaceField | None = None
+    wetting: SpaceField | None = None
     still: bool = False
-    temperatures: SurfaceField | None = None
+    temperatures: SpaceField | None = None
 
 
 @dataclass(frozen=True)

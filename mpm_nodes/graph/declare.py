@@ -38,6 +38,7 @@ __all__ = [
     "ends_at_sides",
     "node",
     "parse_docstring",
+    "reads_of_materials",
     "stage",
     "type_name",
 ]
@@ -196,3 +197,16 @@ def joins_copies(function: F) -> F:
     """
     function.declaration = dataclasses.replace(function.declaration, joins=True)  # type: ignore[attr-defined]
     return function
+
+
+def reads_of_materials(*names: str) -> Callable[[F], F]:
+    """Declare, above `stage`, which members of materials a stage reads, of those that no law reads itself.
+
+    They are `tear_threshold`, `recovery_time` and `viscosity`. A material that has one is warned of where no stage reads it.
+    """
+
+    def decorate(function: F) -> F:
+        function.declaration = dataclasses.replace(function.declaration, of_materials=names)  # type: ignore[attr-defined]
+        return function
+
+    return decorate

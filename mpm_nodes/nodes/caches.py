@@ -23,6 +23,7 @@ from mpm_nodes.data import (
     Material,
     Mesh,
     Metres,
+    MpmNodesError,
     OutputError,
     Particles,
     Range,
@@ -32,6 +33,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
+from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
 
 
@@ -236,7 +238,30 @@ def export_layer(layer: Any, path: Path) -> None:
 
 
 # ---------------------------------------------------------------- reading
-@node(category="Cache", label="Read Points", version=1)
+def _found(told: PreflightContext) -> dict[str, Any]:
+    """Tell what the first frame of the shot brings: a box around the points of each material, and what they carry.
+
+    Where they cannot be read nothing is told: the node itself says why.
+    """
+    wired, knobs = told.every("material", "materials"), told.knobs
+    if told.inputs.get("material") and not wired:
+        return {}
+    try:
+        frame = told.settings.start + knobs["frame_offset"]
+        found = _read(frame, next(iter(wired), None), knobs["path"], knobs["prim"], knobs["spacing"])
+    except (MpmNodesError, ImportError):
+        return {}
+    half = 0.5 * found.spacing
+    bodies = []
+    for index in np.unique(found["material"]):
+        mine = found["position"][found["material"] == index]
+        low, high = mine.min(axis=0) - half, mine.max(axis=0) + half
+        bodies.append(Body(found.materials[index], np.diag(high - low), 0.5 * (low + high)))
+    heated = "heat_source" in found and bool(np.any(found["heat_source"]))
+    return {"particles": len(found), "bodies": tuple(bodies), "heated": heated, "scaled": "tension_scale" in found}
+
+
+@node(category="Cache", label="Read Points", version=1, preflight=_found)
 def read_points(
     ctx: FrameContext,
     material: Material | None = None,
@@ -258,12 +283,17 @@ def read_points(
         frame_offset: Added to the frame to get the frame of the file.
         spacing: Distance of neighbouring points; 0 takes it from the file, or from its widths.
     """
+    return _read(ctx.frame + frame_offset, material, path, prim, spacing)
+
+
+def _read(frame: int, material: Material | None, path: Path, prim: str, spacing: float) -> Particles:
+    """Return the particles of a frame of a file."""
     from usd_io import require_usd
 
     require_usd()
     from usd_io.stage_reader import read_points as read_from_stage
 
-    found = read_from_stage(path, ctx.frame + frame_offset, prim)
+    found = read_from_stage(path, frame, prim)
     materials = (material,) if material is not None else found.materials
     if not materials:
         raise InputError(f"read_points.material: {path} carries no materials of ours; wire a material into it")

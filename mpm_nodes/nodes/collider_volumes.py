@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, Mesh
-from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.collider_motion import key_times
@@ -144,11 +143,6 @@ def vdb_sequence(
     """Return the bodies at the start and the end of this frame and their times [s]."""
     bodies = tuple(first(file) for file in sequence_files(ctx.frame, ctx.settings, path, offset))
     return bodies, key_times(ctx, np.arange(ctx.frame + 1 - len(bodies), ctx.frame + 1, dtype=float))
-
-
-def frame_contents(told: ContentsContext) -> Any:
-    """Say which file of a sequence counts at a frame: that of the frame; without `sequence` the one file does."""
-    return told.of_file(numbered(told.path, told.frame + told.knobs["frame_offset"]) if told.knobs["sequence"] else told.path)
 
 
 def sequence_files(frame: int, settings: GraphSettings, path: Path, offset: int) -> list[Path]:

@@ -17,6 +17,7 @@ from mpm_nodes.data import (
     Metres,
     MpmNodesError,
     Range,
+    SpaceField,
     SurfaceField,
     Unitless,
     Vec3,
@@ -24,7 +25,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import collider_passed_on
-from mpm_nodes.nodes.values_of_files import field_of, primvar_contents, primvar_values, volume_of, voxels
+from mpm_nodes.nodes.values_of_files import field_of, over_meshes, primvar_contents, primvar_values, volume_of, voxels
 
 _Angle = A[float, Degrees, Range(min=0.0, max=180.0)]
 _ROUNDING = 1e-6
@@ -141,10 +142,14 @@ def collider_contact_angle_usd(
 
     Source: Young's law; C21 section 3.6.
     """
-    where = "collider_contact_angle_usd"
-    places, numbers = primvar_values(where, (path, prim, primvar), ctx.frame + frame_offset, settings, kept)
-    ratios = _ratios(f"{where}.primvar: '{primvar}'", numbers, values, (outside, painted))
-    field = field_of(f"{where}.primvar", places, ratios, settings.cell_size, _ratio(outside))
+    where, file = "collider_contact_angle_usd", (path, prim, primvar)
+
+    def field_at(frame: float) -> SurfaceField:
+        places, numbers = primvar_values(where, file, frame, settings, kept)
+        ratios = _ratios(f"{where}.primvar: '{primvar}'", numbers, values, (outside, painted))
+        return field_of(f"{where}.primvar", places, ratios, settings.cell_size, _ratio(outside))
+
+    field = over_meshes(ctx, kept, file, frame_offset, field_at)
     return _wetted(where, collider, outside, hysteresis, field)
 
 
@@ -182,6 +187,6 @@ def _check_hysteresis(where: str, angle: float, hysteresis: float) -> None:
         )
 
 
-def _wetted(where: str, collider: Collider, outside: float, hysteresis: float, field: SurfaceField) -> Collider:
+def _wetted(where: str, collider: Collider, outside: float, hysteresis: float, field: SpaceField) -> Collider:
     _check_hysteresis(where, outside, hysteresis)
     return dataclasses.replace(collider, contact_angle=outside, contact_hysteresis=hysteresis, wetting=field)

@@ -11,6 +11,7 @@ import numpy as np
 from mpm_nodes.data import (
     A,
     Collider,
+    FrameContext,
     JoulesPerKilogram,
     JoulesPerKilogramKelvin,
     Kelvins,
@@ -25,7 +26,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
@@ -159,17 +160,18 @@ def set_temperature(
 @node(category="Collide", label="Collider Temperature", preflight=tempered)
 def collider_temperature(
     collider: Collider,
+    ctx: FrameContext,
     *,
-    temperature: A[float, Kelvins, _Temperature] = 373.15,
+    temperature: A[float, Kelvins, _Temperature, KeysTravel()] = 373.15,
     conductance: A[
-        float, WattsPerSquareMetreKelvin, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True)
+        float, WattsPerSquareMetreKelvin, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True), KeysTravel()
     ] = 1e4,
 ) -> Collider:
     """Give a collider a temperature, so that matter that touches it is heated or cooled.
 
     Args:
         collider: Any collider.
-        temperature: Temperature of its surface.
+        temperature: Temperature of its surface; keys are sampled at every substep.
         conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
     """
     return dataclasses.replace(collider, temperature=temperature, conductance=conductance)

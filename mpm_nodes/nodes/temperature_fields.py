@@ -24,13 +24,26 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
-from mpm_nodes.nodes.values_of_files import field_of, grid_values, primvar_contents, primvar_values, volume_of, voxels
+from mpm_nodes.nodes.collider_motion import sampled
+from mpm_nodes.nodes.values_of_files import (
+    field_of,
+    grid_values,
+    over_frame,
+    over_meshes,
+    primvar_contents,
+    primvar_values,
+    volume_of,
+    voxels,
+)
 
 _START = NotKeyable("it is what particles begin with")
 _Temperature = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
-_Conductance = A[float, WattsPerSquareMetreKelvin, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True)]
+_Conductance = A[
+    float, WattsPerSquareMetreKelvin, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True), KeysTravel()
+]
+_Outside = A[float, Kelvins, _Temperature, KeysTravel()]
 _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
 
 
@@ -71,17 +84,20 @@ def set_temperature_vdb(
 @node(category="Collide", label="Collider Temperature from VDB", preflight=tempered)
 def collider_temperature_vdb(
     collider: Collider,
+    ctx: FrameContext,
     settings: GraphSettings,
     kept: Kept = NOTHING_KEPT,
     *,
     path: Path,
     grid: str = "temperature",
-    outside: A[float, Kelvins, _Temperature] = 293.15,
+    outside: _Outside = 293.15,
     translate: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     scale: A[float, Unitless, _Scale] = 1.0,
     conductance: _Conductance = 1e4,
 ) -> Collider:
     """Give the surface of a collider the temperatures of a grid of a .vdb file; the grid stands still while the body moves.
+
+    Keys are sampled at several moments of a frame.
 
     Args:
         collider: Any collider.
@@ -97,9 +113,16 @@ def collider_temperature_vdb(
         MpmNodesError: A temperature is below 0 K.
     """
     volume = volume_of(kept, path, grid)
-    places, values, apart = voxels(volume, scale)
-    edge = max(settings.cell_size, apart)
-    field = _temperatures("collider_temperature_vdb.grid", places + np.asarray(translate), values, edge, outside)
+    places, values, apart = voxels(volume, 1.0)
+
+    def field_at(frame: float) -> SurfaceField:
+        shift, grown, rest = (
+            sampled(ctx, knob, value, frame) for knob, value in (("translate", translate), ("scale", scale), ("outside", outside))
+        )
+        edge = max(settings.cell_size, grown * apart)
+        return _temperatures("collider_temperature_vdb.grid", grown * places + np.asarray(shift), values, edge, rest)
+
+    field = over_frame(ctx, ("translate", "scale", "outside"), field_at)
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 
@@ -114,7 +137,7 @@ def collider_temperature_usd(
     prim: str = "",
     primvar: str = "temperature",
     frame_offset: A[float, Unitless] = 0.0,
-    outside: A[float, Kelvins, _Temperature] = 293.15,
+    outside: _Outside = 293.15,
     conductance: _Conductance = 1e4,
 ) -> Collider:
     """Give the surface of a collider the temperatures that a primvar of USD meshes has; both may be animated.
@@ -132,9 +155,13 @@ def collider_temperature_usd(
         InputError: The file cannot be read, or a mesh has no such primvar.
         MpmNodesError: A temperature is below 0 K.
     """
-    where = "collider_temperature_usd"
-    places, samples = primvar_values(where, (path, prim, primvar), ctx.frame + frame_offset, settings, kept)
-    field = _temperatures("collider_temperature_usd.primvar", places, samples, settings.cell_size, outside)
+    where, file, rest = "collider_temperature_usd", (path, prim, primvar), sampled(ctx, "outside", outside, ctx.frame)
+
+    def field_at(frame: float) -> SurfaceField:
+        places, samples = primvar_values(where, file, frame, settings, kept)
+        return _temperatures(f"{where}.primvar", places, samples, settings.cell_size, rest)
+
+    field = over_meshes(ctx, kept, file, frame_offset, field_at)
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 

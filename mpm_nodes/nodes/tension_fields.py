@@ -14,13 +14,22 @@ from mpm_nodes.data import A, Ambient, FrameContext, Frames, GraphSettings, Metr
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.collider_volumes import frame_contents, numbered
-from mpm_nodes.nodes.values_of_files import GridValues, field_of, grid_values, primvar_contents, primvar_values
+from mpm_nodes.nodes.values_of_files import (
+    GridValues,
+    Interpolation,
+    field_of,
+    files_contents,
+    grid_values,
+    held_as_before,
+    over_files,
+    primvar_contents,
+    primvar_values,
+)
 
 _START = NotKeyable("matter keeps what it begins with")
-_Factor = A[float, Unitless, Range(min=0.0, soft_max=2.0)]
+_Factor = A[float, Unitless, Range(min=0.0, soft_max=2.0), KeysTravel()]
 _FactorAtStart = A[float, Unitless, Range(min=0.0, soft_max=2.0), _START]
 _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
 _ROUNDING = 1e-6
@@ -143,7 +152,14 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     return {"tension_fields": 1}
 
 
-@node(category="Solve", label="Tension Field from VDB", preflight=_told, contents={"path": frame_contents})
+@node(
+    category="Solve",
+    label="Tension Field from VDB",
+    version=2,
+    preflight=_told,
+    upgrades={1: held_as_before},
+    contents={"path": files_contents},
+)
 def tension_field_vdb(
     ctx: FrameContext,
     kept: Kept = NOTHING_KEPT,
@@ -152,22 +168,24 @@ def tension_field_vdb(
     grid: str = "tension_scale",
     values: TensionPaint = TensionPaint.FACTOR,
     sequence: bool = False,
+    interpolation: Interpolation = Interpolation.LINEAR,
     frame_offset: int = 0,
     outside: _Factor = 1.0,
     painted: _Factor = 0.5,
-    translate: A[Vec3, Metres] = (0.0, 0.0, 0.0),
-    scale: A[float, Unitless, _Scale] = 1.0,
+    translate: A[Vec3, Metres, KeysTravel()] = (0.0, 0.0, 0.0),
+    scale: A[float, Unitless, _Scale, KeysTravel()] = 1.0,
 ) -> Ambient:
     """Multiply the surface tension in places by what a grid of a .vdb file has there, while matter comes and goes.
 
     Vapour of alcohol over water, for instance: differences along a surface drive Marangoni flow. For a factor that matter takes
-    along there is set_tension_scale_vdb. A frame takes its own file and its own keys as a whole.
+    along there is set_tension_scale_vdb. Files and keys are sampled at every substep.
 
     Args:
         path: The file; for a sequence any of its files (name.0001.vdb) or a pattern (name.####.vdb).
         grid: Name of a grid of numbers.
         values: What they are: a `factor` on the tension, or a `mask`.
         sequence: One file a frame.
+        interpolation: What a sequence is between two frames: `linear` blends its files, `held` keeps each until the next.
         frame_offset: Added to the frame number to find the file of a sequence.
         outside: Factor where the grid holds nothing, and where a mask is 0.
         painted: Factor where a mask is 1. Keys switch it.
@@ -180,11 +198,18 @@ def tension_field_vdb(
 
     Source: C21 section 3.3.
     """
-    file = numbered(path, ctx.frame + frame_offset) if sequence else path
-    where = f"tension_field_vdb.grid: '{grid}' in {file}"
-    found = _painted(where, grid_values(kept, file, grid, fades=True), values, (outside, painted))
-    most = max(outside, float(_known(found).max(initial=0.0)))
-    return Ambient(tension=dataclasses.replace(found, translate=translate, scale=scale), most_tension=most)
+    largest = [_largest(outside)]
+
+    def factors(file: Path) -> GridValues:
+        where = f"tension_field_vdb.grid: '{grid}' in {file}"
+        found = _painted(where, grid_values(kept, file, grid, fades=True), values, (outside, painted))
+        # a mask is at most 1: the factor lies between those outside and inside
+        highest = float(_known(found).max(initial=0.0))
+        largest.append(highest * _largest(painted) + (1.0 - highest) * _largest(outside) if found.painted is not None else highest)
+        return dataclasses.replace(found, translate=translate, scale=scale)
+
+    field = over_files(ctx, path, frame_offset if sequence else None, interpolation, factors)
+    return Ambient(tension=field, most_tension=max(largest))
 
 
 # ---------------------------------------------------------------- what they share
@@ -193,12 +218,19 @@ def _known(grid: GridValues) -> np.ndarray:
     return np.asarray(grid.values[..., 0][grid.values[..., 1] > 0.0])
 
 
+def _largest(value: Any) -> float:
+    """Return the largest of a number's keys, or the number."""
+    return max(float(key[1]) for key in value.keys) if carries_keys(value) else float(value)
+
+
 def _painted(where: str, grid: GridValues, values: TensionPaint, factors: tuple[float, float]) -> GridValues:
     """Return a grid as factors; `factors` are those where a mask is 0 and 1."""
     held = grid.values[..., 1]
     _refuse(where, _known(grid), values)
-    changed = np.stack([held * _factors(grid.values[..., 0], values, factors), held, 0.0 * held], axis=-1)
-    return dataclasses.replace(grid, values=changed, outside=factors[0])
+    mask = values is TensionPaint.MASK
+    numbers = np.clip(grid.values[..., 0], 0.0, 1.0 if mask else None)
+    changed = np.stack([held * numbers, held, 0.0 * held], axis=-1)
+    return dataclasses.replace(grid, values=changed, outside=factors[0], painted=factors[1] if mask else None)
 
 
 def _factors(numbers: np.ndarray, values: TensionPaint, factors: tuple[float, float]) -> np.ndarray:

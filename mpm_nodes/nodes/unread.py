@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.graph.keys import carries_keys
 from mpm_nodes.nodes.bodies import Body
 
 if TYPE_CHECKING:
@@ -14,6 +15,30 @@ if TYPE_CHECKING:
 __all__ = ["WiredIn", "unread"]
 
 HEAT = "take the preset explicit_heat, melting or surface_tension_heat"
+
+
+class _Number(NamedTuple):
+    """A member of materials that stages declare to read, in words.
+
+    Attributes:
+        said: What messages call it.
+        without: What matter does where nothing reads it.
+        cure: How to have it read.
+        node: Node that gives it.
+    """
+
+    said: str
+    without: str
+    cure: str
+    node: str
+
+
+_FOAM = "if it should, take the preset continuum_foam or wire"
+_NUMBERS = {
+    "tear_threshold": _Number("a tear threshold", "never tears", f"{_FOAM} detect_tears", "material_tearing"),
+    "recovery_time": _Number("a recovery time", "never forgets how it flowed", f"{_FOAM} recover_plasticity", "material_tearing"),
+    "viscosity": _Number("a viscosity", "flows as if it had none", "if it should not, wire compute_stress", "material_viscosity"),
+}
 
 
 class WiredIn(NamedTuple):
@@ -61,7 +86,8 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
 
     resolved = resolve(substeps)
     candidates = (resolved, *resolved.others)
-    asked = any(stage.id == "thermal_properties" for each in candidates for stage in each.declarations.values())
+    stages = {stage.id for each in candidates for stage in each.declarations.values()}
+    asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
     from mpm_nodes.solver import initial
@@ -84,29 +110,99 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
         refuse_unread_ambient(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
-    aside = [*_left_aside(tuple(materials.values()), plans, wired.tempered)]
+    aside = [*_left_aside(tuple(materials.values()), all_matter, plans, wired.tempered)]
+    aside += [text for material in all_matter for text in _numbers_aside(material, plans)]
     if whole and all(each.surface_tension is None for each in all_matter):
         aside += _without_tension(wired)
     return list(dict.fromkeys(aside))
 
 
-def _left_aside(materials: Sequence[Material], plans: Sequence[SubstepPlan], tempered: bool) -> Iterator[str]:
-    """Yield what has no effect in these substeps."""
+def _left_aside(
+    materials: Sequence[Material], all_matter: Sequence[Material], plans: Sequence[SubstepPlan], tempered: bool
+) -> Iterator[str]:
+    """Yield what of tension and heat has no effect in these substeps; `all_matter` is the materials with their melts."""
     carries_heat = any(_asks(plan, "heat_capacity") for plan in plans)
     has_surface = any("tension" in plan.fields_needed.get("samples", ()) for plan in plans)
-    for material in materials:
+    changes_phase = any(("particles", "phase") in part.writes for plan in plans for part in plan.parts)
+    for material in all_matter:
         if material.surface_tension is not None and not has_surface:
             yield (
                 f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
                 "preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions out"
             )
-        if material.thermal is not None and not carries_heat:
+    for material in materials:
+        if material.thermal is None:
+            continue
+        if not carries_heat:
             yield (
                 f"material {_named(material)} has thermal parameters, and these substeps carry no heat: it neither conducts nor "
                 f"melts; {HEAT}, or leave material_thermal out"
             )
+        elif material.thermal.freezing_temperature is not None and not changes_phase:
+            yield (
+                f"material {_named(material)} has a freezing temperature, and no stage of these substeps changes its phase: it "
+                "neither melts nor freezes; wire update_phase last, or set material_thermal.freezing_temperature to 0"
+            )
     if tempered and not carries_heat:
         yield f"a collider has a temperature, and these substeps carry no heat; {HEAT}, or leave the collider's temperature out"
+
+
+def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator[str]:
+    """Yield what of a material's numbers has no effect in these substeps, or none with its law."""
+    from mpm_nodes.materials.contract import law
+
+    found, stages = law(material.law), [part for plan in plans for part in plan.parts]
+    flows = _flows(material)
+    if flows and not any("project" in each.needs for stage in stages for each in stage.declaration.fragments_for(stage.knobs)):
+        yield (
+            f"material {_named(material)} can flow, and these substeps have no stage that returns its state to the yield surface: "
+            "it stays elastic; wire apply_plasticity behind update_deformation"
+        )
+    given = _given(material)
+    tears = flows and found.function("left_strain") is not None
+    idle = [] if tears else [name for name in given if _NUMBERS[name].node == "material_tearing"]
+    if idle:
+        why = "has no elastic strain" if flows else "never flows"
+        yield (
+            f"material {_named(material)} has {_listed(idle)}, and its law {found.id} {why}: it {_without(idle)}; "
+            "take a law that flows, as herschel_bulkley does, or leave material_tearing out"
+        )
+    liquid = [name for name, table in material.tables.items() if table.liquid]
+    if liquid and (material.thermal is None or material.thermal.freezing_temperature is None):
+        yield (
+            f"material {_named(material)} has a table of the liquid for {liquid[0]}, and no freezing temperature: it is never "
+            "liquid; set material_thermal.freezing_temperature, or leave liquid_table out"
+        )
+    read = {name for stage in stages for name in stage.declaration.of_materials}
+    unread = [name for name in given if name not in read and name not in idle]
+    for node in dict.fromkeys(_NUMBERS[name].node for name in unread):
+        names = [name for name in unread if _NUMBERS[name].node == node]
+        them = "them" if names[1:] else "it"
+        yield (
+            f"material {_named(material)} has {_listed(names)}, and no stage of these substeps reads {them}: it "
+            f"{_without(names)}; {_NUMBERS[names[0]].cure}"
+        )
+
+
+def _flows(material: Material) -> bool:
+    """Return whether a material's law has a yield surface."""
+    from mpm_nodes.materials.contract import law
+
+    return law(material.law).function("project") is not None
+
+
+def _given(material: Material) -> list[str]:
+    """Return which of the numbers that stages read a material has; keys and tables may make something of 0."""
+    values = {name: getattr(material, name) for name in _NUMBERS}
+    return [name for name, value in values.items() if name in material.tables or carries_keys(value) or value]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(_NUMBERS[name].said for name in names)
+
+
+def _without(names: Sequence[str]) -> str:
+    return " and ".join(_NUMBERS[name].without for name in names)
 
 
 def _without_tension(wired: WiredIn) -> Iterator[str]:
@@ -118,7 +214,8 @@ def _without_tension(wired: WiredIn) -> Iterator[str]:
 
 def _asks_for_more(material: Material) -> bool:
     """Return whether a material says what only some substeps read."""
-    return material.bulk_modulus is not None or material.thermal is not None or material.surface_tension is not None
+    members = (material.bulk_modulus, material.thermal, material.surface_tension)
+    return bool(material.tables) or any(each is not None for each in members) or bool(_given(material))
 
 
 def _asks(plan: SubstepPlan, name: str) -> bool:

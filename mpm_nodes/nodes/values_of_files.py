@@ -1,20 +1,51 @@
-"""Values of files at places: VDB grids through space, primvars over the faces of USD meshes."""
+"""Values of files at places, over a frame: VDB grids through space, primvars over the faces of USD meshes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, SurfaceField, Vec3
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError, SpaceField, SurfaceField, Vec3
+from mpm_nodes.data.field_courses import FieldCourse
+from mpm_nodes.graph import keys
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import open_meshes, stamp
+from mpm_nodes.nodes.collider_motion import key_frames, sampled
+from mpm_nodes.nodes.collider_volumes import sequence_files
 
-__all__ = ["GridValues", "field_of", "grid_values", "primvar_contents", "primvar_values", "volume_of", "voxels"]
+__all__ = [
+    "GridValues",
+    "Interpolation",
+    "field_of",
+    "files_contents",
+    "grid_values",
+    "held_as_before",
+    "over_files",
+    "over_frame",
+    "over_meshes",
+    "primvar_contents",
+    "primvar_values",
+    "volume_of",
+    "voxels",
+]
+
+
+class Interpolation(enum.Enum):
+    """What a sequence of files is between two frames.
+
+    LINEAR: values go straight from one file's to the next one's.
+    HELD: those of a file stay until the frame of the next one.
+    """
+
+    LINEAR = "linear"
+    HELD = "held"
 
 
 def field_of(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
@@ -51,11 +82,87 @@ def primvar_values(
 
 
 def primvar_contents(told: ContentsContext) -> str:
-    """Say what counts of meshes and their primvar: at the frame that the node names, or at that of the shot."""
+    """Say what counts of meshes and their primvar: at the frame that the node names, or over the interval that ends at a frame."""
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
-    frame = told.knobs["frame"] if "frame" in told.knobs else told.frame + told.knobs["frame_offset"]
-    code = Clock.of(told.settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
-    return str(meshes.digest([code], primvar=told.knobs["primvar"]))
+    clock, codes = Clock.of(told.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    if "frame" in told.knobs:
+        frames = [told.knobs["frame"]]
+    else:
+        frames = [each + told.sample("frame_offset", each) for each in key_frames(FrameContext(told.frame, told.settings))]
+    at = [clock.code(frame, codes) for frame in frames]
+    return str(meshes.digest(at, primvar=told.knobs["primvar"]))
+
+
+# ---------------------------------------------------------------- over a frame
+def over_frame(ctx: FrameContext, knobs: tuple[str, ...], make: Callable[[float], SpaceField]) -> SpaceField:
+    """Return a field over the frame: as `make` gives it at several of its moments where one of these knobs is keyed, else once."""
+    frames = key_frames(ctx) if ctx.keyed & set(knobs) else key_frames(ctx)[-1:]
+    return _course([float(frame) for frame in frames], make)
+
+
+def over_meshes(
+    ctx: FrameContext, kept: Kept, file: tuple[Path, str, str], offset: float, make: Callable[[float], SpaceField]
+) -> SpaceField:
+    """Return the field of a primvar over the frame: at several of its moments where meshes or primvar change, else once.
+
+    Args:
+        ctx: The frame.
+        kept: What the node keeps between frames.
+        file: Path, prim, and name of the primvar.
+        offset: Knob `frame_offset`.
+        make: Returns the field at a frame of the file.
+    """
+    path, prim, primvar = file
+    meshes = open_meshes(kept, path, prim)
+    clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    frames = [float(frame) for frame in key_frames(ctx)]
+    of_file = {frame: frame + float(sampled(ctx, "frame_offset", offset, frame)) for frame in frames}
+    told = {meshes.digest([clock.code(of_file[frame], codes)], primvar=primvar) for frame in frames}
+    return _course(frames if len(told) > 1 else frames[-1:], lambda frame: make(of_file[frame]))
+
+
+def over_files(
+    ctx: FrameContext, path: Path, offset: int | None, interpolation: Interpolation, make: Callable[[Path], SpaceField]
+) -> SpaceField:
+    """Return the field of a file over the frame, or of the sequence that it is one of.
+
+    Args:
+        ctx: The frame.
+        path: The file.
+        offset: Added to the frame number to find the file of a sequence; None: it is one file.
+        interpolation: What a sequence is between its files.
+        make: Returns the field of a file.
+
+    Raises:
+        InputError: The name of a sequence has no number.
+    """
+    if offset is None:
+        return make(path)
+    frames = [ctx.frame] if ctx.frame <= ctx.settings.start else [ctx.frame - 1, ctx.frame]
+    files = dict(zip(map(float, frames), sequence_files(ctx.frame, ctx.settings, path, offset), strict=True))
+    return _course(list(files)[: 1 if interpolation is Interpolation.HELD else None], lambda frame: make(files[frame]))
+
+
+def files_contents(told: ContentsContext) -> list[Any]:
+    """Say which files of a sequence `over_files` takes at a frame; without `sequence` the one file counts."""
+    if not told.knobs["sequence"]:
+        return [told.of_file(told.path)]
+    files = sequence_files(told.frame, told.settings, told.path, told.knobs["frame_offset"])
+    return [told.of_file(file) for file in files[: 1 if told.knobs["interpolation"] is Interpolation.HELD else None]]
+
+
+def held_as_before(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Upgrade a node to keep the files of a sequence that version 1 took: over a whole frame that of its end."""
+    if not knobs.get("sequence"):
+        return knobs, inputs
+    offset = knobs.get("frame_offset", 0)
+    later = {"keys": [[f, n + 1, mode] for f, n, mode in offset["keys"]]} if isinstance(offset, dict) else offset + 1
+    return {**knobs, "interpolation": "held", "frame_offset": later}, inputs
+
+
+def _course(frames: list[float], make: Callable[[float], SpaceField]) -> SpaceField:
+    fields = tuple(make(frame) for frame in frames)
+    return fields[0] if len(fields) == 1 else FieldCourse(tuple(frames), fields)
 
 
 def volume_of(kept: Kept, path: Path, grid: str) -> Any:
@@ -85,6 +192,9 @@ class GridValues:
         outside: Value where the grid holds none.
         fades: Whether values fall off to `outside` over a voxel where the grid ends; else they stay up to half a voxel beyond.
         factor: On the grid's values.
+        painted: Where given, values are shares of the way from `outside` to it.
+
+    Keys travel in the numbers: `at_frame` takes them.
     """
 
     origins: np.ndarray
@@ -95,6 +205,7 @@ class GridValues:
     outside: float = 0.0
     fades: bool = False
     factor: float = 1.0
+    painted: float | None = None
 
     @classmethod
     def of(cls, volume: Any, fades: bool) -> GridValues:
@@ -113,6 +224,11 @@ class GridValues:
             origins, known = whole, wide
         return cls(origins, known, np.linalg.inv(volume.transform), fades=fades)
 
+    def at_frame(self, frame: float) -> GridValues:
+        """Return the values at a (fractional) frame."""
+        numbers = {name: keys.at(getattr(self, name), frame) for name in ("translate", "scale", "outside", "factor", "painted")}
+        return replace(self, **numbers)
+
     def at(self, places: np.ndarray) -> np.ndarray:
         """Return the values at places [m], shape (n, 3) to (n,)."""
         from mpm_nodes.kernels.level_sets.vector_leaves import sample_vectors
@@ -120,6 +236,8 @@ class GridValues:
         index = ((places - np.asarray(self.translate)) / self.scale) @ self.to_index[:3, :3].T + self.to_index[:3, 3]
         found, held = sample_vectors(self.origins, self.values, index)
         total, share = found[:, 0], found[:, 1]
+        if self.painted is not None:
+            return self.outside + (self.painted - self.outside) * total
         if self.fades:
             return self.factor * total + self.outside * (1.0 - share)
         return np.where(held & (share > 1e-3), self.factor * total / np.maximum(share, 1e-3), self.outside)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mpm_nodes.data import Ambient, MpmNodesError, SpaceField
+from mpm_nodes.data import Ambient, Collider, MpmNodesError, SpaceField
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
@@ -17,6 +17,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.ranks.together import Alone, together_on
 from mpm_nodes.solver.staggered import StaggeredStore, neighbour_blocks
+from mpm_nodes.solver.surroundings import ambient_at, collider_at
 
 __all__ = ["Conducted", "Surroundings", "conduct"]
 
@@ -34,6 +35,7 @@ class Surroundings:
         insulated: No body takes part, whatever temperature it has.
         sampled: The free surface, and the heat that flows in there, are those of samples: surface_area and surface_flux of cells.
         ambient: Air that takes the place of `air` and `to_air`, and heat that is made in places.
+        frame: The (fractional) frame at which bodies and `ambient` are taken.
     """
 
     air: float = 293.15
@@ -44,6 +46,7 @@ class Surroundings:
     insulated: bool = False
     sampled: bool = False
     ambient: tuple[Ambient, ...] = ()
+    frame: float = -math.inf
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ def conduct(
     """
     count, together = staggered.count, together_on(staggered.grid)
     vectors = together.cells()
+    surroundings = replace(surroundings, ambient=ambient_at(surroundings.ambient, surroundings.frame))
     air = air_of(surroundings.ambient)
     if air is not None:
         surroundings = replace(surroundings, to_air=air.convection)
@@ -149,7 +153,8 @@ def _system(
     """Return what the system is made of, and room for it."""
     count = staggered.count
     near = _near_bodies(staggered, colliders)
-    exchange = _at_places(staggered, colliders, near, _exchange(colliders, surroundings))
+    bodies = [collider_at(each, surroundings.frame) for each in colliders.colliders]
+    exchange = _at_places(staggered, bodies, near, _exchange(bodies, surroundings))
     least = LEAST_MASS[staggered.dtype] * together.largest(_capacity(staggered).reshape(count, 64))
     to_air = 0.0 if surroundings.sampled else surroundings.to_air
     numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least)
@@ -221,10 +226,10 @@ def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.
     return found
 
 
-def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
+def _exchange(bodies: Sequence[Collider], surroundings: Surroundings) -> np.ndarray:
     """Return temperature and conductance of the colliders and, behind them, of the six walls."""
     rows = []
-    for collider in colliders.colliders:
+    for collider in bodies:
         if collider.temperature is None or surroundings.insulated:
             rows.append((0.0, 0.0))
             continue
@@ -236,7 +241,9 @@ def _exchange(colliders: ColliderSet, surroundings: Surroundings) -> np.ndarray:
     return np.array([*rows, *[(surroundings.walls, surroundings.to_walls)] * 6], float)
 
 
-def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np.ndarray, ...], exchange: np.ndarray) -> np.ndarray:
+def _at_places(
+    staggered: StaggeredStore, bodies: Sequence[Collider], near: tuple[np.ndarray, ...], exchange: np.ndarray
+) -> np.ndarray:
     """Return temperatures and conductances with a row of its own for each cell near a body whose temperature varies over it.
 
     The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the
@@ -244,7 +251,7 @@ def _at_places(staggered: StaggeredStore, colliders: ColliderSet, near: tuple[np
     """
     phi, normal, which, _ = near
     rows = [exchange]
-    for body, collider in enumerate(colliders.colliders):
+    for body, collider in enumerate(bodies):
         if collider.temperatures is None or collider.temperature is None:
             continue
         cells = np.flatnonzero((which == body) & (np.abs(phi) <= conduction.NEAR))

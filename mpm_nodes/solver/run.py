@@ -235,7 +235,7 @@ class SubstepSolver:
             colliders: The bodies.
             emitters: As many as the solver was made with.
         """
-        self.until = clock.end
+        self.until, self.step_context.frame_at = clock.end, clock.frame_at
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.streams, emitters, strict=True):
             stream.follow(emitter, material_indices(emitter.template, self.materials), clock)

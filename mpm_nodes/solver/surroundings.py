@@ -1,15 +1,42 @@
-"""What is around the matter of a solver: air, heat made in places, and places that change the surface tension."""
+"""What is around the matter of a solver, and what it is at a moment: air, heat and tension in places, temperatures of bodies."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import Ambient, MpmNodesError
+from mpm_nodes.data import Ambient, Collider, MpmNodesError
 from mpm_nodes.data.ambient import air_of
+from mpm_nodes.data.field_courses import at_frame
+from mpm_nodes.graph import keys
 from mpm_nodes.graph.substeps import SubstepPlan
-from mpm_nodes.solver.run import SubstepSolver
 
-__all__ = ["refuse_unread_ambient", "refuse_unread_tension_field", "surround"]
+if TYPE_CHECKING:
+    from mpm_nodes.solver.run import SubstepSolver
+
+__all__ = ["ambient_at", "collider_at", "refuse_unread_ambient", "refuse_unread_tension_field", "surround"]
+
+
+Given = TypeVar("Given", Ambient, Collider)
+
+
+def ambient_at(ambient: Sequence[Ambient], frame: float) -> tuple[Ambient, ...]:
+    """Return what is around the matter as it is at a (fractional) frame, without keys and sequences."""
+    return tuple(_settled(each, frame) for each in ambient)
+
+
+def collider_at(collider: Collider, frame: float) -> Collider:
+    """Return a collider with the temperatures, the conductance and the wetting that its surface has at a (fractional) frame."""
+    return _settled(collider, frame)
+
+
+def _settled(given: Given, frame: float) -> Given:
+    """Return a value with its members at a frame."""
+    members = {each.name: getattr(given, each.name) for each in dataclasses.fields(given)}
+    found = {name: keys.at(at_frame(member, frame), frame) for name, member in members.items()}
+    changed = {name: member for name, member in found.items() if member is not members[name]}
+    return dataclasses.replace(given, **changed) if changed else given
 
 
 def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:

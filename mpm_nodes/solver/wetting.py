@@ -24,10 +24,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Kernel, MpmNodesError, StepContext, SurfaceField
+from mpm_nodes.data import Collider, CollisionRule, Kernel, MpmNodesError, StepContext
+from mpm_nodes.data.field_courses import at_frame
 from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.interfaces.near_points import find_footing
 from mpm_nodes.kernels.transfers import fields
@@ -90,7 +92,7 @@ def wet(
     for body, collider in enumerate(colliders.colliders):
         if collider.wetting is not None:
             mine = np.flatnonzero(at == body)
-            wetted[mine], slope[mine] = _painted(samples, met[mine], collider.wetting, k[mine])
+            wetted[mine], slope[mine] = _painted(samples, met[mine], at_frame(collider.wetting, step.middle), k[mine])
     tension[:] = side
     tension[met] += share * (wetted - side[met])
     leaving = np.where(away > 0.0, (side[met] - wetted) / (LET_GO * step.cell_size), 0.0)
@@ -123,8 +125,8 @@ def _ratio_and_grip(given: tuple[str, float, float]) -> tuple[float, float]:
     return -0.5 * (receding + advancing), 0.5 * (receding - advancing)
 
 
-def _painted(samples: SampleStore, mine: np.ndarray, field: SurfaceField, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k_SL of samples' places on a body, shape (n,), and its slope along the surface, shape (n, 3)."""
+def _painted(samples: SampleStore, mine: np.ndarray, field: Any, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k_SL of samples' places on a body, shape (n,), and its slope along the surface, shape (n, 3); `field` has an edge."""
     place, normal = samples.unpack("position")[mine], samples.unpack("normal")[mine]
     half = 0.5 * field.edge * np.eye(3)
     slope = np.zeros((len(mine), 3))

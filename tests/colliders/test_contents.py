@@ -101,17 +101,18 @@ def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
     assert len(readers) > 10 and silent == CACHES
 
 
+@pytest.mark.parametrize(("interpolation", "same"), [("linear", [True, False, False, True]), ("held", [True, True, False, True])])
 @pytest.mark.parametrize("kind", ["air_vdb", "heat_field_vdb", "tension_field_vdb"])
-def test_a_frame_of_a_field_has_its_own_file(tmp_path, kind):
+def test_a_frame_of_a_field_has_the_files_around_it(tmp_path, kind, interpolation, same):
     """Files that come later, or change at another frame, leave its key; without `sequence` the one file counts."""
     for frame in range(1, 5):
         (tmp_path / f"warm.{frame:04d}.vdb").write_bytes(b"%d" % frame)
-    path = tmp_path / "warm.0001.vdb"
-    before, alone = keys_of(kind, path, sequence=True), keys_of(kind, path)
+    path, knobs = tmp_path / "warm.0001.vdb", {"sequence": True, "interpolation": interpolation}
+    before, alone = keys_of(kind, path, **knobs), keys_of(kind, path)
     (tmp_path / "warm.0005.vdb").write_bytes(b"5")
     (tmp_path / "warm.0002.vdb").write_bytes(b"other")
-    changed = keys_of(kind, path, sequence=True)
-    assert [one == other for one, other in zip(changed, before, strict=True)] == [True, False, True, True]
+    changed = keys_of(kind, path, **knobs)
+    assert [one == other for one, other in zip(changed, before, strict=True)] == same
     assert keys_of(kind, path) == alone
 
 

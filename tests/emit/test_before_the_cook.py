@@ -31,7 +31,8 @@ def scene(name: str, edge: float, **solve) -> Graph:
     graph = Graph(cell_size=edge / 4, start=1, end=2)
     matter = graph.add("material_library", "matter", name=name)
     body = graph.add("emit_box", "body", material=matter, size=(edge,) * 3, centre=(0.0, edge, 0.0), rotation=(0.0, 30.0, 0.0))
-    graph.add("solve", "solve", sources=[body], **solve)
+    tears = named_material(name).tear_threshold is not None
+    graph.add("solve", "solve", sources=[body], substeps="continuum_foam" if tears else "explicit_apic", **solve)
     return graph
 
 

@@ -14,6 +14,7 @@ from mpm_nodes import Graph
 from mpm_nodes.data import Ambient, FrameContext, GraphSettings, LevelSet, MpmNodesError, SurfaceTension
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.keys import KeyedNumber
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.nodes.tension_fields import (
     TensionPaint,
@@ -22,9 +23,10 @@ from mpm_nodes.nodes.tension_fields import (
     set_tension_scale_vdb,
     tension_field_vdb,
 )
+from mpm_nodes.nodes.values_of_files import Interpolation
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.surface_tension import longest_step
-from mpm_nodes.solver.surroundings import surround
+from mpm_nodes.solver.surroundings import ambient_at, surround
 from usd_io.openvdb_module import find_openvdb
 
 PLAIN = dataclasses.replace(drop().materials[0], surface_tension=SurfaceTension(2.0))
@@ -124,6 +126,25 @@ def test_tension_comes_from_vdb_grids(tmp_path):
     assert field.most_tension == 0.5
     masked = tension_field_vdb(frame(), path=path, values=TensionPaint.MASK, outside=0.5, painted=2.5)
     assert masked.most_tension == pytest.approx(1.0)
+
+
+def test_a_field_of_tension_changes_within_a_frame(tmp_path):
+    """Masks and factors of a sequence go straight from file to file, keys too; the substep is held to the largest of them."""
+    for number, value in ((1, 0.0), (2, 1.0)):
+        halves(tmp_path / f"mask.{number}.vdb", value)
+    painted = KeyedNumber([(1, 2.0, "linear"), (2, 4.0, "linear")])
+    path, at = tmp_path / "mask.1.vdb", np.array([[0.3, 0.1, 0.1]])
+    knobs = {"path": path, "sequence": True, "outside": 1.0, "painted": painted}
+    mask = tension_field_vdb(frame(2), values=TensionPaint.MASK, **knobs)
+    for moment, factor in ((1.0, 1.0), (1.5, 1.0 + 0.5 * 2.0), (2.0, 4.0)):
+        np.testing.assert_allclose(ambient_at([mask], moment)[0].tension.at(at), factor, rtol=1e-6)
+    assert mask.most_tension == 4.0
+    held = tension_field_vdb(frame(2), values=TensionPaint.MASK, interpolation=Interpolation.HELD, **knobs)
+    np.testing.assert_allclose(ambient_at([held], 1.9)[0].tension.at(at), 1.0)
+    factors = tension_field_vdb(frame(2), path=path, sequence=True, outside=0.5)
+    for moment, factor in ((1.0, 0.5), (1.5, 0.75), (2.0, 1.0)):
+        np.testing.assert_allclose(ambient_at([factors], moment)[0].tension.at(at), factor, rtol=1e-6)
+    assert factors.most_tension == 1.0
 
 
 def test_tension_comes_from_primvars(tmp_path):

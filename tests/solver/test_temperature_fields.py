@@ -10,8 +10,12 @@ import pytest
 from solver_scenes import cube
 from test_heat import WAX, plate, solver, wax
 
+from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, SurfaceField
+from mpm_nodes.data.field_courses import FieldCourse
+from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
+from mpm_nodes.solver.surroundings import collider_at
 
 SETTINGS = GraphSettings(cell_size=0.1)
 
@@ -69,7 +73,7 @@ def test_grids_without_temperatures_are_refused(tmp_path):
     with pytest.raises(MpmNodesError, match=r"'temperature' in .* has -.* K where there is matter"):
         set_temperature_vdb(matter, path=path)
     with pytest.raises(MpmNodesError, match=r"collider_temperature_vdb.grid: a temperature is -[0-9]+ K"):
-        collider_temperature_vdb(plate(), SETTINGS, path=path)
+        collider_temperature_vdb(plate(), FrameContext(1, SETTINGS), SETTINGS, path=path)
     with pytest.raises(InputError, match="no grid named 'heat'"):
         set_temperature_vdb(matter, path=path, grid="heat")
     with pytest.raises(InputError, match="no such file"):
@@ -78,7 +82,9 @@ def test_grids_without_temperatures_are_refused(tmp_path):
 
 def test_a_collider_takes_the_temperatures_of_a_grid(tmp_path):
     """At every place on its surface, within the grid's own change over half a cell."""
-    body = collider_temperature_vdb(plate(), SETTINGS, path=warm_grid(tmp_path), outside=280.0, conductance=500.0)
+    body = collider_temperature_vdb(
+        plate(), FrameContext(1, SETTINGS), SETTINGS, path=warm_grid(tmp_path), outside=280.0, conductance=500.0
+    )
     x = np.linspace(0.1, 0.6, 9)
     places = np.stack([x, np.full(9, 0.3), np.full(9, 0.3)], axis=1)
     assert np.abs(body.temperatures.at(places) - (300.0 + 100.0 * x)).max() < 5.0
@@ -87,7 +93,7 @@ def test_a_collider_takes_the_temperatures_of_a_grid(tmp_path):
 
 def test_a_grid_coarser_than_the_cells_has_no_holes(tmp_path):
     """Between voxels that lie four cells apart a body has the temperatures of those around, not that of outside."""
-    body = collider_temperature_vdb(plate(), SETTINGS, path=warm_grid(tmp_path), outside=0.0, scale=8.0)
+    body = collider_temperature_vdb(plate(), FrameContext(1, SETTINGS), SETTINGS, path=warm_grid(tmp_path), outside=0.0, scale=8.0)
     x = np.linspace(1.0, 5.0, 81)
     places = np.stack([x, np.full(81, 2.0), np.full(81, 2.0)], axis=1)
     assert np.abs(body.temperatures.at(places) - (300.0 + 12.5 * x)).max() < 5.0
@@ -135,3 +141,79 @@ def test_one_end_of_a_plate_heats_and_the_other_cools():
     low = position[:, 1] < 0.1
     assert T[low & (position[:, 0] < 0.1)].min() > 300.1 and T[low & (position[:, 0] > 0.2)].max() < 299.9
     assert 2000.0 * float(mass @ (T - before)) == pytest.approx(gained, abs=1e-6 * 2000.0 * float(mass @ np.abs(T - before)))
+
+
+# ---------------------------------------------------------------- within a frame
+def test_temperatures_of_a_primvar_change_within_a_frame(tmp_path):
+    """Straight between the file's samples at any moment of the frame, exact at the frames, and one field where nothing changes."""
+    path = hot_floor(tmp_path, [300.0, 500.0, 500.0, 300.0], [400.0, 600.0, 600.0, 400.0])
+    ctx = FrameContext(6, dataclasses.replace(SETTINGS, start=1, end=11))
+    body = collider_temperature_usd(plate(), ctx, ctx.settings, path=path)
+    x = np.linspace(-0.8, 0.8, 9)
+    places = np.stack([x, np.zeros(9), 0.3 * x], axis=1)
+    even = collider_at(body, 5.0).temperatures.at(places)
+    for frame in (5.0, 5.3, 5.5, 6.0):
+        found = collider_at(body, frame).temperatures.at(places)
+        assert np.abs(found - even - 10.0 * (frame - 5.0)).max() < 1e-3
+    (tmp_path / "still").mkdir()
+    still = hot_floor(tmp_path / "still", [300.0, 500.0, 500.0, 300.0])
+    assert isinstance(collider_temperature_usd(plate(), ctx, ctx.settings, path=still).temperatures, SurfaceField)
+
+
+def test_a_surface_that_moves_keeps_its_temperature():
+    """Where it is at one end of an interval only, it has that end's temperature, not that of outside."""
+    axis = np.arange(0.0, 1.0, 0.05)
+    floor = np.stack(np.meshgrid(axis, [0.0], axis, indexing="ij"), -1).reshape(-1, 3)
+    fields = tuple(
+        SurfaceField.of_samples(floor + [shift, 0.0, 0.0], np.full(len(floor), 500.0), 0.1, 300.0) for shift in (0.0, 3.0)
+    )
+    course = FieldCourse((1.0, 2.0), fields)
+    for frame in (1.0, 1.5, 2.0):
+        found = course.at_frame(frame).at(np.array([[0.5, 0.0, 0.5], [3.5, 0.0, 0.5], [9.0, 0.0, 0.5]]))
+        known = [frame < 2.0, frame > 1.0, False]
+        assert np.allclose(found, np.where(known, 500.0, 300.0))
+
+
+def body_at(end: int, kind: str, **knobs):
+    """Return what a graph's node says of a plate at a frame."""
+    graph = Graph(cell_size=0.1, start=1, end=9)
+    floor = graph.add("collide_plane", "floor")
+    graph.add(kind, "hot", collider=floor, **knobs)
+    return Evaluator(graph).value("hot", end)
+
+
+def test_a_keyed_temperature_changes_within_a_frame():
+    """Temperature and conductance go straight from key to key, at every moment."""
+    keys = {"keys": [[1, 300.0, "linear"], [5, 700.0, "linear"]]}
+    body = body_at(3, "collider_temperature", temperature=keys, conductance={"keys": [[1, 1e3, "step"], [2.5, 1e4, "step"]]})
+    for frame, temperature, conductance in ((2.0, 400.0, 1e3), (2.25, 425.0, 1e3), (2.5, 450.0, 1e4), (3.0, 500.0, 1e4)):
+        now = collider_at(body, frame)
+        assert (now.temperature, now.conductance) == pytest.approx((temperature, conductance))
+
+
+def test_a_grid_of_temperatures_follows_its_keys_within_a_frame(tmp_path):
+    """Carried along by keys, it is halfway in the middle of the frame."""
+    keys = {"keys": [[1, (0.0, 0.0, 0.0), "linear"], [2, (0.4, 0.0, 0.0), "linear"]]}
+    body = body_at(2, "collider_temperature_vdb", path=str(warm_grid(tmp_path)), translate=keys)
+    x = np.linspace(0.5, 0.7, 5)
+    places = np.stack([x, np.full(5, 0.3), np.full(5, 0.3)], axis=1)
+    for frame, shift in ((1.0, 0.0), (1.5, 0.2), (2.0, 0.4)):
+        assert np.abs(collider_at(body, frame).temperatures.at(places) - (300.0 + 100.0 * (x - shift))).max() < 5.0
+
+
+def test_a_hot_plate_heats_by_the_temperature_of_each_moment():
+    """Keys within one frame: a plate that is hot in its first half only leaves the heat of that half."""
+    found = []
+    for keys in ([[1, 600.0, "step"], [1.5, 300.0, "step"]], [[1, 600.0, "step"]], [[1, 300.0, "step"], [1.5, 600.0, "step"]]):
+        graph = Graph(cell_size=0.1, fps=24.0, start=1, end=2)
+        matter = graph.add("material_neo_hookean", "matter", density=900.0, youngs_modulus=1e4)
+        heat = graph.add("material_thermal", "heat", material=matter, heat_capacity=2000.0, conductivity=1.0)
+        block = graph.add("emit_box", "block", material=heat, size=(0.4, 0.4, 0.4), centre=(0.0, 0.2, 0.0))
+        warm = graph.add("set_temperature", "warm", particles=block, temperature=300.0)
+        floor = graph.add("collide_plane", "floor")
+        hot = graph.add("collider_temperature", "hot", collider=floor, temperature={"keys": keys}, conductance=1e3)
+        knobs = {"sources": [warm], "colliders": [hot], "gravity": (0.0, 0.0, 0.0), "dt_max": 1e-3}
+        graph.add("solve", "sim", substeps="explicit_heat", **knobs)
+        found.append(float((Evaluator(graph).value("sim.particles", 2)["temperature"] - 300.0).sum()))
+    first, always, second = found
+    assert first / always == pytest.approx(0.5, abs=0.03) and second / always == pytest.approx(0.5, abs=0.03)

@@ -27,6 +27,7 @@ from mpm_nodes.nodes.contact_angles import (
     collider_contact_angle_usd,
     collider_contact_angle_vdb,
 )
+from mpm_nodes.solver.surroundings import collider_at
 from mpm_nodes.solver.wetting import pin_lines, pulls
 
 SETTINGS = GraphSettings(cell_size=H)
@@ -163,5 +164,11 @@ def test_a_primvar_paints_angles(tmp_path):
     x = np.linspace(-0.8, 0.8, 9)
     found = body.wetting.at(np.stack([x, np.zeros(9), 0.3 * x], axis=1))
     np.testing.assert_allclose(found, -0.5 * (x + 1.0), atol=0.03)
+    primvar.Set([0.0, 0.0, 0.0, 0.0], 1)
+    primvar.Set([1.0, 1.0, 1.0, 1.0], 2)
+    stage.Save()
+    later = collider_contact_angle_usd(plate(), FrameContext(2, SETTINGS), SETTINGS, **options)
+    for moment, ratio in ((1.0, 0.0), (1.25, -0.25), (2.0, -1.0)):
+        np.testing.assert_allclose(collider_at(later, moment).wetting.at(np.zeros((1, 3))), ratio, atol=1e-6)
     with pytest.raises(MpmNodesError, match="has no primvar 'contact_angle'"):
         collider_contact_angle_usd(plate(), ctx, SETTINGS, path=tmp_path / "floor.usda")

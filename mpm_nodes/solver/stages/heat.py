@@ -221,7 +221,14 @@ def conduct_heat(
         return
     colliders.pose(step.time, step.time + step.dt)
     around = Surroundings(
-        air_temperature, air_convection, wall_temperature, wall_conductance, source, sampled=sampled, ambient=step.ambient
+        air_temperature,
+        air_convection,
+        wall_temperature,
+        wall_conductance,
+        source,
+        sampled=sampled,
+        ambient=step.ambient,
+        frame=step.middle,
     )
     done = solve_conduction(staggered, colliders, step.dt, around, tolerance, iterations, step.check_cancel)
     if not math.isfinite(done.content):

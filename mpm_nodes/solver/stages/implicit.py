@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import joins_copies, stage
+from mpm_nodes.graph.declare import joins_copies, reads_of_materials, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
@@ -89,6 +89,7 @@ def law_energy(
     energy.add("law_energy", LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians))
 
 
+@reads_of_materials("viscosity")
 @stage(label="Viscous Energy")
 def viscous_energy(
     particles: A[ParticleStore, Reads("position", "volume", LAW_STATE)],

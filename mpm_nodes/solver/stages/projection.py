@@ -7,7 +7,7 @@ from typing import Any
 
 from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Pascals, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.data import Kernel as Spline
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
@@ -137,6 +137,7 @@ def deviator_of(stress: Symmetric) -> Symmetric:
     return mat3.pack(mat3.deviator(mat3.unpack(stress)))
 
 
+@reads_of_materials("viscosity")
 @stage(label="Deviatoric Stress", fragments=ISOCHORIC_STRESS)
 def deviatoric_stress(
     particles: A[ParticleStore, Reads("stiffness_scale", LAW_STATE), Writes("stress")], step: StepContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Kernel, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.law_fragments import STRESS
@@ -13,6 +13,7 @@ from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Force, scatter
 
 
+@reads_of_materials("viscosity")
 @stage(label="Compute Stress", fragments=STRESS)
 def compute_stress(
     particles: A[ParticleStore, Reads("velocity_gradient", "stiffness_scale", LAW_STATE), Writes("stress")],

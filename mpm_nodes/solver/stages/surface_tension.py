@@ -35,6 +35,7 @@ from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.resampling import INERTIA
 from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.surroundings import ambient_at
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy, SurfacePull
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
@@ -190,7 +191,7 @@ def set_tension(
     factor = np.ones(samples.count)
     if "tension_scale" in particles.names:
         factor *= particles.rows("tension_scale")[0][owner]
-    for each in step.ambient:
+    for each in ambient_at(step.ambient, step.middle):
         if each.tension is not None:
             factor *= each.tension.at(samples.unpack("position"))
     tension *= factor

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Unitless, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
@@ -37,6 +37,7 @@ def _threshold(law: Any, particles: ParticleStore, step: StepContext, *, thresho
 _DETECT = Lanes(detect, ("weak",), needs=("left_strain",), switch="tears", arguments=_threshold)
 
 
+@reads_of_materials("tear_threshold")
 @stage(label="Detect Tears", fragments=(_DETECT,))
 def detect_tears(
     particles: A[ParticleStore, Reads("weak", "total_deformation", "tear_scale", LAW_STATE), Writes("weak")],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
@@ -60,6 +60,7 @@ def _recovery(law: Any, particles: ParticleStore, step: StepContext, *, interval
 _RECOVER = Lanes(recover, ("total_deformation",), needs=("left_strain",), switch="recovers", arguments=_recovery)
 
 
+@reads_of_materials("recovery_time")
 @stage(label="Recover Plasticity", fragments=(_RECOVER,))
 def recover_plasticity(
     particles: A[ParticleStore, Reads("total_deformation", LAW_STATE), Writes("total_deformation")],
