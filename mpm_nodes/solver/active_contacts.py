@@ -64,12 +64,14 @@ class ActiveContacts:
             self._constrain(velocity, False)
 
     def clamp(self, velocity: np.ndarray, held: np.ndarray) -> None:
-        """Stop trial velocities that would enter; `held` is `active` as the search began: a longer step may have met more."""
-        self.active[:] = held
-        self.clamped = contacts.clamp(self.rows, self._of_row, self.active, self.free, velocity) if len(self.rows) else 0
+        """Stop trial velocities that would enter, and constrain them: the energy is that of the velocities which are taken.
 
-    def keep_clamped(self, velocity: np.ndarray) -> None:
-        """Constrain the velocities that a search has taken, where it was stopped."""
+        `held` is `active` as the search began: a longer step may have met more.
+        """
+        self.active[:] = held
+        if self.clamped:
+            self._constrain(velocity, False)
+        self.clamped = contacts.clamp(self.rows, self._of_row, self.active, self.free, velocity) if len(self.rows) else 0
         if self.clamped:
             self._constrain(velocity, False)
 

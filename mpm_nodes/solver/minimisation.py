@@ -329,8 +329,6 @@ class Minimisation:
             allowed = not broken or not self.settings.guards
             if allowed and math.isfinite(there) and (there <= value + FALL * share * slope + noise or not self.settings.guards):
                 self.velocity, self.trial = self.trial, self.velocity
-                self.contacts.keep_clamped(self.velocity)
-                self._agree(self.velocity)
                 return there, halvings
             share *= 0.5
             halvings += 1

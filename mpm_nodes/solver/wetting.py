@@ -126,7 +126,10 @@ def _ratio_and_grip(given: tuple[str, float, float]) -> tuple[float, float]:
 
 
 def _painted(samples: SampleStore, mine: np.ndarray, field: Any, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k_SL of samples' places on a body, shape (n,), and its slope along the surface, shape (n, 3); `field` has an edge."""
+    """Return the k_SL of samples' places on a body, shape (n,), and its slope along the surface, shape (n, 3).
+
+    `field` has an edge.
+    """
     place, normal = samples.unpack("position")[mine], samples.unpack("normal")[mine]
     half = 0.5 * field.edge * np.eye(3)
     slope = np.zeros((len(mine), 3))

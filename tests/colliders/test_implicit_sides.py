@@ -8,6 +8,7 @@ import pytest
 from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.solver.minimisation import Minimisation
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, changed, material
 
@@ -65,6 +66,32 @@ def test_pressed_on_both_sides_each_side_feels_its_own():
     assert position[: len(low)].max() < 0.0 < position[len(low) :].min()
     velocity = solver.snapshot(["velocity"])["velocity"][len(low) :]
     assert np.abs(velocity - alone.snapshot(["velocity"])["velocity"]).max() < 1e-9
+
+
+def test_the_energy_of_a_search_is_that_of_the_velocities_it_takes(monkeypatch):
+    """Nodes that a step would drive into a plate are stopped: E is asked for after that, else no later step seems to lower it."""
+    told, run = [], Minimisation.run
+
+    def watched(self):
+        search = self._search
+
+        def searched(value):
+            lower, halvings = search(value)
+            if lower is not None:
+                told.append((lower, self.value(self.velocity)[0], self.clamped))
+            return lower, halvings
+
+        self._search = searched
+        return run(self)
+
+    monkeypatch.setattr(Minimisation, "run", watched)
+    low = moving(block(JELLY, (0, -4.2 * H, 0), (4 * H, -0.2 * H, 4 * H), H), 0.0, 3.0, 0.0)
+    high = moving(block(JELLY, (0, 0.2 * H, 0), (4 * H, 4.2 * H, 4 * H), H), 0.5, -1.0, 0.0)
+    solver = solve(merge_particles([low, high]), plate((40, 0.01, 40), rule=CollisionRule.SEPARATE))
+    for _ in range(10):
+        solver.step(2e-3)
+    assert any(clamped for _, _, clamped in told)
+    np.testing.assert_allclose([lower for lower, _, _ in told], [there for _, there, _ in told], rtol=1e-13)
 
 
 @pytest.mark.parametrize("substeps", [IMPLICIT, SEMI], ids=["minimised", "semi-implicit"])
