@@ -113,6 +113,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 7 and 8",
             None,
             figures.tendril,
+            camera=Camera((0.0, 0.055, 0.2), (0.0, 0.04, 0.0), 1.5, (640, 420)),
         ),
         Sample(
             "threads",
