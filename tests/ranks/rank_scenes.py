@@ -176,6 +176,7 @@ HEAT: dict[str, Any] = {
 WETTED = {"contact_angle": 60.0, "hysteresis": 20.0}
 TENSION = {"preset": "surface_tension", "set": WETTED}
 SOLUTE = {"preset": "surface_tension_solute", "set": {**WETTED, "placement": "even"}}
+EVAPORATING = {**SOLUTE, "set": {**SOLUTE["set"], "evaporation": 0.02}}
 FLAMES = {"flames": ["1.0 0.2", "2.1 0.1"], "flame_flux": 5e5, "flame_radius": 0.3, "flame_height": 0.05, "flux": 1e4}
 TENSION_HEAT = {"preset": "surface_tension_heat", "set": {**WETTED, **HEAT["set"], **FLAMES}}
 AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
@@ -196,6 +197,11 @@ SCENES: dict[str, Any] = {
     "drops": lambda: (along_z(uneven(swirling(WATER, drift=4.0))), "surface_tension", {"gravity": (0.0, 0.0, 0.0)}),
     "liquids": lambda: (liquids(), "surface_tension", surroundings()),
     "solute": lambda: (uneven(swirling(SOAP)), SOLUTE, surroundings(True, uneven(bar(SOAP, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    "evaporating": lambda: (
+        uneven(swirling(SOAP)),
+        EVAPORATING,
+        surroundings(True, uneven(bar(SOAP, (8, 1, 3), (1.3, 0.9, 0.05)))),
+    ),
     "melting_surface": lambda: (
         warm(uneven(swirling(TENSE_WAX))),
         TENSION_HEAT,
@@ -212,7 +218,8 @@ TOLD = {
     "drops": {"surface"},
     "liquids": {"surface"},
     "solute": {"surface", "solute"},
-    "melting_surface": {"surface", "solute", "heat", "phases"},
+    "evaporating": {"surface", "solute"},
+    "melting_surface": {"surface", "heat", "phases"},
 }
 """Events of the scenes that tell of all ranks together."""
 

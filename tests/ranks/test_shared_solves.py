@@ -11,8 +11,6 @@ STEPS = 200
 ROUNDING = 1e-10
 """Largest difference over the largest value of an attribute: 200 substeps in double precision, which amplify rounding a little."""
 
-MISSED = pytest.mark.xfail(reason="the gradient of the concentration parts by 2.4e-8; 1e-10 is the bar")
-
 FLAT = {"velocity_gradient": 1.0, "affine": 1.0}
 """Least scale that differences are compared with [1/s]: a gradient may be nothing but rounding."""
 
@@ -64,7 +62,7 @@ def alone():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("scene", [pytest.param(name, marks=MISSED if name == "solute" else ()) for name in rank_scenes.SCENES])
+@pytest.mark.parametrize("scene", rank_scenes.SCENES)
 def test_ranks_equal_one_after_200_substeps(scene, ranks, alone, on_ranks, tmp_path):
     """Every preset that ranks share, with colliders, streams and resampling; twice on as many ranks gives the same bits."""
     solver, expected = alone(scene)
