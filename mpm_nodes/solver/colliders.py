@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
 from mpm_nodes.graph.clock import FrameClock
+from mpm_nodes.kernels.collisions import contact_rows, response, sides
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
-from mpm_nodes.kernels.collisions import response, sides
 from mpm_nodes.kernels.collisions import rules as collision
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
@@ -259,23 +259,23 @@ class ColliderSet(Store):
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
-        """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.grid.list_contacts`, float64."""
+        """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.contact_rows`, float64."""
         if self.idle or not grid.count:
-            return np.empty((0, collision_grid.COLUMNS))
+            return np.empty((0, contact_rows.COLUMNS))
         found = self._listed(grid)
         before = np.cumsum(found.counts) - found.counts
         listed = np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
         places = found.places[listed]
-        rows = found.rows[places[:, collision_grid.SURFACE_PLACE]]
-        rows[:, collision_grid.NODE], rows[:, collision_grid.FELLOW] = places[:, :2].T
-        rows[:, collision_grid.RATIO] = found.ratios[listed]
+        rows = found.rows[places[:, contact_rows.SURFACE_PLACE]]
+        rows[:, contact_rows.NODE], rows[:, contact_rows.FELLOW] = places[:, :2].T
+        rows[:, contact_rows.RATIO] = found.ratios[listed]
         return rows
 
-    def _listed(self, grid: GridStore) -> collision_grid.ContactList:
+    def _listed(self, grid: GridStore) -> contact_rows.ContactList:
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
-        view = collision_grid.GridView(grid.array("momentum"), grid.coord, grid.packed, *numbers, *copies)
+        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, *numbers, *copies)
         motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.grid import COLUMNS, PLACES, WALL_ROWS, ContactList
+from mpm_nodes.kernels.collisions.contact_rows import COLUMNS, PLACES, WALL_ROWS, ContactList
 
 __all__ = ["ContactLists"]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -214,7 +215,8 @@ class Minimisation:
             self._reduce()
             found.residual = self._largest(self.gradient, True)
             found.residuals.append(found.residual)
-            if found.residual == 0.0:
+            # what is left below that is rounding, and a solve for it would only magnify it
+            if found.residual <= sys.float_info.epsilon * found.residuals[0]:
                 found.converged = True
                 break
             self.energy.linearise(self.term_dt)

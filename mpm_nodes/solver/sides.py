@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import Kernel, MpmNodesError, domain_named
 from mpm_nodes.graph.substeps import SubstepPlan
-from mpm_nodes.kernels.collisions import grid as collision_grid
+from mpm_nodes.kernels.collisions import contact_rows
 from mpm_nodes.kernels.collisions import sides as kernels
 from mpm_nodes.kernels.collisions.rules import STICKY
 from mpm_nodes.kernels.level_sets.sheets import thin_sheet
@@ -242,10 +242,10 @@ class SharedOut:
 
     def contacts(self, rows: np.ndarray) -> np.ndarray:
         """Return contacts with those that make copies follow; they come first, so that masters have met the bodies before."""
-        links = np.zeros((len(self._followers), collision_grid.COLUMNS))
+        links = np.zeros((len(self._followers), contact_rows.COLUMNS))
         if len(links):
-            links[:, collision_grid.NODE], links[:, collision_grid.FELLOW] = self._followers, self._masters
-            links[:, collision_grid.RULE_OF], links[:, collision_grid.RATIO], links[:, collision_grid.LEVEL] = STICKY, 1.0, -1.0
+            links[:, contact_rows.NODE], links[:, contact_rows.FELLOW] = self._followers, self._masters
+            links[:, contact_rows.RULE_OF], links[:, contact_rows.RATIO], links[:, contact_rows.LEVEL] = STICKY, 1.0, -1.0
         return np.concatenate([links, rows])
 
     def __enter__(self) -> SharedOut:

@@ -32,6 +32,7 @@ _MODULES = (
     "sheared_layer",
     "yield_stress_flows",
     "contact",
+    "landing",
     "bodies",
     "implicit",
     "implicit_contact",

@@ -10,7 +10,7 @@ from mpm_nodes.data import Collider, CollisionRule
 from mpm_nodes.kernels.collisions import contacts
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
-from mpm_nodes.verification.contact import HalfSpace, collided, fellows, sliding_acceleration
+from mpm_nodes.verification.contact import HalfSpace, collided, contacts_of, sliding_acceleration
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.implicit import heavy, prepared
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, SLIP, block, changed, cloud, material, walled
@@ -54,12 +54,12 @@ class ImplicitCollisionRules(VerificationProblem):
         """Apply every rule."""
         for rule in (CollisionRule.STICKY, CollisionRule.SLIP):
             before, after, _, plane = self._minimised(rule, 0.0)
-            exact = collided(*before, 0.1, plane)
+            exact = collided(*before[:3], 0.1, plane, before[3])
             counts = before[1] > 0
             yield Finding(0.0, float(np.abs(after - exact)[counts].max()), 1e-12, f"velocity {rule.value}")
-            touched = len(fellows(*before[:2], 0.1, plane)[0]) / counts.sum()
+            touched = len(contacts_of(*before[:2], 0.1, plane).nodes) / counts.sum()
             yield Finding(0.5, touched, 0.25, f"share of nodes in contact {rule.value}")
-        (_, mass, v), after, nodes, plane = self._minimised(CollisionRule.SEPARATE, 0.6)
+        (_, mass, v, _), after, nodes, plane = self._minimised(CollisionRule.SEPARATE, 0.6)
         impulse = mass[nodes] @ (after - v)[nodes]
         push = impulse @ plane.normal
         drag = np.linalg.norm(impulse - push * plane.normal)
@@ -67,7 +67,7 @@ class ImplicitCollisionRules(VerificationProblem):
 
     @staticmethod
     def _minimised(rule: CollisionRule, friction: float) -> tuple[tuple, np.ndarray, np.ndarray, HalfSpace]:
-        """Return positions, masses and velocities before, velocities after, the nodes with mass, and the plane."""
+        """Return what was before (positions, masses, velocities and dt), velocities after, the nodes with mass, and the plane."""
         angle, dt, at, body = np.radians(25.0), 0.01, np.array([0.01, 0.02, 0.0]), np.array([0.3, -0.2, 0.1])
         collider = tilted_plane(rule, friction, angle, at, body, dt)
         plane = HalfSpace(np.array([-np.sin(angle), np.cos(angle), 0.0]), at, body, rule, friction)
@@ -82,7 +82,7 @@ class ImplicitCollisionRules(VerificationProblem):
         after, nodes = solved(problem), heavy(problem)
         mass = np.zeros(len(v))
         mass[nodes] = problem.grid.unpack("mass")[nodes]
-        return (problem.grid.unpack("position"), mass, v), after, nodes, plane
+        return (problem.grid.unpack("position"), mass, v, dt), after, nodes, plane
 
 
 class ImplicitContactConditions(VerificationProblem):

@@ -88,7 +88,7 @@ def bodies() -> tuple[Collider, ...]:
     )
 
 
-WALLS = Walls((-0.05, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.OPEN,) * 4, WallRule.SEPARATE), 0.2)
+WALLS = Walls((-0.01, -1.0, -1.0), (2.0, 2.0, 2.0), (WallRule.SLIP, *(WallRule.OPEN,) * 4, WallRule.SEPARATE), 0.2)
 
 
 def solver(laws: Iterable[str], substeps: Any, **options: Any) -> SubstepSolver:

@@ -124,7 +124,7 @@ def test_the_scene_of_the_sweep_gives_every_stage_something_to_do():
         for name, options in {
             "whole": {},
             "no bodies": {"colliders": ()},
-            "no walls": {"walls": None, "origin": (-0.05, -1.0, -1.0)},
+            "no walls": {"walls": None, "origin": (-0.01, -1.0, -1.0)},
         }.items()
     }
     document["nodes"]["collide_particles"] = {**document["nodes"]["collide_particles"], "bypass": True}

@@ -15,12 +15,12 @@ EPS = 1e-3
 
 def contact(rule, normal, body=(0.0, 0.0, 0.0), node=0, friction=0.0):
     """Return a contact's row."""
-    return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0]
+    return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0]
 
 
 def following(row, fellow, ratio, body=(0.0, 0.0, 0.0)):
     """Return a contact's row with a fellow."""
-    return [*row[:9], fellow, ratio, *body, row[14]]
+    return [*row[:9], fellow, ratio, *body, *row[14:]]
 
 
 class Scene:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels.collisions import response
-from mpm_nodes.kernels.collisions.grid import COLUMNS, FELLOW_PLACE, LEVEL_PLACE, NODE_PLACE, PLACES, ContactList
+from mpm_nodes.kernels.collisions.contact_rows import COLUMNS, FELLOW_PLACE, LEVEL_PLACE, NODE_PLACE, PLACES, ContactList
 from mpm_nodes.solver.contact_lists import ContactLists
 
 

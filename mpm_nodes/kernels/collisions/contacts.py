@@ -9,10 +9,10 @@
 | lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |
 
 A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
-one of the same while the matter would otherwise enter the body: an inequality, held by an active set. The constraints are
-eliminated: the minimisation runs over what is free, H becomes B^T H B; what friction adds to it, `friction` says.
-Of several bodies at a node the last one comes first, the others act on what it leaves free: it decides, as in explicit
-steps.
+one of the same while the matter would otherwise enter the body: an inequality, held by an active set. Matter that is held before it
+touches comes nearer as fast as it does when that set is chosen, up to what closes the gap. The constraints are eliminated: the
+minimisation runs over what is free, H becomes B^T H B; what friction adds to it, `friction` says. Of several bodies at a node the
+last one comes first, the others act on what it leaves free: it decides, as in explicit steps.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 
 __all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes"]
 
-NODE, RULE, FRICTION, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY = 0, 1, 2, 3, 6, 9, 10, 11
-"""Columns of a contact, as `grid.list_contacts` writes them."""
+NODE, RULE, FRICTION, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LAG, COMES = 0, 1, 2, 3, 6, 9, 10, 11, 15, 16
+"""Columns of a contact, of `contact_rows`."""
 
 DEPTH = 2
 """A fellow may follow a fellow of its own, where two bodies meet: that many contacts in a row are followed."""
@@ -36,7 +36,7 @@ def number_nodes(rows, slot, of_row):
     """Give every node in contact a number, in the order of the contacts; returns how many there are.
 
     Args:
-        rows: Contacts, shape (k, grid.COLUMNS).
+        rows: Contacts, shape (k, contact_rows.COLUMNS).
         slot: -1 for every node, int32; written.
         of_row: Number of each contact's node, shape (k,), int64; written.
     """
@@ -77,9 +77,10 @@ def _take(free, at, d):
 
 @part
 def normal_speed_of(row, velocity, at):
-    """Return (v_i - w_i).n."""
+    """Return (v_i - w_i).n, and what the node comes nearer by."""
     return (
-        (velocity[at] - row[BODY]) * row[NORMAL]
+        row[COMES]
+        + (velocity[at] - row[BODY]) * row[NORMAL]
         + (velocity[at + 1] - row[BODY + 1]) * row[NORMAL + 1]
         + (velocity[at + 2] - row[BODY + 2]) * row[NORMAL + 2]
     )
@@ -98,8 +99,8 @@ def approach_of(row, velocity, at):
 
 @part
 def _goal(row, velocity, axis):
-    """Return a component of w_i + r (v_j - w_j)."""
-    goal = row[BODY + axis]
+    """Return a component of w_i + r (v_j - w_j), less what the node comes nearer by."""
+    goal = row[BODY + axis] - row[COMES] * row[NORMAL + axis]
     if row[RATIO] != 0.0:
         goal += row[RATIO] * (velocity[4 * np.int64(row[FELLOW]) + axis] - row[FELLOW_BODY + axis])
     return goal
@@ -110,7 +111,7 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
     """Give constrained components the velocity that the body and the fellow ask for, and write what is held and what is free.
 
     Args:
-        rows: Contacts, shape (k, grid.COLUMNS).
+        rows: Contacts, shape (k, contact_rows.COLUMNS).
         of_row: Number of each contact's node.
         active: Whether each contact holds, uint8; with `choose`, written: separating ones hold where the node approaches.
         velocity: Velocities of the nodes, changed [m/s].
@@ -126,6 +127,9 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
     for c in range(rows.shape[0] - 1, -1, -1):
         row, k, at = rows[c], 6 * of_row[c], 4 * np.int64(rows[c, NODE])
         if choose:
+            row[COMES] = 0.0
+            if row[LAG] > 0.0:
+                row[COMES] = min(max(-approach_of(row, velocity, at), 0.0), row[LAG])
             active[c] = row[RULE] != SEPARATE or approach_of(row, velocity, at) < 0.0
         if not active[c]:
             continue
@@ -241,7 +245,7 @@ def let_go(rows, active, gradient, impulse, releases, most):
     """Measure normal impulses, and free separating contacts that would have to pull; returns how many were freed.
 
     Args:
-        rows: Contacts, shape (k, grid.COLUMNS).
+        rows: Contacts, shape (k, contact_rows.COLUMNS).
         active: Whether each contact holds, uint8; changed.
         gradient: dE/dv before projection [kg m/s].
         impulse: lam of each contact, shape (k,); written.

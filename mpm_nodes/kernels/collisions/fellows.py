@@ -58,14 +58,29 @@ def _copy_at(grid, sides, key, rest):
 @part
 def node_at(grid, block, x, y, z):
     """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
+    return node_of(grid, block, grid.block_sides[block] if grid.master.shape[0] else np.int64(0), x, y, z)
+
+
+@part
+def node_of(grid, block, sides, x, y, z):
+    """Return the node at places x, y, z counted from a block's first that matter of these sides has, or -1."""
     if grid.master.shape[0]:
         key = packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2)
-        return _copy_at(grid, grid.block_sides[block], key, (x & 3) * 16 + (y & 3) * 4 + (z & 3))
+        return _copy_at(grid, sides, key, (x & 3) * 16 + (y & 3) * 4 + (z & 3))
     if (x >> 2) | (y >> 2) | (z >> 2):
         block = block_at(grid.packed, packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2))
         if block < 0:
             return np.int64(-1)
     return np.int64(block * 64 + (x & 3) * 16 + (y & 3) * 4 + (z & 3))
+
+
+@inline
+def sides_at(grid, block, node):
+    """Return the sides of a block's matter, and of plates that it is too far from to have one, those on which its node lies."""
+    if grid.master.shape[0] == 0:
+        return np.int64(0)
+    matter = grid.block_sides[block]
+    return matter | kept_apart(matter, sides_seen(matter, 64 * block + node, grid.node_sides))
 
 
 @part

@@ -9,31 +9,48 @@
 
 A surface lies between nodes. The relative velocity is taken as linear along n through the surface, where it vanishes: nodes
 nearer than half a cell, and those behind the surface, follow their fellow outside, v_i - w_i = r (v_j - w_j). On a node plane r is
-0, and this is the rule of Stomakhin 2013, section 8. Nodes before a body that matter may leave wait until matter lies on it
-(`touching`). As with the ghost cells of finite differences, the result does not depend on
+0, and this is the rule of Stomakhin 2013, section 8. As with the ghost cells of finite differences, the result does not depend on
 where the surface lies between the nodes. `response` and `contacts` hold the constraint in explicit and in implicit steps.
+
+Matter that is still before the surface, by a gap g (`touching`), may come nearer by as much as is between them: w_i has
+- (1 - r) g / dt along n more, so that nothing hangs on a decision. Bodies that hold on to matter do so once it touches.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from mpm_nodes.kernels.collisions.contact_rows import (
+    BODY,
+    COMES,
+    FELLOW,
+    FELLOW_BODY,
+    FRICTION_OF,
+    LAG,
+    LEVEL,
+    NODE,
+    NORMAL,
+    RATIO,
+    RULE_OF,
+    WALL_ROWS,
+    across,
+    answers,
+    write_place,
+)
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
-from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_at, fellow_of, ratio_of
+from mpm_nodes.kernels.collisions.fellows import REACH, fellow_of
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
-from mpm_nodes.kernels.collisions.touching import all_behind, neighbours_behind, touched, waits
+from mpm_nodes.kernels.collisions.touching import BEHIND, FARTHEST, depth_behind, gap_before
+from mpm_nodes.kernels.collisions.wall_contacts import list_wall, may_touch, write_wall
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
-from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat, prefetch
+from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, PLATES, RULE
-from mpm_nodes.kernels.transfers.binning import packed_neighbour
 
 NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
 """Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
@@ -41,53 +58,6 @@ HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
 ALL_CLEAR = 65535
 """Bits of sixteen nodes that lie outside."""
-
-COLUMNS = 15
-NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL = 0, 1, 2, 3, 6, 9, 10, 11, 14
-"""Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
-at the fellow, and the place of the body among all bodies and walls."""
-PLACES = 4
-NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE, SURFACE_PLACE = 0, 1, 2, 3
-"""Columns of a contact's places: node, fellow and level for the passes that need nothing else, and the row that holds the rest."""
-WALL_ROWS = 6
-"""The first rows are those of the walls: what all contacts with a wall have in common is written once."""
-
-
-class ContactList(NamedTuple):
-    """Where contacts are listed.
-
-    Attributes:
-        start: First row of each block, shape (n,), int64.
-        stop: Behind the last row that a block may write, shape (n,), int64.
-        counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
-        rows: COLUMNS of every contact with a body, float64, written; in the first six rows those of the walls, but for node, fellow
-            and r.
-        places: PLACES of every contact, int32, written.
-        ratios: r of every contact, float64, written.
-    """
-
-    start: np.ndarray
-    stop: np.ndarray
-    counts: np.ndarray
-    rows: np.ndarray
-    places: np.ndarray
-    ratios: np.ndarray
-
-
-class GridView(NamedTuple):
-    """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
-    mass of a node that counts as empty, shape (1,); nodes of the widest spline along an axis, shape (1,); of a grid whose nodes
-    have copies on the sides of plates the sides of each block's matter and of each node, and the master of each node (`sides`),
-    empty arrays else."""
-
-    momentum: np.ndarray
-    coord: np.ndarray
-    packed: np.ndarray
-    least_mass: np.ndarray
-    spline: np.ndarray
-    block_sides: np.ndarray
-    node_sides: np.ndarray
-    master: np.ndarray
 
 
 @compiled(fastmath=False)
@@ -107,45 +77,30 @@ def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
         bodies: `Bodies`.
     """
     for side in range(WALL_ROWS):
-        _write_wall(found.rows[side], side, bodies.real.shape[0] + side, walls)
+        write_wall(found.rows[side], side, bodies.real.shape[0] + side, walls)
     given = (blocks, lend(grid), (h, shift, dt), lend(walls), lend(bodies), lend(found))
     parallel_for(_list_block, striped_places(blocks.shape[0]), given)
 
 
-@part
-def _write_wall(row, side, level, walls):
-    """Write what contacts with a wall have in common."""
-    row[:] = 0.0
-    row[RULE_OF], row[FRICTION_OF], row[LEVEL] = walls.rules[side], walls.rules[6], level
-    row[NORMAL + (side >> 1)] = 1.0 - 2.0 * (side & 1)
-    row[BODY + (side >> 1)] = row[FELLOW_BODY + (side >> 1)] = walls.rules[7 + side]
-
-
 # ---------------------------------------------------------------- rows
 @part
-def _note(found, block, node, surface, n, w, held_by, u):
+def _note(found, block, node, surface, n, motion, held_by, u):
     """Count a contact of a block, and write it where there is room.
 
-    `surface` is the body's place, its rule and its friction, `held_by` the fellow and r; w and u are velocities of the body at node
-    and fellow.
+    `surface` is the body's place, its rule and its friction, `held_by` the fellow and r, `motion` the velocity of the body at the
+    node and how fast matter may come nearer; u is the velocity of the body at the fellow.
     """
-    (level, rule, friction), (fellow, ratio) = surface, held_by
+    (level, rule, friction), (w, lag), (fellow, ratio) = surface, motion, held_by
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
     if at < found.stop[block]:
         row = found.rows[at]
-        _place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
+        write_place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
         row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
         row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
         row[BODY], row[BODY + 1], row[BODY + 2] = w
-        row[FELLOW], row[RATIO] = fellow, ratio
+        row[FELLOW], row[RATIO], row[LAG], row[COMES] = fellow, ratio, lag, 0.0
         row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u
-
-
-@inline
-def _place(places, ratios, at, contact):
-    """Write node, fellow, level and surface of a contact, and its r."""
-    places[at, NODE_PLACE], places[at, FELLOW_PLACE], places[at, LEVEL_PLACE], places[at, SURFACE_PLACE], ratios[at] = contact
 
 
 # ---------------------------------------------------------------- blocks
@@ -161,8 +116,8 @@ def _list_block(place, blocks, grid, motion, walls, bodies, found):
     if bodies.real.shape[0]:
         _meet_bodies(block, grid, base, motion, bodies, found)
     for side in range(6):
-        if int(walls.rules[side]) < OPEN and _may_touch(side, base, motion, walls):
-            _wall_block(block, side, bodies.real.shape[0] + side, grid, base, motion, walls, found)
+        if int(walls.rules[side]) < OPEN and may_touch(side, base, motion, walls):
+            list_wall(block, side, bodies.real.shape[0] + side, grid, base, motion, walls, found)
 
 
 @part
@@ -195,7 +150,7 @@ def _clear_nodes(layer, frames, per_metre, bodies):
 @part
 def _meet_node(block, node, grid, base, b, motion, bodies, found):
     """List the contact of a node of a block with body b, if it has mass and the surface is near or it lies behind it."""
-    if not _answers(grid, block * 64 + node):
+    if not answers(grid, block * 64 + node):
         return
     h, shift, dt = motion
     x0 = shift[0] + h * (base[0] + (node >> 4))
@@ -206,10 +161,11 @@ def _meet_node(block, node, grid, base, b, motion, bodies, found):
     if phi >= REACH * h:
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
-    if waits(bodies.integer[b, RULE], phi / h):
-        behind = neighbours_behind(b, (x0, x1, x2), h, phi / h, (n0, n1, n2), bodies)
-        if not touched(grid, block, node, phi / h, (n0, n1, n2), behind):
-            return
+    n = (n0, n1, n2)
+    depth = depth_behind(b, (y0, y1, y2), h, (phi, g0, g1, g2), bodies)
+    gap = gap_before(grid, block, node, phi / h, n, depth)
+    if gap >= FARTHEST:
+        return
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
     fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
     u0, u1, u2 = w0, w1, w2
@@ -220,13 +176,9 @@ def _meet_node(block, node, grid, base, b, motion, bodies, found):
         if bodies.integer[b, KIND] == LEVEL_SET and sample(b, 1.0, y0, y1, y2, bodies)[0] < 0.5 * REACH * h:
             fellow, ratio = np.int64(-1), 0.0
     surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
-    _note(found, block, node, surface, (n0, n1, n2), (w0, w1, w2), (fellow, ratio), (u0, u1, u2))
-
-
-@inline
-def _answers(grid, node):
-    """Return whether a node has mass, and velocities of its own or those of its copies to answer for."""
-    return grid.momentum[node * 4 + 3] > 0.0 and (grid.master.shape[0] == 0 or grid.master[node] == node)
+    held_by, w, u = (fellow, ratio), (w0, w1, w2), (u0, u1, u2)
+    surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
+    _note(found, block, node, surface, n, (w, lag), held_by, u)
 
 
 @inline
@@ -244,7 +196,7 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
 
     Of several plates of a body that which the node lies deepest in counts.
     """
-    if not _answers(grid, block * 64 + node):
+    if not answers(grid, block * 64 + node):
         return
     h, shift, dt = motion
     x0 = shift[0] + h * (base[0] + (node >> 4))
@@ -261,12 +213,12 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
             if met[0] < deepest[0]:
                 deepest = met
     phi, g0, g1, g2 = nearer_part(b, np.int64(1), (y0, y1, y2), deepest, h, bodies)
-    rule = bodies.integer[b, RULE]
     if phi >= REACH * h:
         return
     n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
     n = (n0, n1, n2)
-    if waits(rule, phi / h) and not touched(grid, block, node, phi / h, n, all_behind(phi / h, n)):
+    gap = gap_before(grid, block, node, phi / h, n, BEHIND)
+    if gap >= FARTHEST:
         return
     w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
     fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
@@ -274,82 +226,7 @@ def _meet_side(block, node, grid, base, b, motion, bodies, found):
     if fellow >= 0:
         y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
         u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
-    friction = bodies.real[b, FRICTION]
-    _note(found, block, node, (b, rule, friction), n, (w0, w1, w2), (fellow, ratio), (u0, u1, u2))
-
-
-@inline
-def _may_touch(side, base, motion, walls):
-    """Return whether some node of a block may be in contact with a wall: most blocks are far from all of them."""
-    (h, shift, _), axis = motion, side >> 1
-    nearest = shift[axis] + h * (base[axis] + (3 if side & 1 else 0)) - walls.box[side & 1, axis]
-    return (-nearest if side & 1 else nearest) < h
-
-
-@part
-def _wall_block(block, side, level, grid, base, motion, walls, found):
-    """List the contacts of the nodes of a block with one wall."""
-    axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-    h, shift, _ = motion
-    n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
-    low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
-    # arrays are taken out of their tuples once: each time counts references
-    momentum, copies, least_mass = grid.momentum, grid.master.shape[0] > 0, grid.least_mass[0]
-    places, ratios, at, stop = found.places, found.ratios, found.start[block] + found.counts[block], found.stop[block]
-    fetched = False
-    for layer in range(4):
-        phi = sign * (shift[axis] + h * (low + layer) - walls.box[side & 1, axis])
-        if phi >= REACH * h:
-            continue
-        waiting = waits(int(walls.rules[side]), phi / h)
-        outside, first, out = _layer_outside(block, axis, layer, sign, phi / h, grid)
-        along = ratio_of(phi / h, out)
-        if not fetched:  # all lines of the two blocks at once, instead of one by one as nodes ask for them
-            fetched = True
-            for line in range(0, 256, 16):
-                prefetch(momentum, 256 * block + line)
-                prefetch(momentum, 4 * (first - first % 64) + line)
-        for rest in range(16):
-            if axis == 0:
-                node = 16 * layer + rest
-            elif axis == 1:
-                node = 16 * (rest >> 2) + 4 * layer + (rest & 3)
-            else:
-                node = 4 * rest + layer
-            own = np.float64(momentum[4 * (block * 64 + node) + 3])
-            if own <= 0.0 or (copies and not _answers(grid, block * 64 + node)):
-                continue
-            if waiting and not touched(grid, block, node, phi / h, (n0, n1, n2), 1 << axis):
-                continue
-            fellow, ratio = first + node, along
-            mass = np.float64(momentum[4 * fellow + 3]) if outside else 0.0
-            if mass <= least_mass:
-                fellow, ratio, _, _, _ = fellow_of(grid, block, node, phi / h, n0, n1, n2)
-            elif mass < own:
-                ratio = mass / own * along
-            if at < stop:
-                _place(places, ratios, at, (block * 64 + node, fellow, level, side, ratio))
-            at += 1
-    found.counts[block] = at - found.start[block]
-
-
-@inline
-def _layer_outside(block, axis, layer, sign, phi, grid):
-    """Return where the nodes of a layer find their fellows in front of a wall: what `fellow_of` finds, for sixteen nodes at once.
-
-    Whether there is such a layer, what is added to a node's number inside the block, and its distance from the wall [cells].
-    """
-    steps = np.int64(np.floor((GOAL - phi) * sign + 1e-6))
-    rest = (GOAL - phi) * sign - steps
-    # in the middle of two layers, and where nodes have copies, they are looked at one by one
-    if phi <= -DEEPEST or grid.master.shape[0] or abs(rest - 0.5) <= 1e-9:
-        return False, np.int64(0), 1.0
-    steps += 1 if rest > 0.5 else 0
-    out, place = phi + sign * steps, layer + steps
-    if out < REACH:
-        return False, np.int64(0), 1.0
-    stride, beyond = (16 if axis == 0 else (4 if axis == 1 else 1)), np.int64(block)
-    if place >> 2:
-        x, y, z = (place >> 2) * (axis == 0), (place >> 2) * (axis == 1), (place >> 2) * (axis == 2)
-        beyond = block_at(grid.packed, packed_neighbour(grid.packed[block], x, y, z))
-    return beyond >= 0, beyond * 64 + stride * ((place & 3) - layer), out
+    surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
+    held_by, w, u = (fellow, ratio), (w0, w1, w2), (u0, u1, u2)
+    surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
+    _note(found, block, node, surface, n, (w, lag), held_by, u)

@@ -20,11 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.grid import (
+from mpm_nodes.kernels.collisions.contact_rows import (
     BODY,
     FELLOW_BODY,
     FELLOW_PLACE,
     FRICTION_OF,
+    LAG,
     LEVEL_PLACE,
     NODE_PLACE,
     NORMAL,
@@ -287,12 +288,8 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
     p0, p1, p2, carried = mass * u0, mass * u1, mass * u2, mass
     while c >= 0:
         row, i, r = rows[places[c, SURFACE_PLACE]], 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
-        v0, v1, v2 = (
-            velocity[i] - row[BODY],
-            velocity[i + 1] - row[BODY + 1],
-            velocity[i + 2] - row[BODY + 2],
-        )
         n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
+        v0, v1, v2 = _relative(row, r, (velocity[i], velocity[i + 1], velocity[i + 2]), (u0, u1, u2))
         if row[RULE_OF] != SEPARATE or _approaches((v0, v1, v2), r, (u0, u1, u2), (n0, n1, n2)):
             m = r * momentum[i + 3]
             p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
@@ -319,6 +316,18 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
 
 
 @inline
+def _relative(row, r, v, u):
+    """Return a node's velocity relative to the body, less what matter that is held, and does not touch yet, comes nearer by."""
+    v0, v1, v2 = v[0] - row[BODY], v[1] - row[BODY + 1], v[2] - row[BODY + 2]
+    if row[LAG] == 0.0:
+        return v0, v1, v2
+    n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
+    away = (v0 - r * u[0]) * n0 + (v1 - r * u[1]) * n1 + (v2 - r * u[2]) * n2
+    comes = min(max(-away, 0.0), row[LAG])
+    return v0 + comes * n0, v1 + comes * n1, v2 + comes * n2
+
+
+@inline
 def _approaches(v, r, u, n):
     """Return whether a node with the relative velocity v comes nearer to the body than its fellow's u leaves it."""
     w0, w1, w2 = v[0] - r * u[0], v[1] - r * u[1], v[2] - r * u[2]
@@ -330,7 +339,7 @@ def _approaches(v, r, u, n):
 def _change(row, r, v, u, p):
     """Return the change of the velocity of a node whose fellow had the relative velocity u and is to have p, by its body's rule."""
     rule = row[RULE_OF]
-    v0, v1, v2 = v[0] - row[BODY], v[1] - row[BODY + 1], v[2] - row[BODY + 2]
+    v0, v1, v2 = _relative(row, r, v, u)
     n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
     if rule == SEPARATE and not _approaches((v0, v1, v2), r, u, (n0, n1, n2)):
         return 0.0, 0.0, 0.0

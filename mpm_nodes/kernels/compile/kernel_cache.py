@@ -148,7 +148,7 @@ def _read(path: Path) -> Any:
     """Return what was stored, None when there is nothing that can be read."""
     try:
         return pickle.loads(path.read_bytes())
-    except (OSError, EOFError, pickle.UnpicklingError):
+    except (OSError, EOFError, pickle.UnpicklingError, AttributeError, ImportError):  # the last two: a class of it has moved
         return None
 
 

@@ -1,0 +1,94 @@
+"""Rows of contacts of grid nodes with bodies and walls, and what all that list them share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.rules import SEPARATE
+from mpm_nodes.kernels.collisions.touching import HOLDS
+from mpm_nodes.kernels.compile.jit import inline
+
+COLUMNS = 17
+NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL, LAG, COMES = 0, 1, 2, 3, 6, 9, 10, 11, 14, 15, 16
+"""Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
+at the fellow, the place of the body among all bodies and walls, how fast matter that is held may still come nearer, and how fast
+it does in an implicit step [m/s]."""
+PLACES = 4
+NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE, SURFACE_PLACE = 0, 1, 2, 3
+"""Columns of a contact's places: node, fellow and level for the passes that need nothing else, and the row that holds the rest."""
+WALL_ROWS = 6
+"""The first rows are those of the walls: what all contacts with a wall have in common is written once."""
+
+
+class ContactList(NamedTuple):
+    """Where contacts are listed.
+
+    Attributes:
+        start: First row of each block, shape (n,), int64.
+        stop: Behind the last row that a block may write, shape (n,), int64.
+        counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
+        rows: COLUMNS of every contact with a body, float64, written; in the first six rows those of the walls, but for node, fellow
+            and r.
+        places: PLACES of every contact, int32, written.
+        ratios: r of every contact, float64, written.
+    """
+
+    start: np.ndarray
+    stop: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+    places: np.ndarray
+    ratios: np.ndarray
+
+
+class GridView(NamedTuple):
+    """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
+    mass of a node that counts as empty, shape (1,); nodes of the widest spline along an axis, shape (1,); of a grid whose nodes
+    have copies on the sides of plates the sides of each block's matter and of each node, and the master of each node (`sides`),
+    empty arrays else."""
+
+    momentum: np.ndarray
+    coord: np.ndarray
+    packed: np.ndarray
+    least_mass: np.ndarray
+    spline: np.ndarray
+    block_sides: np.ndarray
+    node_sides: np.ndarray
+    master: np.ndarray
+
+
+@inline
+def write_place(places, ratios, at, contact):
+    """Write node, fellow, level and surface of a contact, and its r."""
+    places[at, NODE_PLACE], places[at, FELLOW_PLACE], places[at, LEVEL_PLACE], places[at, SURFACE_PLACE], ratios[at] = contact
+
+
+@inline
+def answers(grid, node):
+    """Return whether a node has mass, and velocities of its own or those of its copies to answer for."""
+    return grid.momentum[node * 4 + 3] > 0.0 and (grid.master.shape[0] == 0 or grid.master[node] == node)
+
+
+@inline
+def across(gap, surface, ratio, per_second, n, w):
+    """Return surface and velocity of a body as matter meets them that is a gap before it [cells], and how fast it may come nearer.
+
+    What holds on to matter lets it come nearer all the same: else it would hold it at the farthest place from which it does, and
+    lose it again at once. Speeds are in m/s.
+
+    Args:
+        gap: Distance beyond `CLOSE` [cells].
+        surface: The body's place, its rule and its friction.
+        ratio: r.
+        per_second: A cell in a substep [m/s].
+        n, w: Normal, and velocity of the body.
+    """
+    level, rule, friction = surface
+    speed = (1.0 - ratio) * gap * per_second
+    if rule != SEPARATE:
+        if gap <= HOLDS:
+            return surface, w, speed
+        rule, friction = np.int64(SEPARATE), 0.0
+    return (level, rule, friction), (w[0] - speed * n[0], w[1] - speed * n[1], w[2] - speed * n[2]), 0.0
