@@ -165,7 +165,7 @@ def diffuse_concentration(
     step.tell(
         SOLUTE,
         content=done.content,
-        evaporated=-done.air,
+        evaporated=0.0 - done.air,
         iterations=done.solution.iterations,
         unsolved=int(not done.solution.converged),
     )
