@@ -124,10 +124,10 @@ def main(target: Path) -> None:
         level_set("crust", lambda points: np.maximum(whole(points), 0.5 * SCORE_WIDTH - to_scores(points)), reach, 2.5e-4),
         level_set("scores", lambda points: np.maximum(whole(points), to_scores(points) - 0.5 * SCORE_WIDTH), reach, 2.5e-4),
     ]
-    gap = 1.5e-4  # between what streams and the wall
-    foam = without(puck(0.0028, 0.004, 0.0), ellipse(0.0011 + gap, 0.0016 + gap))
-    paste = without(puck(0.0085, 0.011, 0.0), ellipse(0.006 + gap, 0.006 + gap))
-    slot = without(box(0.0026, 0.004, 0.0078), box(0.0008 + gap, 1.0, 0.006 + gap))
+    # what streams touches the wall: walls that are sticky hold nothing across air
+    foam = without(puck(0.0028, 0.004, 0.0), ellipse(0.0011, 0.0016))
+    paste = without(puck(0.0085, 0.011, 0.0), ellipse(0.006, 0.006))
+    slot = without(box(0.0026, 0.004, 0.0078), box(0.0008, 1.0, 0.006))
     nozzles = [
         level_set("foam_nozzle", foam, (0.0040, 0.005, 0.0040), 3e-4),
         level_set("paste_nozzle", paste, (0.011, 0.013, 0.011), 8e-4),
