@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.algebra import potential
-from mpm_nodes.kernels.collisions import contacts, friction
+from mpm_nodes.kernels.collisions import contact_rows, contacts, friction
 from mpm_nodes.kernels.collisions.friction import Rubbing
 
 __all__ = ["ActiveContacts"]
@@ -43,13 +43,13 @@ class ActiveContacts:
         nodes = contacts.number_nodes(rows, slot, self._of_row) if len(rows) else 0
         self.free, self.drag_slope, self.drag = np.empty(6 * nodes), np.zeros(3 * nodes), np.zeros(6 * nodes)
         self._held = np.zeros(6 * len(rows))
-        self.linked = bool(len(rows)) and bool((rows[:, contacts.RATIO] != 0.0).any())
+        self.linked = bool(len(rows)) and bool((rows[:, contact_rows.RATIO] != 0.0).any())
         self.moving = np.tile((1.0, 0.0, 0.0, 1.0, 0.0, 1.0), nodes) if self.linked else self.free
         self.active, self._releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
         self._impulse = np.zeros(len(rows))
-        self.rubs = bool(len(rows)) and bool((rows[:, contacts.FRICTION] > 0).any())
+        self.rubs = bool(len(rows)) and bool((rows[:, contact_rows.FRICTION_OF] > 0).any())
         self.clamped = 0
-        self._counts = None if own is None else own[rows[:, contacts.NODE].astype(np.int64) >> 6]
+        self._counts = None if own is None else own[rows[:, contact_rows.NODE].astype(np.int64) >> 6]
 
     # ---------------------------------------------------------------- which hold
     def choose(self, velocity: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule
-from mpm_nodes.kernels.collisions import contacts
+from mpm_nodes.kernels.collisions import contact_rows
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
 from mpm_nodes.verification.contact import HalfSpace, collided, contacts_of, sliding_acceleration
@@ -119,11 +119,11 @@ class ImplicitContactConditions(VerificationProblem):
         problem = prepared(changed(start, deformation=np.eye(3) + strain), 0.01, walls=walls, settings=SHARP)
         velocity = solved(problem)
         # nodes of at least a thousandth of a particle: what moves lighter ones never reaches matter
-        mass = problem.grid.unpack("mass")[problem.contacts.rows[:, contacts.NODE].astype(int)]
+        mass = problem.grid.unpack("mass")[problem.contacts.rows[:, contact_rows.NODE].astype(int)]
         rows = problem.contacts.rows[mass > 1e-3 * problem.grid.particle_mass]
-        node, n = rows[:, contacts.NODE].astype(int), rows[:, contacts.NORMAL : contacts.BODY]
+        node, n = rows[:, contact_rows.NODE].astype(int), rows[:, contact_rows.NORMAL : contact_rows.BODY]
         gradient = problem.gradient[: 256 * problem.count].reshape(-1, 4)[:, :3]
-        fellow, r = rows[:, contacts.FELLOW].astype(int), rows[:, contacts.RATIO]
+        fellow, r = rows[:, contact_rows.FELLOW].astype(int), rows[:, contact_rows.RATIO]
         apart = velocity[node] - r[:, None] * np.where(fellow[:, None] >= 0, velocity[fellow], 0.0)
         return (apart * n).sum(axis=1), (gradient[node] * n).sum(axis=1)
 

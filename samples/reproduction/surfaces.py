@@ -69,5 +69,5 @@ def soap_on_water(shot: Shot) -> list[Figure]:
         Figure("way of the surface's water away from the soap [cells]", float((after - before)[ring].mean()) / h, Bar(1.0)),
         Figure("share of it that moves away [%]", 100.0 * float((after > before)[ring].mean()), Bar(90.0)),
         Figure("width of the soap, over that at the start", float(after[soap].mean() / before[soap].mean()), Bar(1.2)),
-        Figure("sideways momentum, over sum m |v|", float(sideways) / size, Bar(most=0.02), "symmetric"),
+        Figure("sideways momentum, over sum m v", float(sideways) / size, Bar(most=0.02), "symmetric"),
     ]

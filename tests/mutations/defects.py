@@ -340,6 +340,13 @@ DEFECTS = (
         "tests/colliders/test_touching.py::test_nodes_before_a_floor_are_held_once_matter_touches_it",
     ),
     Defect(
+        "what is held stays at the farthest place from which it is",
+        "mpm_nodes/kernels/collisions/contact_rows.py",
+        "            return surface, w, speed",
+        "            return surface, w, 0.0",
+        "tests/solver/test_solve_node.py::test_sticky_walls_hold_and_separating_ones_let_go",
+    ),
+    Defect(
         "all matter before a floor counts as touching it",
         "mpm_nodes/kernels/collisions/touching.py",
         "    if there >= near * here:",

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpm_nodes.kernels.collisions.contact_rows import BODY, COMES, FELLOW, FELLOW_BODY, LAG, NODE, NORMAL, RATIO
+from mpm_nodes.kernels.collisions.contact_rows import RULE_OF as RULE
 from mpm_nodes.kernels.collisions.rules import SEPARATE, STICKY
 from mpm_nodes.kernels.compile.jit import compiled, part
 
 __all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes"]
-
-NODE, RULE, FRICTION, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LAG, COMES = 0, 1, 2, 3, 6, 9, 10, 11, 15, 16
-"""Columns of a contact, of `contact_rows`."""
 
 DEPTH = 2
 """A fellow may follow a fellow of its own, where two bodies meet: that many contacts in a row are followed."""
@@ -111,7 +110,7 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
     """Give constrained components the velocity that the body and the fellow ask for, and write what is held and what is free.
 
     Args:
-        rows: Contacts, shape (k, contact_rows.COLUMNS).
+        rows: Contacts, shape (k, contact_rows.COLUMNS); with `choose`, COMES is written.
         of_row: Number of each contact's node.
         active: Whether each contact holds, uint8; with `choose`, written: separating ones hold where the node approaches.
         velocity: Velocities of the nodes, changed [m/s].

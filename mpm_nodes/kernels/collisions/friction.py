@@ -18,7 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.contacts import BODY, FRICTION, NODE, NORMAL, RATIO, RULE, approach_of, normal_speed_of
+from mpm_nodes.kernels.collisions.contact_rows import BODY, NODE, NORMAL, RATIO
+from mpm_nodes.kernels.collisions.contact_rows import FRICTION_OF as FRICTION
+from mpm_nodes.kernels.collisions.contact_rows import RULE_OF as RULE
+from mpm_nodes.kernels.collisions.contacts import approach_of, normal_speed_of
 from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.compile.jit import compiled, part
 
