@@ -45,6 +45,8 @@ PRESETS = (
     "continuum_foam",
     "auto",
     "auto_surface_tension",
+    "auto_incompressible",
+    "auto_melting",
 )
 
 

@@ -23,6 +23,7 @@ MATTER = {
     "auto_surface_tension": LIQUID,
     "explicit_heat": dataclasses.replace(RUBBER, thermal=WARM),
     "melting": dataclasses.replace(RUBBER, thermal=WARM),
+    "auto_melting": dataclasses.replace(RUBBER, thermal=WARM),
 }
 """The material for a preset, rubber for others."""
 
@@ -33,7 +34,7 @@ def main(preset: str) -> None:
     columns = {"position": lattice, "temperature": np.full(len(lattice), 300.0), "body": np.zeros(len(lattice), np.int32)}
     if preset != "separate_bodies":
         del columns["body"]
-    if "heat" not in preset and preset != "melting":
+    if "heat" not in preset and not preset.endswith("melting"):
         del columns["temperature"]
     solver = SubstepSolver(Particles(columns, (MATTER.get(preset, RUBBER),), SPACING), preset)
     for _ in range(3):

@@ -185,10 +185,11 @@ def _resolved(written: Stages, recipe: Any, problems: Problems) -> Substeps:
 def _candidates(value: Any, raw: Mapping[str, Any], registry: Registry) -> list[dict[str, Any]]:
     """Return the substep graphs that a preset leaves to the solve to choose from.
 
-    Settings beside such a preset go to every candidate that has a parameter or stage of that name, edits to all of them.
+    Settings of such a preset, and those beside it, go to every candidate that has a parameter or stage of that name, edits to all
+    of them.
     """
     beside = value if isinstance(value, Mapping) else {}
-    settings, edits = _object(beside.get("set", {})), beside.get("edits", [])
+    settings, edits = {**_object(raw.get("set", {})), **_object(beside.get("set", {}))}, beside.get("edits", [])
     found = []
     for name in raw["candidates"]:
         candidate = {"preset": name, **({"edits": edits} if edits else {})}

@@ -115,7 +115,7 @@ def test_every_stage_that_is_accepted_stands_in_a_scene():
             refuse_on_ranks([plan])
 
 
-@pytest.mark.parametrize("preset", ["auto", "auto_surface_tension"])
+@pytest.mark.parametrize("preset", ["auto", "auto_surface_tension", "auto_incompressible"])
 def test_auto_is_refused(preset):
     with pytest.raises(MpmNodesError, match="clock of each machine"):
         refuse_on_ranks(plans(preset))

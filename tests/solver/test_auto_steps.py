@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.data import Material, SurfaceTension
+from mpm_nodes.data import Material, SurfaceTension, Thermal
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.solver import auto_steps
@@ -171,6 +172,36 @@ def test_capillary_waves_limit_the_explicit_surface_alone(monkeypatch):
     solver.choose(0)
     solver.step(time_left=1.0)
     assert solver.step_context.limit.name == "capillary wave"
+
+
+@pytest.mark.parametrize("preset", ["auto_incompressible", "auto_melting"])
+def test_stiff_matter_takes_the_projection(preset):
+    """Rubber of 1 GPa costs thirty times as much in explicit steps: the clock tells them apart on any machine.
+
+    What went in explicit steps goes on in projected ones: the same velocity, and the volume that the law's modulus allows.
+    """
+    thermal = Thermal(1000.0, 0.5, 1000.0, 0.5) if preset == "auto_melting" else None
+    rubber = Material("neo_hookean", {"youngs_modulus": 1e9, "poisson_ratio": 0.45}, 1000.0, "rubber", thermal=thermal)
+    block = cube(rubber)
+    if thermal is not None:
+        block = dataclasses.replace(block, attributes={**block.attributes, "temperature": np.full(len(block), 300.0)})
+    solver = SubstepSolver(block, preset, dtype=np.float64, dt_max=0.0105)
+    solver.advance(2e-4)
+    falling = solver.snapshot()["velocity"].mean(axis=0)
+    solver.choice = None
+    solver.step(time_left=0.02)
+    assert solver.choice.index == 1 and solver.choice.dt == 0.01 and solver.choice.cost[0] > 3.0 * solver.choice.cost[1]
+    after = solver.snapshot()
+    assert np.allclose(after["velocity"].mean(axis=0), falling + [0.0, -9.81 * solver.choice.dt, 0.0], rtol=0.0, atol=1e-9)
+    assert np.allclose(np.linalg.det(after["deformation"]), 1.0, rtol=0.0, atol=1e-6)
+
+
+def test_a_preset_with_candidates_has_settings_of_its_own():
+    """They reach the candidates that know them, and give way to those of the user."""
+    for given, taken in (({}, True), ({"of_laws": False}, False)):
+        solver = SubstepSolver(cube(JELLY), {"preset": "auto_incompressible", "set": given}, fuse=False)
+        knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+        assert "measure_dilation" not in knobs[0] and knobs[1]["measure_dilation"]["of_laws"] is taken
 
 
 def test_settings_go_to_the_candidates_that_know_them():
