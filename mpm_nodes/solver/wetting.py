@@ -16,8 +16,8 @@ varies over a body it belongs to the place on the body, not to the matter: - gra
 
 d is the distance to a body and n_w its normal. The force f is what holds wetting matter on a body: over the way w it does the
 work of adhesion, k - k_SL = k (1 + cos theta) per area (Dupre), as matter arrives and as it leaves. Without it matter would leave a
-body for nothing, and the surface that it then has again would be energy from nowhere. Bodies that are sticky or slip hold matter by
-their rule, and w is 0 there.
+body for nothing, and the surface that it then has again would be energy from nowhere. It is so whatever the rule of the body:
+sticky and slipping ones hold what touches them, and at the rim of a drop matter comes off them all the same.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Kernel, MpmNodesError, StepContext
+from mpm_nodes.data import Collider, Kernel, MpmNodesError, StepContext
 from mpm_nodes.data.field_courses import at_frame
-from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.interfaces.near_points import find_footing
 from mpm_nodes.kernels.transfers import fields
 from mpm_nodes.kernels.transfers.scatter import scatter_arrays
@@ -69,7 +68,7 @@ def wet(
         colliders: Bodies and walls; posed here.
         step: The substep.
         walls: Contact angle and hysteresis of walls, and of bodies without their own [degrees].
-        reach: Distance up to which a sample touches [cells]; where matter may separate it is free from `LET_GO` beyond that on.
+        reach: Distance up to which a sample touches [cells]; it is free from `LET_GO` beyond that on.
         slab: Its two walls are none.
         side: Tension of samples that touch nothing, shape (n,) [N/m]: against air, or against other matter.
 
@@ -81,11 +80,7 @@ def wet(
     ratios, grips = (np.array(each) for each in zip(*map(_ratio_and_grip, [*angles, *[("set_tension", *walls)] * 6]), strict=True))
     tension = samples.rows("tension")[0]
     away = (touch.distance / step.cell_size - reach) / LET_GO
-    # the last row is for samples that touch nothing, whose body is -1
-    lets_go = np.array(
-        [*[each.rule is CollisionRule.SEPARATE for each in colliders.colliders], *(colliders.walls.rules[:6] == SEPARATE), False]
-    )
-    met = np.flatnonzero((touch.which >= 0) & ((away < 0.0) | lets_go[touch.which]))
+    met = np.flatnonzero(touch.which >= 0)
     at, k, away = touch.which[met], tension[met].astype(float), away[met]
     share = 1.0 - np.clip(away, 0.0, 1.0)
     wetted, slope = k * ratios[at], np.zeros((len(met), 3))

@@ -258,7 +258,7 @@ def test_capillary_waves_limit_the_substep():
 
 
 def test_bodies_and_walls_have_their_angle():
-    """0.3 cells from bodies the tension is - k cos(angle), the body's or the solve's; where matter may separate, k from 0.8 on."""
+    """0.3 cells from bodies the tension is - k cos(angle), the body's or the solve's, and k from 0.8 on, whatever their rule."""
     plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.02, 0.1]]))
     body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
@@ -269,17 +269,20 @@ def test_bodies_and_walls_have_their_angle():
     samples = run.stores["samples"]
     x, tension = samples.unpack("position"), samples.unpack("tension")
     n = samples.unpack("normal")
-    on_wall, near_plate = (x[:, 0] < 0.3 * H) & (n[:, 0] < 0.0), (x[:, 1] < 0.8 * H) & (n[:, 1] < 0.0)
-    plate_only, wall_only, free = near_plate & ~on_wall & (x[:, 1] < 0.3 * H), on_wall & ~near_plate, ~on_wall & ~near_plate
-    leaving = near_plate & ~on_wall & (x[:, 1] > 0.3 * H)
-    assert min(each.sum() for each in (plate_only, wall_only, free)) > 3
+    near_wall, near_plate = (x[:, 0] < 0.8 * H) & (n[:, 0] < 0.0), (x[:, 1] < 0.8 * H) & (n[:, 1] < 0.0)
+    at_wall, at_plate, free = near_wall & ~near_plate, near_plate & ~near_wall, ~near_wall & ~near_plate
+    plate_only, wall_only = at_plate & (x[:, 1] < 0.3 * H), at_wall & (x[:, 0] < 0.3 * H)
+    leaving, leaving_wall = at_plate & ~plate_only, at_wall & ~wall_only
+    assert min(each.sum() for each in (plate_only, wall_only, leaving_wall, free)) > 3
     np.testing.assert_allclose(tension[plate_only], -1.0)
     np.testing.assert_allclose(tension[wall_only], 1.0)
     np.testing.assert_allclose(tension[free], 2.0)
     np.testing.assert_allclose(tension[leaving], -1.0 + 3.0 * (x[leaving, 1] / H - 0.3) / 0.5)
     pull = samples.unpack("pull")
     np.testing.assert_allclose(pull[leaving], [[0.0, -3.0 / (0.5 * H), 0.0]] * int(leaving.sum()))
-    assert leaving.sum() > 3 and not pull[~leaving].any()
+    np.testing.assert_allclose(tension[leaving_wall], 1.0 + (x[leaving_wall, 0] / H - 0.3) / 0.5)
+    np.testing.assert_allclose(pull[leaving_wall], [[-1.0 / (0.5 * H), 0.0, 0.0]] * int(leaving_wall.sum()))
+    assert leaving.sum() > 3 and not pull[free | plate_only | wall_only].any()
     assert x[:, 2].min() >= 0.0 and x[:, 2].max() <= 3 * H
 
 
