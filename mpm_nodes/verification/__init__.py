@@ -50,6 +50,7 @@ _MODULES = (
     "face_contact",
     "settling",
     "surface_tension",
+    "viscous_swing",
     "wetting",
     "liquid_pairs",
     "implicit_drops",

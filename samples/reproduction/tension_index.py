@@ -148,7 +148,7 @@ TENSION = (
         _c21(235_000, 127, "liquid.bulk_modulus=83333.33", "heat.dt_max=0.01", without=("drop_2", "cold_2"), step=42.047),
         propelled.metal_drop,
         sheet=(1, 13, 21, 33, 49, 73),
-        camera=Camera((0.75, 0.75, 1.35), (-0.12, 0.06, -0.02), 1.35, (480, 300)),
+        camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (480, 300)),
     ),
 )
 """In the order in which they are listed."""
