@@ -39,6 +39,7 @@ class Substeps:
         wires: By stage and port, the (stage, domain) of each source; stage "" is the state as the substep begins.
         others: Further candidates, which the solve chooses from.
         recipe: What it was resolved from: a preset name, {"preset": ..., "set": ..., "edits": ...}, or a document.
+        plan: Its plan for laws without states, where `substeps.plan_of` was asked for it.
     """
 
     declarations: dict[str, StageDeclaration] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Substeps:
     wires: dict[str, dict[str, list[tuple[str, str]]]] = field(default_factory=dict)
     others: tuple[Substeps, ...] = ()
     recipe: Any = None
+    plan: Any = field(default=None, repr=False, compare=False)
 
     def identity(self, fact: Callable[[Knob, Any], Any]) -> dict[str, str]:
         """Return what each stage is, names left out; `fact` says what of a knob's raw value counts."""

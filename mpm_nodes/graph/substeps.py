@@ -171,6 +171,18 @@ def plan_substeps(
     return plan_resolved(substeps, law_states, law_inputs)
 
 
+def plan_of(substeps: Substeps) -> SubstepPlan:
+    """Return the plan of a resolved graph for laws without states, made once: hundreds of solves may share the graph.
+
+    Raises:
+        GraphError: With everything that is wrong.
+    """
+    if substeps.plan is None:
+        substeps.plan = plan_substeps(substeps)
+    plan: SubstepPlan = substeps.plan
+    return plan
+
+
 def resolve(value: Any, registry: Registry | None = None) -> Substeps:
     """Return a substep graph with everything resolved; one that is resolved already is returned as it is.
 

@@ -82,7 +82,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
         raise MpmNodesError(f"solve.ambient: {wired.airs} nodes say how warm the air is; wire one of them, or join their grids")
     if not (materials or any(wired)):
         return []
-    from mpm_nodes.graph.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.substeps import plan_of, resolve
 
     resolved = resolve(substeps)
     candidates = (resolved, *resolved.others)
@@ -95,7 +95,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     from mpm_nodes.solver.phases import checked_thermal, with_melts
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
-    plans = [plan_substeps(each) for each in candidates]
+    plans = [plan_of(each) for each in candidates]
     all_matter = with_melts(tuple(materials.values()))
     for material in all_matter:
         initial.refuse_unread_modulus(material, _named(material), plans)
