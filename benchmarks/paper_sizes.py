@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from environments import busy_warning
@@ -67,10 +68,7 @@ def measured(name: str, args: argparse.Namespace) -> tuple[str, list[str], bool]
 
 def solved(name: str, size: str, args: argparse.Namespace, count: int) -> tuple[Progress, int, float]:
     """Solve `count` parts of a frame; return what the cook told, the particles at the end, and frames a second."""
-    graph = graph_of(sample_named(name), size, args.overrides)
-    solver = next(node for node, entry in graph.nodes.items() if entry.type == "solve")
-    for node in set(graph.nodes) - upstream(graph, solver):
-        remove(graph, node)
+    graph, solver = solve_alone(name, size, args.overrides)
     graph.set(f"{solver}.time_scale", 1.0 / args.parts)
     watch, particles = Progress(), [0]
 
@@ -81,6 +79,15 @@ def solved(name: str, size: str, args: argparse.Namespace, count: int) -> tuple[
     first = graph.settings.start
     execute(graph, frames=(first, first + count), on_event=sink)
     return watch, particles[0], graph.settings.fps
+
+
+def solve_alone(name: str, size: str, overrides: list[str]) -> tuple[Any, str]:
+    """Return a sample's graph in one of its sizes with nothing but its solve and what that hangs on, and the name of the solve."""
+    graph = graph_of(sample_named(name), size, overrides)
+    solver = next(node for node, entry in graph.nodes.items() if entry.type == "solve")
+    for node in set(graph.nodes) - upstream(graph, solver):
+        remove(graph, node)
+    return graph, solver
 
 
 def upstream(graph: Any, node: str) -> set[str]:
@@ -96,15 +103,32 @@ def upstream(graph: Any, node: str) -> set[str]:
 
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", default=list(FASTER), help=f"of {', '.join(FASTER)} (default: all)")
-    parser.add_argument("--size", choices=SIZES, default="paper")
+    parser = sample_parser(__doc__, FASTER)
     parser.add_argument("--parts", type=int, default=10, metavar="N", help="parts of a frame of 1/30 s (default: 10)")
     parser.add_argument("--count", type=int, default=2, metavar="N", help="parts that are timed (default: 2)")
+    return parsed(parser, arguments, FASTER)
+
+
+def sample_parser(text: str | None, names: Collection[str]) -> argparse.ArgumentParser:
+    """Return a parser of names of samples, of their size, and of overrides of their knobs.
+
+    Args:
+        text: What the command does.
+        names: The samples that it knows.
+    """
+    known = list(names)
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", default=known, help=f"of {', '.join(known)} (default: all)")
+    parser.add_argument("--size", choices=SIZES, default="paper")
     parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="NODE.KNOB=VALUE")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: list[str] | None, names: Collection[str]) -> argparse.Namespace:
+    """Return the parsed command line; a name of none of the samples ends the command with those that there are."""
     args = parser.parse_args(arguments)
-    if unknown := [name for name in args.names if name not in FASTER]:
-        parser.error(f"{', '.join(unknown)}: choose from {', '.join(FASTER)}")
+    if unknown := [name for name in args.names if name not in names]:
+        parser.error(f"{', '.join(unknown)}: choose from {', '.join(names)}")
     return args
 
 

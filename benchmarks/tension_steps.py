@@ -12,20 +12,21 @@ source's machine has 24 cores. The exit code is 1 when a sample that has a bar m
 from __future__ import annotations
 
 import argparse
+import contextlib
+import math
 import sys
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from environments import busy_warning
-from paper_sizes import upstream
+from paper_sizes import parsed, sample_parser, solve_alone
 
 from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import Cancelled
 from mpm_nodes.graph.executor import execute
 
 samples_folder()
-from mpm_nodes_samples.reproduction.index import sample_named  # noqa: E402
 from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402
-from mpm_nodes_samples.reproduction.sizes import SIZES, graph_of, remove  # noqa: E402
 
 
 class Row(NamedTuple):
@@ -86,13 +87,14 @@ class Measured(NamedTuple):
     parts: tuple[float, float, float]
 
 
+@dataclass
 class _Watch(Progress):
-    """Counts particles and samples as well, and can end the cook at its first substep."""
+    """Counts particles and samples as well, and can end the cook at its first substep, whose length is `first_dt` [s]."""
 
-    first_dt: float | None = None
+    until_dt: bool = False
+    first_dt: float = math.nan
     particles: int = 0
     samples: int = 0
-    until_dt: bool = False
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Keep what is of use of an event.
@@ -136,16 +138,10 @@ def measured(name: str, size: str, count: int, overrides: list[str]) -> Measured
         count: Substeps that are timed, after as many that are not.
         overrides: Changes of knobs, as `--set` takes them.
     """
-    graph = graph_of(sample_named(name), size, overrides)
-    solver = next(node for node, entry in graph.nodes.items() if entry.type == "solve")
-    for node in set(graph.nodes) - upstream(graph, solver):
-        remove(graph, node)
-    first, look = graph.settings.start, _Watch()
-    look.until_dt = True
-    try:
+    graph, solver = solve_alone(name, size, overrides)
+    first, look = graph.settings.start, _Watch(until_dt=True)
+    with contextlib.suppress(Cancelled):
         execute(graph, frames=(first, first + 1), on_event=look)
-    except Cancelled:
-        pass
     graph.set(f"{solver}.time_scale", count * look.first_dt * graph.settings.fps)
     watch = _Watch()
     execute(graph, frames=(first, first + FRAMES), on_event=watch)
@@ -164,15 +160,9 @@ def _part_of(stage: str) -> int:
 
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     """Return the parsed command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", default=list(TABLE), help=f"of {', '.join(TABLE)} (default: all)")
-    parser.add_argument("--size", choices=SIZES, default="paper")
+    parser = sample_parser(__doc__, TABLE)
     parser.add_argument("--count", type=int, default=2, metavar="N", help="substeps that are timed, after as many (default: 2)")
-    parser.add_argument("--set", action="append", default=[], dest="overrides", metavar="NODE.KNOB=VALUE")
-    args = parser.parse_args(arguments)
-    if unknown := [name for name in args.names if name not in TABLE]:
-        parser.error(f"{', '.join(unknown)}: choose from {', '.join(TABLE)}")
-    return args
+    return parsed(parser, arguments, TABLE)
 
 
 if __name__ == "__main__":

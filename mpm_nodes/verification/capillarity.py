@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mpm_nodes.verification.scenes import OPEN, SLIP, changed, walled
 from mpm_nodes.verification.surface_tension import SPHERES, TENSION, H, liquid
 from mpm_nodes.verification.wetting import FAR, filled
 
+Number = TypeVar("Number", float, complex)
 BULK = 100.0
 """Bulk modulus of these liquids, unless more is said [Pa]."""
 
@@ -74,7 +75,11 @@ class ThreadBreakup(VerificationProblem):
         return float(m @ np.cos(k * column(run, "position")[:, 2])) / float(m.sum())
 
 
-def bessel(order: int, x: float) -> float:
-    """Return the modified Bessel function I of a small order, by its series."""
-    terms: Any = [(0.5 * x) ** (2 * n + order) / (math.factorial(n) * math.factorial(n + order)) for n in range(20)]
-    return math.fsum(terms)
+def bessel(order: int, x: Number) -> Number:
+    """Return the modified Bessel function I of a small order, of a real or complex number, by its series."""
+    term = (0.5 * x) ** order / math.factorial(order)
+    total = term
+    for n in range(1, 200):
+        term *= (0.5 * x) ** 2 / (n * (n + order))
+        total += term
+    return total

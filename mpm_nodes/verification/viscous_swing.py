@@ -2,12 +2,13 @@
 
 | symbol | meaning | unit |
 |---|---|---|
-| s | rate of the mode: its amplitude goes as exp(s t) | 1/s |
+| s | rate of the mode: its amplitude goes as exp(s time) | 1/s |
+| n, a | order of the mode, angle around the disc | -, rad |
 | nu | viscosity over density | m^2/s |
 | q | sqrt(s / nu) | 1/m |
 | A, B | amplitudes of the potential flow r^n and of the vortical one, I_n(q r) | |
 
-On a disc of radius, density and tension 1, with u = grad(A r^n cos n t) + curl(B f sin n t), f = I_n(q r), at r = 1:
+On a disc of radius, density and tension 1, with u = grad(A r^n cos n a) + curl(B f sin n a), f = I_n(q r), at r = 1:
 
     no shear     2 n (1 - n) A = ((q^2 + 2 n^2) f - 2 f') B
     pressure     - s A - 2 nu n ((n - 1) A + (f' - f) B) = n (n^2 - 1) (A + f B) / s
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mpm_nodes.verification.capillarity import bessel
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.scenes import changed
 from mpm_nodes.verification.surface_tension import disc, liquid, oscillation, slab
@@ -38,7 +40,7 @@ def normal_mode(nu: float, n: int = 2) -> complex:
 
     def off(s: complex) -> complex:
         q = cmath.sqrt(s / nu)
-        f, slope = _bessel(n, q)
+        f, slope = bessel(n, q), 0.5 * q * (bessel(n - 1, q) + bessel(n + 1, q))
         share = 2.0 * n * (1.0 - n) / ((q * q + 2.0 * n * n) * f - 2.0 * slope)
         return -s * s - 2.0 * nu * n * s * (n - 1.0 + (slope - f) * share) - n * (n * n - 1.0) * (1.0 + f * share)
 
@@ -50,17 +52,6 @@ def normal_mode(nu: float, n: int = 2) -> complex:
             break
         one, two = two, two - high * (two - one) / (high - low)
     return two
-
-
-def _bessel(n: int, q: complex) -> tuple[complex, complex]:
-    """Return I_n(q r) and its slope along r at r = 1, by the series."""
-    value = slope = 0j
-    term = (0.5 * q) ** n / math.factorial(n)
-    for k in range(200):
-        value += term
-        slope += (n + 2 * k) * term
-        term *= (0.5 * q) ** 2 / ((k + 1) * (n + k + 1))
-    return value, slope
 
 
 def fitted(times: np.ndarray, values: np.ndarray, guess: complex) -> complex:

@@ -13,7 +13,7 @@ from mpm_nodes.graph.evaluator import Evaluator
 
 CELL = 0.1
 PRESETS = sorted(name for name in registries.default().presets if not name.startswith("auto"))
-"""All but the one that measures which of the others is faster: that choice may differ from run to run."""
+"""All but those that measure which of the others is faster: that choice may differ from run to run."""
 STIFF = {
     "material_neo_hookean": {"youngs_modulus": 4e5},
     "material_herschel_bulkley": {"bulk_modulus": 4e5, "shear_modulus": 1e5, "yield_stress": 1e3},
