@@ -1,4 +1,4 @@
-"""Make thread.usda: a quarter of a thread of radius 1 m, 14 m long, whose section is 1 + 0.4 cos(2 pi z / 14 m).
+"""Make thread.usda: a quarter of a thread of radius 1 m, 14 m long, whose section is 1 - 0.4 cos(2 pi z / 14 m).
 
 The mesh is turned, and emit_mesh.orientation turns it back: so its lattice lies askew to the thread, as the ring of integers of the
 field of 2 cos(2 pi / 7) lies to its axes (Bayer-Fluckiger 2004). No two of its points are close in such a lattice however far it is
@@ -16,7 +16,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 LENGTH, WAVE = 14.0, 0.2
-"""Of a wave, from bead to bead [m], and its amplitude."""
+"""Of a wave, from string to string [m], and its amplitude."""
 SIDES, RINGS = 24, 168
 ASKEW = 2.0 / np.sqrt(7.0) * np.sin(2.0 * np.pi * np.outer([1, 2, 3], [1, 2, 3]) / 7.0) * [1.0, 1.0, -1.0]
 """Rotation of the lattice: its columns are the axes of the lattice."""
@@ -25,7 +25,7 @@ ASKEW = 2.0 / np.sqrt(7.0) * np.sin(2.0 * np.pi * np.outer([1, 2, 3], [1, 2, 3])
 def main(target: Path) -> None:
     """Write the stage."""
     z = LENGTH * np.arange(RINGS + 1) / RINGS
-    radius = np.sqrt(1.0 + 2.0 * WAVE * np.cos(2.0 * np.pi * z / LENGTH))
+    radius = np.sqrt(1.0 - 2.0 * WAVE * np.cos(2.0 * np.pi * z / LENGTH))
     turn = 0.5 * np.pi * np.arange(SIDES + 1) / SIDES
     rim = np.stack([np.cos(turn), np.sin(turn)], axis=1)
     section = np.concatenate([[[0.0, 0.0]], rim])

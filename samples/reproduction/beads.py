@@ -14,7 +14,7 @@ from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 from mpm_nodes_samples.reproduction.slender import Course, linear_growth, slender_thread
 
 LENGTH = 14.0
-"""From bead to bead [m]: the string's middle is halfway."""
+"""Of a wave [m]: a bead in the middle, and half a string on either side."""
 THICK = 0.45
 """Radius from which on a string counts as one [m]."""
 
@@ -26,8 +26,8 @@ def course(shot: Shot) -> Course:
     for frame in shot.frames:
         particles = shot.at(frame)
         x, m = (np.asarray(particles[name], float) for name in ("position", "mass"))
-        near = np.abs(x[:, 2] - 0.5 * LENGTH) < 0.5
-        wave = float(m @ np.cos(2.0 * math.pi * x[:, 2] / LENGTH)) / float(m.sum())
+        near = np.abs(x[:, 2] - 0.5 * LENGTH) > 0.5 * (LENGTH - 1.0)
+        wave = -float(m @ np.cos(2.0 * math.pi * x[:, 2] / LENGTH)) / float(m.sum())
         a, stress = string(particles, near, mu)
         time = (frame - shot.first) * shot.frame_seconds
         rows.append((time, wave, a, float(radii(particles, shot.cell_size).max()), stress))
@@ -35,7 +35,7 @@ def course(shot: Shot) -> Course:
 
 
 def string(particles: Particles, near: np.ndarray, mu: float) -> tuple[float, float]:
-    """Return radius [m] and C of the metre of a quarter of a thread that a mask marks."""
+    """Return radius [m] and C of a metre of a quarter of a thread that a mask marks."""
     volume = np.asarray(particles["volume"], float) * volume_ratios(particles)
     a = math.sqrt(4.0 * volume[near].sum() / math.pi)
     if not near.any():
@@ -91,7 +91,7 @@ def beads_on_string(shot: Shot) -> list[Figure]:
     )
     whole = [frame for frame, time in zip(shot.frames, measured.time, strict=True) if not time > end[0]]
     slices = {frame: radii(shot.at(frame), h) for frame in whole}
-    middle = slices[whole[-1]][round(3.5 / h) : round(10.5 / h)]
+    between = np.roll(slices[whole[-1]], round(3.5 / h))[: round(7.0 / h)]
     volume = shot.matter_volume(shot.last) / shot.matter_volume(shot.first)
     law = 2.0 / (5.0 * t_r)
     waves = np.linspace(0.05, 0.95, 181)
@@ -107,7 +107,7 @@ def beads_on_string(shot: Shot) -> list[Figure]:
         Figure("the same, over 2 / (5 t_r)", rate[0] / law, None, f"1 in the end; slender thread {rate[1] / law:.3g}"),
         Figure("its elastic stress, two cells thin, over theory", stress[0] / stress[1], Bar(0.8, 1.2), says),
         Figure("that stress, over tension / radius", stress[0], None, f"1 to 2 in the end; slender thread {stress[1]:.3g}"),
-        Figure("thinnest slice between the beads then, over their median", float(middle.min() / np.median(middle)),
+        Figure("thinnest slice between the beads then, over their median", float(between.min() / np.median(between)),
                Bar(0.75), "smooth"),
         Figure("slices without matter until then", float(max((row == 0.0).sum() for row in slices.values())), Bar(0.0, 0.0),
                "one piece"),
