@@ -1,8 +1,8 @@
-"""The samples of C21: surface tension."""
+"""The samples of C21: surface tension; and one that joins its method with heat and viscosity."""
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import candles, propelled, surfaces, tension
+from mpm_nodes_samples.reproduction import candles, honey, propelled, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -149,6 +149,16 @@ TENSION = (
         propelled.metal_drop,
         sheet=(1, 13, 21, 33, 49, 73),
         camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (480, 300)),
+    ),
+    Sample(
+        "honey",
+        "Honey runs off the lips of a warm and of a cold spoon: the warm one's is thinner and comes first.",
+        "surface tension, heat and implicit viscosity in one graph",
+        PaperSize(0, 0.0, ("settings.cell_size=0.0004", "skin.voxel_size=0.0002")),
+        honey.honey,
+        sheet=(1, 13, 29, 41, 49, 57, 65, 73, 85),
+        camera=Camera((0.0, 0.045, 0.16), (0.0, 0.025, 0.0), 1.5, (480, 360)),
+        colour_by="temperature",
     ),
 )
 """In the order in which they are listed."""
