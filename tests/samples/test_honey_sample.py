@@ -124,24 +124,20 @@ def test_the_supply_ends_where_its_flow_wanes():
     assert honey.supply_ends(np.arange(100.0)) == 99
 
 
-def thread(turn: float, gap: bool) -> Particles:
-    """Return honey in two spoons, and a warm thread of 2 cells' radius, bent to `turn`, on a heap; with a gap or without."""
+def thread(turn: float) -> np.ndarray:
+    """Return places of warm honey: a thread of 2 cells' radius, bent to `turn`, on a heap; and of cold honey in its spoon."""
     step, axis = 0.5 * CELL, (np.arange(-20, 20) + 0.5) * 0.5 * CELL
     x, y, z = (a.ravel() for a in np.meshgrid(axis, (np.arange(56) + 0.5) * step, axis, indexing="ij"))
     bend = np.clip(1.0 - (y - 5.0 * CELL) / (10.0 * CELL), 0.0, 1.0) * 3.0 * CELL
     off = np.hypot(x - bend * math.cos(turn), z - bend * math.sin(turn))
-    inside = np.where(y < 5.0 * CELL, np.hypot(x, z) < 7.0 * CELL, off < 2.0 * CELL) & ~(gap & (np.abs(y - 0.012) < CELL))
-    warm = np.stack([x, y, z], axis=1)[inside] - [0.012, 0.0, 0.0]
-    cold = np.stack([x, y, z], axis=1)[np.hypot(x, z) < 2.0 * CELL] + [0.018, 0.03, 0.0]
-    both = np.concatenate([warm, cold])
-    heat = np.where(both[:, 0] < honey.BETWEEN, 300.0, 293.0)
-    return Particles({"position": both, "temperature": heat, "velocity": 0.0 * both - [0.0, 0.05, 0.0]}, (), CELL)
+    inside = np.where(y < 5.0 * CELL, np.hypot(x, z) < 7.0 * CELL, off < 2.0 * CELL)
+    points = np.stack([x, y, z], axis=1)
+    return np.concatenate([points[inside] - [0.012, 0.0, 0.0], points[np.hypot(x, z) < 2.0 * CELL] + [0.018, 0.03, 0.0]])
 
 
 def supplied(turn: float, share: float) -> Particles:
-    """Return `thread` with particles that leave the spoon: ids stay, and their number."""
-    made = thread(turn, False)
-    x = np.asarray(made["position"])
+    """Return `thread` with a spoon above it, of whose particles a share has left: their number stays."""
+    x = thread(turn)
     kept = x[x[:, 0] < honey.BETWEEN]
     store = np.tile(np.array([[-0.012, 0.03, 0.0]]), (20_000 - len(kept), 1))
     gone = int(share * 2000)
