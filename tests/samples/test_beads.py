@@ -117,8 +117,8 @@ def test_a_string_that_thins_as_the_slender_thread_holds_and_a_slower_or_torn_on
     monkeypatch.setattr(beads, "course", lambda shot: rows)
     monkeypatch.setattr(Shot, "matter_volume", lambda shot, frame: 1.0)
     radius = np.full(84, 0.4)
-    radius[:20] = radius[-20:] = 1.5
-    whole, parted = thread(radius, 3.0), thread(np.where(np.arange(84) == 40, 0.0, radius), 3.0)
+    radius[21:-21] = 1.5
+    whole, parted = thread(radius, 3.0), thread(np.where(np.arange(84) == 4, 0.0, radius), 3.0)
     kept = {frame: parted if torn and frame > 20 else whole for frame in frames}
     shot = Shot(FOLDER, tuple(frames), graph.settings.cell_size, graph=graph, kept=kept)
     found = {each.name: each for each in beads.beads_on_string(shot)}
