@@ -16,6 +16,8 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `stress(state, A, coeffs, dt)` | T = dpsi/dA [Pa]; at A = 0 the Kirchhoff stress |
 | `stress_differential(state, A, dA, coeffs, dt)` | derivative of T along dA [Pa] |
 | `advance(state, A, coeffs, dt)` | trial state after the step |
+| `advance_minimised(state, A, coeffs, dt)` | optional: the same after a step whose energy was minimised, where \
+`advance` leaves out what is of second order in A |
 | `feasible(state, A, coeffs, dt)` | mask: where a line search may go |
 | `wave_speed(state, coeffs)` | fastest wave [m/s], current moduli over the undeformed density |
 | `project(state, coeffs, dt)` | optional: return map of the trial state |
@@ -73,6 +75,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 """Functions that every law has, with their parameters."""
 
 OPTIONAL: dict[str, tuple[str, ...]] = {
+    "advance_minimised": ("state", "A", "coeffs", "dt"),
     "project": ("state", "coeffs", "dt"),
     "viscous_stress": ("state", "L", "coeffs"),
     "kirchhoff": ("state", "coeffs"),

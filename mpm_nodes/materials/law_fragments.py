@@ -17,7 +17,7 @@ from mpm_nodes.kernels.composition.fragments import VISCOSITY, Lanes
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Symmetric, Value
 
-__all__ = ["ADVANCE", "PROJECT", "RATES", "STRESS"]
+__all__ = ["ADVANCE", "ADVANCE_MINIMISED", "PROJECT", "RATES", "STRESS"]
 
 
 @inline
@@ -83,6 +83,12 @@ def advance(law: LawModule, state: State, bare_coefficients: Coefficients, veloc
 
 
 @inline
+def advance_minimised(law: LawModule, state: State, bare_coefficients: Coefficients, velocity_gradient: Matrix, dt: Value) -> State:
+    """Return the trial state for A = dt L, whose energy was minimised."""
+    return law.advance_minimised(state, mat3.scale(velocity_gradient, dt), bare_coefficients, dt)
+
+
+@inline
 def project(law: LawModule, state: State, coefficients: Coefficients, dt: Value) -> State:
     """Return the state on its yield surface."""
     return law.project(state, coefficients, dt)
@@ -111,6 +117,11 @@ STRESS = (
 """The Kirchhoff stress of explicit steps [Pa]."""
 ADVANCE = (Lanes(advance, ("state",)),)
 """state <- trial state for A = dt L."""
+ADVANCE_MINIMISED = (
+    Lanes(advance, ("state",), lacks=("advance_minimised",)),
+    Lanes(advance_minimised, ("state",), needs=("advance_minimised",)),
+)
+"""The same after a step whose energy was minimised."""
 PROJECT = (Lanes(project, ("state",), needs=("project",)),)
 """state <- return map."""
 RATES = Lanes(limits, largest=("gradient", "wave"))

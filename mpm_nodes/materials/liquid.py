@@ -8,9 +8,13 @@
 | mu_v | viscosity, stress 2 mu_v eps | Pa s |
 | eps | sym(A) / dt | 1/s |
 
-    e(A) = e + (1 + e) tr A                                  (linear: keeps the force affine in the velocity)
+    e(A) = e + (1 + e) (det(I + A) - 1)
     psi  = bulk/2 e(A)^2 + dt mu_v (1 + e) eps : eps
-    T    = bulk e(A) (1 + e) I + 2 mu_v (1 + e) eps
+    T    = bulk e(A) (1 + e) cof(I + A) + 2 mu_v (1 + e) eps
+
+C21 takes e(A) = e + (1 + e) tr A, which keeps the force affine in the velocity. Explicit steps, which need T at A = 0 alone, and
+projected ones, which make tr A what it has to be, advance e so. Minimised ones must not: the pressure would push where the matter
+was at the beginning of the step, while the surface pulls where the matter comes to lie, and drops that spin would be slowed down.
 """
 
 from __future__ import annotations
@@ -34,20 +38,26 @@ def coefficients(params: Params, density: float) -> tuple[float, ...]:
 
 
 @inline
+def _moved(e: Value, A: Matrix) -> Value:
+    """Return e(A) = J det(I + A) - 1."""
+    return e + (const(e, 1.0) + e) * mat3.det_excess(A)
+
+
+@inline
 def energy(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Value:
     """Return psi [J/m^3]."""
-    e = state[0]
-    J_n = const(e, 1.0) + e
-    x = e + J_n * mat3.trace(A)
-    return const(e, 0.5) * coeffs[0] * x * x + newtonian_viscosity.energy(J_n, A, coeffs[2], dt)
+    J_n = const(A[0], 1.0) + state[0]
+    x = _moved(state[0], A)
+    return const(x, 0.5) * coeffs[0] * x * x + newtonian_viscosity.energy(J_n, A, coeffs[2], dt)
 
 
 @inline
 def stress(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return T = dpsi/dA [Pa]; the viscous part takes its strain rate from A / dt."""
-    e = state[0]
-    J_n = const(e, 1.0) + e
-    return mat3.add_diagonal(newtonian_viscosity.stress(J_n, A, coeffs[2], dt), coeffs[0] * (e + J_n * mat3.trace(A)) * J_n)
+    one = const(A[0], 1.0)
+    J_n = one + state[0]
+    pressed = mat3.scale(mat3.cofactor(mat3.add_diagonal(A, one)), coeffs[0] * J_n * _moved(state[0], A))
+    return mat3.add(newtonian_viscosity.stress(J_n, A, coeffs[2], dt), pressed)
 
 
 @inline
@@ -68,16 +78,31 @@ def viscous_stress(state: State, L: Matrix, coeffs: Coefficients) -> Matrix:
 @inline
 def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficients, dt: Value) -> Matrix:
     """Return the derivative of T along dA [Pa]."""
-    e = state[0]
-    J_n = const(e, 1.0) + e
-    dT = newtonian_viscosity.stress_differential(J_n, A, dA, coeffs[2], dt)
-    return mat3.add_diagonal(dT, coeffs[0] * J_n * J_n * mat3.trace(dA))
+    one = const(A[0], 1.0)
+    J_n = one + state[0]
+    step = mat3.add_diagonal(A, one)
+    normal = mat3.cofactor(step)
+    stiff = mat3.scale(normal, coeffs[0] * J_n * J_n * mat3.double_dot(normal, dA))
+    turned = mat3.scale(mat3.cofactor_differential(step, dA), coeffs[0] * J_n * _moved(state[0], A))
+    return mat3.add(newtonian_viscosity.stress_differential(J_n, A, dA, coeffs[2], dt), mat3.add(stiff, turned))
 
 
 @inline
 def _smallest_growth(e: Value) -> Value:
-    """Below this 1 + tr A the linear volume update is left for the guarded step."""
+    """Below this volume ratio of a step it is left for the guarded one."""
     return const(e, 0.1)
+
+
+@inline
+def _guarded(e: Value, e_new: Value, growth: Value, A: Matrix) -> Value:
+    """Return e_new, or J det R(A) - 1 where the volume would grow by less than a tenth."""
+    steep = growth <= _smallest_growth(e)
+    if any_lane(steep):
+        # a violent step may still lose the sign: such a particle keeps J = 1e-3, and one that is NaN stays NaN
+        one = const(e, 1.0)
+        J = (one + e) * mat3.det(mat3.safe_step(A))
+        e_new = select(steep, select(J <= const(e, 0.0), const(e, 1e-3), J) - one, e_new)
+    return e_new
 
 
 @inline
@@ -85,21 +110,20 @@ def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step: e + (1 + e) tr A, or J det R(A) - 1 where 1 + tr A <= 0.1."""
     e = state[0]
     one = const(e, 1.0)
-    J_n = one + e
     growth = one + mat3.trace(A)
-    e_new = e + J_n * mat3.trace(A)
-    steep = growth <= _smallest_growth(e)
-    if any_lane(steep):
-        # a violent step may still lose the sign: such a particle keeps J = 1e-3, and one that is NaN stays NaN
-        J = J_n * mat3.det(mat3.safe_step(A))
-        e_new = select(steep, select(J <= const(e, 0.0), const(e, 1e-3), J) - one, e_new)
-    return (e_new,)
+    return (_guarded(e, e + (one + e) * mat3.trace(A), growth, A),)
+
+
+@inline
+def advance_minimised(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
+    """Return the state after a step whose energy was minimised: J det(I + A) - 1, or J det R(A) - 1 where det(I + A) <= 0.1."""
+    return (_guarded(state[0], _moved(state[0], A), const(A[0], 1.0) + mat3.det_excess(A), A),)
 
 
 @inline
 def feasible(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> Mask:
-    """Return where the linear volume update is taken: 1 + tr A > 0.1."""
-    return const(A[0], 1.0) + mat3.trace(A) > _smallest_growth(A[0])
+    """Return where the volume update is taken: det(I + A) > 0.1."""
+    return const(A[0], 1.0) + mat3.det_excess(A) > _smallest_growth(A[0])
 
 
 @inline

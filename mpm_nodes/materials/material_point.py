@@ -77,7 +77,7 @@ def call_law(
         raise LawError(f"law {law_id}: {function} fails{_place(error, found)}: {_fault_of(error)}") from error
     count = len(columns["scale"])
     _check_result(found, function, result, count)
-    if function in ("advance", "project"):
+    if function in ("advance", "advance_minimised", "project"):
         return {name: _rows(value, count, dtype) for name, value in zip(found.state, result, strict=True)}
     if function == "left_strain":
         return _rows(result[0], count, dtype), _rows(result[1], count, dtype)
@@ -113,7 +113,7 @@ def _check_result(found: Law, function: str, result: Any, count: int) -> None:
             if isinstance(part, tuple) or np.shape(part) not in ((), (1,), (count,)):
                 fail(f"a value of shape {np.shape(part)}{what} for {count} points", "values that have one number a point")
 
-    if function in ("advance", "project"):
+    if function in ("advance", "advance_minimised", "project"):
         if not isinstance(result, tuple) or len(result) != len(found.state):
             given = f"a tuple of {len(result)}" if isinstance(result, tuple) else "one value"
             fail(given, f"a tuple of {len(found.state)}: ({', '.join(found.state)},)")

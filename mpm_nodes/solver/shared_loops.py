@@ -40,11 +40,15 @@ def alone(stage: Callable[..., None], *given: Any, **knobs: Any) -> None:
         knobs: Its knobs.
     """
     declaration = stage.declaration  # type: ignore[attr-defined]
-    loop = _ALONE.get(declaration.function)
+    chosen = knobs if callable(declaration.fragments) else {}
+    key = (declaration.function, *sorted(chosen.items()))
+    loop = _ALONE.get(key)
     if loop is None:
         nothing = frozenset[Any]()
-        planned = PlannedStage(declaration.id, declaration, declaration.function, declaration.arguments, {}, {}, nothing, nothing)
-        loop = _ALONE[declaration.function] = SharedLoop((planned,))
+        planned = PlannedStage(
+            declaration.id, declaration, declaration.function, declaration.arguments, chosen, {}, nothing, nothing
+        )
+        loop = _ALONE[key] = SharedLoop((planned,))
     loop.run(dict(zip(declaration.arguments, given, strict=True)), {declaration.id: knobs})
 
 

@@ -54,7 +54,7 @@ def argument_rows(law: Law, name: str) -> dict[str, list[int]]:
 
 def result_rows(law: Law, name: str) -> int:
     """Return how many values a function returns."""
-    if name in ("advance", "project"):
+    if name in ("advance", "advance_minimised", "project"):
         return sum(law.fields[entry].rows for entry in law.state)
     return {"stress": 9, "stress_differential": 9, "viscous_stress": 9, "kirchhoff": 9, "left_strain": 10}.get(name, 1)
 
@@ -138,7 +138,7 @@ def _values(law: Law, name: str) -> list[str]:
         return ["select(result, const(x, 1.0), const(x, 0.0))"]
     if name == "left_strain":
         return ["result[0]", *(f"result[1][{k}]" for k in range(9))]
-    if name in ("advance", "project"):
+    if name in ("advance", "advance_minimised", "project"):
         sizes = [law.fields[entry].rows for entry in law.state]
         return [f"result[{n}]" + (f"[{k}]" if size > 1 else "") for n, size in enumerate(sizes) for k in range(size)]
     return ["result"] if result_rows(law, name) == 1 else [f"result[{k}]" for k in range(result_rows(law, name))]

@@ -102,7 +102,7 @@ def test_turned_matter_is_free_of_stress(law_id):
 
 @pytest.mark.parametrize("law_id", [name for name in LAWS if law(name).function("left_strain")])
 def test_energy_does_not_see_rotations(law_id):
-    """psi(A) = psi(A') for I + A' = R (I + A): objectivity (to first order only for liquids and Oldroyd's linear convection)."""
+    """psi(A) = psi(A') for I + A' = R (I + A): objectivity (to first order only for Oldroyd's linear convection)."""
     state, A = states_and_steps(law_id)
     R = random_rotations(np.random.default_rng(2), len(A))
     turned = R @ (np.eye(3) + A) - np.eye(3)

@@ -97,20 +97,7 @@ def test_every_preset_has_a_case():
     assert set(CASES) | BY_THE_CLOCK == set(registries.default().presets)
 
 
-MISSED = {
-    "implicit_surface_tension": "the pull of a surface acts at the end of the step, the pressure of a liquid at its beginning: "
-    "drops lose about 10 tension dt / (rho R^3) of their spin a second (89 % here, and 2.7e-5 of the momentum by the tolerance)",
-}
-"""What does not hold yet, and why."""
-
-
-@pytest.mark.parametrize(
-    "preset",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=MISSED[name])) if name in MISSED else name
-        for name in sorted(CASES)
-    ],
-)
+@pytest.mark.parametrize("preset", sorted(CASES))
 def test_a_ball_that_spins(preset):
     """Explicit affine transfers keep both momenta to rounding; steps that act with the forces of their end lose a little spin."""
     case = CASES[preset]
