@@ -148,10 +148,14 @@ def test_wave_speed_shows_a_broken_state(law_id):
 
 @pytest.mark.parametrize("law_id", LAWS)
 def test_advance_reaches_the_state_that_the_energy_saw(law_id):
-    """Where A is feasible, the energy of (state, A) is the elastic energy of the advanced state, which has relaxed already."""
+    """Where A is feasible, the energy of (state, A) is the elastic energy of the advanced state, which has relaxed already.
+
+    The state is the one of minimised steps, where a law has another for them.
+    """
     state, A = states_and_steps(law_id)
+    advance = "advance_minimised" if law(law_id).function("advance_minimised") else "advance"
     given = {} if law_id == "liquid" else {"params": PARAMS.get(law_id)}  # without viscosity
-    after = call_law(law_id, "advance", state, A, dt=DT, **given)
+    after = call_law(law_id, advance, state, A, dt=DT, **given)
     np.testing.assert_allclose(
         call_law(law_id, "energy", after, dt=NO_TIME, **given),
         call_law(law_id, "energy", state, A, dt=DT, **given),
