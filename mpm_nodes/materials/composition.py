@@ -185,7 +185,24 @@ def _optional_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dic
             return strain_of(state[:k])
 
         made["left_strain"] = left_strain
+    if hasattr(elastic, "left_stretch"):
+        made |= _stretched_functions(elastic, k, moduli)
     return made
+
+
+def _stretched_functions(elastic: ElasticModule, k: int, moduli: Callable) -> dict[str, Callable]:
+    stress_of, differential_of = elastic.stretched_stress, elastic.stretched_differential
+
+    @inline
+    def stretched_stress(state: State, coeffs: Coefficients) -> Matrix:
+        return stress_of(state[:k], moduli(state, coeffs))
+
+    @inline
+    def stretched_differential(state: State, dA: Matrix, coeffs: Coefficients) -> Matrix:
+        return differential_of(state[:k], dA, moduli(state, coeffs))
+
+    made: dict[str, Callable] = {"stretched_stress": stretched_stress, "stretched_differential": stretched_differential}
+    return {"left_stretch": elastic.left_stretch, **made}
 
 
 def _volume_ratio(elastic: ElasticModule, flow: ReturnMapModule, k: int) -> Callable:

@@ -24,6 +24,9 @@ variables `law` (id), `label`, `source`, `density` (default, kg/m^3) |
 | `viscous_stress(state, L, coeffs)` | with VISCOSITY: the viscous part [Pa] for a known velocity gradient L [1/s] |
 | `kirchhoff(state, coeffs)` | optional: T at A = 0 and dt = 0, where that is cheaper than `stress`; explicit steps use it |
 | `left_strain(state)` | optional: J and the unimodular elastic left Cauchy-Green tensor: the law can tear and recover |
+| `left_stretch(state)` | optional, of an isotropic law whose state begins with `deformation`: V of F = V R, six values |
+| `stretched_stress(state, coeffs)`, `stretched_differential(state, dA, coeffs)` | with `left_stretch`: T at A = 0 and its \
+derivative [Pa], of a state that begins with V instead of F; projections use them, many times for one `left_stretch` |
 | `volume_ratio(state)` | optional: current over undeformed volume, where that is not the J of `left_strain`; its materials \
 may have a viscosity |
 | `yield_function(state, coeffs)` | with `project`: <= 0 where the material does not flow, in any unit |
@@ -80,11 +83,17 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
     "viscous_stress": ("state", "L", "coeffs"),
     "kirchhoff": ("state", "coeffs"),
     "left_strain": ("state",),
+    "left_stretch": ("state",),
+    "stretched_stress": ("state", "coeffs"),
+    "stretched_differential": ("state", "dA", "coeffs"),
     "volume_ratio": ("state",),
     "yield_function": ("state", "coeffs"),
     "longest_step": ("state", "coeffs", "h"),
 }
 """Functions that a law may have."""
+
+_STRETCHED = ("left_stretch", "stretched_stress", "stretched_differential")
+"""Those that a law has together or not at all."""
 
 
 class LawError(MpmNodesError):
@@ -353,6 +362,10 @@ def _check_functions(module: ModuleType, fail: Callable[[str], NoReturn]) -> Non
             fail(f"{name} takes ({', '.join(given)}); write def {name}({', '.join(args)})")
     if module.VISCOSITY and not hasattr(module, "viscous_stress"):
         fail("has VISCOSITY but no viscous_stress; write def viscous_stress(state, L, coeffs)")
+    missing = [name for name in _STRETCHED if not hasattr(module, name)]
+    if 0 < len(missing) < len(_STRETCHED):
+        name = missing[0]
+        fail(f"has only some of {', '.join(_STRETCHED)}; write def {name}({', '.join(OPTIONAL[name])})")
 
 
 @functools.cache

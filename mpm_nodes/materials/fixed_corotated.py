@@ -19,7 +19,7 @@ from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
 from mpm_nodes.materials.parameters import FixedCorotated as Params
 from mpm_nodes.materials.parameters import lame
-from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Value
+from mpm_nodes.materials.values import Coefficients, Mask, Matrix, State, Symmetric, Value
 
 STRAIN = "deformation"
 STATE = ("deformation",)
@@ -81,6 +81,38 @@ def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficient
     dk = lam * J_n * J_n * mat3.double_dot(C, dA)
     dT = mat3.scale(mat3.matmul_nt(mat3.subtract(dE, dR), F), mu + mu)
     return mat3.add_scaled(mat3.add_scaled(dT, dk, C), k, mat3.cofactor_differential(G, dA))
+
+
+@inline
+def left_stretch(state: State) -> Symmetric:
+    """Return V of F = V R."""
+    F = state[0]
+    return mat3.pack(mat3.symmetric(mat3.matmul_nt(F, rotations.rotation(F))))
+
+
+@inline
+def stretched_stress(state: State, coeffs: Coefficients) -> Matrix:
+    """Return T at A = 0 [Pa] where F = V: 2 mu (V - I) V + lam (J - 1) J I."""
+    mu, lam = coeffs[0], coeffs[1]
+    V = state[0]
+    J = mat3.det(V)
+    one = const(J, 1.0)
+    T = mat3.matmul(mat3.add_diagonal(V, const(J, -1.0)), V)
+    return mat3.add_diagonal(mat3.scale(T, mu + mu), lam * (J - one) * J)
+
+
+@inline
+def stretched_differential(state: State, dA: Matrix, coeffs: Coefficients) -> Matrix:
+    """Return the derivative of T along dA at A = 0 [Pa] where F = V: there R = I turns by w."""
+    mu, lam = coeffs[0], coeffs[1]
+    V = state[0]
+    dV = mat3.matmul(dA, V)
+    x, y, z = rotations.spin(V, dV)
+    strain = (dV[0], dV[1] + z, dV[2] - y, dV[3] - z, dV[4], dV[5] + x, dV[6] + y, dV[7] - x, dV[8])
+    J, trace = mat3.det(V), mat3.trace(dA)
+    k = lam * (J - const(J, 1.0)) * J
+    dT = mat3.add_scaled(mat3.scale(mat3.matmul(strain, V), mu + mu), const(J, 0.0) - k, mat3.transpose(dA))
+    return mat3.add_diagonal(dT, (k + lam * J * J) * trace)
 
 
 @inline

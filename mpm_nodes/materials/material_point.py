@@ -20,7 +20,7 @@ from mpm_nodes.materials.values import FloatType
 
 __all__ = ["call_law"]
 
-_MATRICES = ("stress", "stress_differential", "viscous_stress", "kirchhoff")
+_MATRICES = ("stress", "stress_differential", "viscous_stress", "kirchhoff", "stretched_stress", "stretched_differential")
 _FORMS = {1: "one value", 6: "a tuple of six (xx xy xz yy yz zz)", 9: "a tuple of nine, row-major"}
 
 
@@ -43,7 +43,8 @@ def call_law(
     Args:
         law_id: Id of the law ("snow").
         function: "energy", "stress", "stress_differential", "advance", "project", "feasible", "wave_speed",
-            "viscous_stress", "kirchhoff", "left_strain", "volume_ratio" or "yield_function".
+            "viscous_stress", "kirchhoff", "left_strain", "left_stretch", "stretched_stress", "stretched_differential",
+            "volume_ratio" or "yield_function".
         state: State by attribute name, shapes (n, *attribute shape); what is missing is at rest.
         A: Incremental displacement gradient dt grad v, shape (n, 3, 3); zero by default.
         dA: Direction of the derivative, shape (n, 3, 3); zero by default.
@@ -56,7 +57,8 @@ def call_law(
 
     Returns:
         Energies [J/m^3] or speeds [m/s] of shape (n,), a mask (n,), stresses [Pa] of shape (n, 3, 3), or for "advance"
-        and "project" the new state by attribute name; for "left_strain" J, shape (n,), and b, shape (n, 3, 3).
+        and "project" the new state by attribute name; for "left_strain" J, shape (n,), and b, shape (n, 3, 3); for "left_stretch"
+        its six values, shape (n, 6).
 
     Raises:
         LawError: When the law, the function, a parameter or a state name is unknown, or a shape does not fit; when the law's own
@@ -125,7 +127,7 @@ def _check_result(found: Law, function: str, result: Any, count: int) -> None:
         check(result[0], 1, " for J")
         check(result[1], 9, " for b")
     else:
-        check(result, 9 if function in _MATRICES else 1, "")
+        check(result, 9 if function in _MATRICES else 6 if function == "left_stretch" else 1, "")
         if function == "feasible" and np.asarray(result).dtype != np.bool_:
             fail("numbers", "a mask: a comparison, or several joined by both, either and negate")
 

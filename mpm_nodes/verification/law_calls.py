@@ -56,7 +56,31 @@ def result_rows(law: Law, name: str) -> int:
     """Return how many values a function returns."""
     if name in ("advance", "advance_minimised", "project"):
         return sum(law.fields[entry].rows for entry in law.state)
-    return {"stress": 9, "stress_differential": 9, "viscous_stress": 9, "kirchhoff": 9, "left_strain": 10}.get(name, 1)
+    return _ROWS.get(name, 1)
+
+
+_ROWS = {
+    "stress": 9,
+    "stress_differential": 9,
+    "viscous_stress": 9,
+    "kirchhoff": 9,
+    "left_strain": 10,
+    "left_stretch": 6,
+    "stretched_stress": 9,
+    "stretched_differential": 9,
+}
+"""Values of a function's result, where that is not one."""
+_STRESSES = (
+    "energy",
+    "stress",
+    "stress_differential",
+    "viscous_stress",
+    "kirchhoff",
+    "stretched_stress",
+    "stretched_differential",
+    "yield_function",
+)
+"""Functions whose results are measured by rho c^2."""
 
 
 def compiled_function(law: Law, name: str, dtype: Any, lanes: bool = True) -> Callable[[np.ndarray], np.ndarray]:
@@ -233,7 +257,7 @@ def _disturbed(call: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, parts
 def _stiffness(law: Law, name: str, params: Mapping[str, Any]) -> float:
     """Return the size in which errors of a function's results are measured besides their own: rho c^2, c, or 1."""
     speed = float(call_law(law.id, "wave_speed", params=params)[0])
-    if name in ("energy", "stress", "stress_differential", "viscous_stress", "kirchhoff", "yield_function"):
+    if name in _STRESSES:
         return law.params.density * speed**2
     return speed if name == "wave_speed" else 1.0
 

@@ -98,6 +98,7 @@ class LawContract(VerificationProblem):
         yield from self._rest()
         yield from self._derivatives()
         yield from self._kirchhoff()
+        yield from self._stretched()
         yield from self._feasibility()
         yield from self._step()
         yield from self._waves()
@@ -199,6 +200,24 @@ class LawContract(VerificationProblem):
         lopsided = (R * dQ).sum((1, 2)) - (Q * dR).sum((1, 2))
         advice = self._at(lopsided, "the second derivative of an energy is self-adjoint")
         yield Finding(0.0, self._worst(lopsided) / largest, 1e-11, "stress_differential: Q : dT(R) - R : dT(Q), of M", advice)
+
+    def _stretched(self) -> Iterator[Finding]:
+        """Compare what a law makes of the left stretch with what it makes of F."""
+        if not self.law.function("left_stretch"):
+            return
+        packed, Q = self._call("left_stretch", self._state), self._directions(5)
+        V = packed[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+        F = self._state["deformation"]
+        error = V @ V - F @ F.transpose(0, 2, 1)
+        advice = self._at(error, "left_stretch must be V of F = V R", False)
+        yield Finding(0.0, float(np.abs(error).max()), 1e-11, "left_stretch: V V - F F^T", advice)
+        turned = {**self._state, "deformation": V}
+        for whole, given in (("stress", {}), ("stress_differential", {"dA": Q})):
+            name = whole.replace("stress", "stretched_stress") if not given else "stretched_differential"
+            exact = self._call(whole, self._state, dt=NO_TIME, **given)
+            error = self._call(name, turned, **given) - exact
+            advice = self._at(error, f"{name} must be {whole} at A = 0, and the law isotropic", False)
+            yield Finding(0.0, self._worst(error), 1e-10, f"{name}: against {whole} of F, of M", advice)
 
     def _kirchhoff(self) -> Iterator[Finding]:
         T = self._call("stress", self._state, dt=NO_TIME)

@@ -195,7 +195,14 @@ def polar_differential(R, S, dF):
 
     Singular only where two singular values sum to zero; there w is bounded by a small denominator.
     """
-    M = mat3.matmul_tn(R, dF)
+    x, y, z = spin(S, mat3.matmul_tn(R, dF))
+    o = const(x, 0.0)
+    return mat3.matmul(R, (o, -z, y, z, o, -x, -y, x, o))
+
+
+@inline
+def spin(S, M):
+    """Return w of (tr(S) I - S) w = vee(M - M^T), S symmetric: how fast F = S turns where it changes by M."""
     r = (M[7] - M[5], M[2] - M[6], M[3] - M[1])
     K = mat3.add_diagonal(mat3.scale(S, const(r[0], -1.0)), mat3.trace(S))
     size = absolute(S[0]) + absolute(S[4]) + absolute(S[8])
@@ -203,6 +210,4 @@ def polar_differential(R, S, dF):
     d = copysign(maximum(absolute(d), const(d, 1e-12) * size * size * size + const(d, 1e-30)), d)
     w = mat3.matvec(mat3.cofactor(K), r)
     k = const(d, 1.0) / d
-    o = const(d, 0.0)
-    x, y, z = k * w[0], k * w[1], k * w[2]
-    return mat3.matmul(R, (o, -z, y, z, o, -x, -y, x, o))
+    return k * w[0], k * w[1], k * w[2]
