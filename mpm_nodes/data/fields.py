@@ -245,9 +245,6 @@ ATTRIBUTES: dict[str, Field] = table(
         resampling=_MEAN,
     ),
     Field("compressibility", "1 / lam", (), "1/Pa", doc="Of the matter, for projections; 0: none.", resampling=_MEAN, passing=True),
-    Field(
-        "stress_change", "dT", (3, 3), "Pa", doc="Change of the stress along a velocity gradient.", resampling=_MEAN, passing=True
-    ),
     Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
 )
@@ -316,7 +313,6 @@ STAGGERED_FIELDS = table(
     *_of_faces("force", "f", "N", "Force along their axis", "force", 0),
     *_of_faces("rest_volume", "V_0", "m^3", "Undeformed volume of the matter", "force", 3),
     *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
-    *_of_faces("force_change", "K d", "N", "Change of the force along a direction in velocities", "change", 0),
 )
 """Fields of the staggered grid by name."""
 

@@ -41,9 +41,10 @@ __all__ = ["ADD_NODE_BLOCKS", "INNER", "STORE_HESSIANS", "TABLE", "apply_hessian
 TABLE = {
     "trial_stress": Field("trial_stress", "T", (3, 3), "Pa", doc="Stress at the trial velocities."),
     "differential": Field("differential", "dT", (3, 3), "Pa", doc="First the gradient of a direction, then the stress's change."),
+    "left_stretch": Field("left_stretch", "V", (6,), "", doc="Left stretch of the deformation."),
 }
-"""What lives in the scratch of each thread."""
-INNER = tuple(TABLE)
+"""What lives in the scratch of each thread, or for a solve."""
+INNER = ("trial_stress", "differential")
 
 
 # ---------------------------------------------------------------- what is evaluated

@@ -22,13 +22,14 @@ from typing import Any
 
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline, overloaded
-from mpm_nodes.kernels.composition.fragments import Lanes
+from mpm_nodes.kernels.composition.fragments import Lanes, Run
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, const, maximum
+from mpm_nodes.kernels.transfers.face_runs import gather_gradient, scatter_change
 from mpm_nodes.materials import newtonian_viscosity
 from mpm_nodes.materials.values import Coefficients, LawModule, Matrix, State, Symmetric, Value
 from mpm_nodes.materials.volumes import volume_ratio_of
 
-__all__ = ["DILATION", "RESPONSE", "STRESS", "isochoric_of", "volume_changes"]
+__all__ = ["DILATION", "RESPONSE", "RESPONSE_OF_STRETCH", "STRESS", "STRETCH", "isochoric_of", "volume_changes"]
 
 
 def isochoric_of(law: Any, state: Any) -> Any:
@@ -88,19 +89,49 @@ def stress_of_step(law: LawModule, state: State, coefficients: Coefficients, dt:
 
 @inline
 def response(
-    law: LawModule, state: State, coefficients: Coefficients, stress_change: Matrix, dt: Value, material_viscosity: Value
+    law: LawModule, state: State, coefficients: Coefficients, differential: Matrix, dt: Value, material_viscosity: Value
 ) -> Matrix:
     """Return dT^ for Q = dt times the velocity gradient that stands in the place of the result."""
     _e, even = isochoric_of(law, state)
-    Q, none = mat3.scale(stress_change, dt), mat3.zero(dt)
+    Q, none = mat3.scale(differential, dt), mat3.zero(dt)
     T, dT = law.stress(even, none, coefficients, dt), law.stress_differential(even, none, mat3.deviator(Q), coefficients, dt)
+    return _change(law, state, Q, T, dT, dt, material_viscosity)
+
+
+@inline
+def response_of_stretch(
+    law: LawModule,
+    state: State,
+    left_stretch: Symmetric,
+    coefficients: Coefficients,
+    differential: Matrix,
+    dt: Value,
+    material_viscosity: Value,
+) -> Matrix:
+    """Return the same from V of F = V R: an isotropic law does not feel R, and F itself is not read."""
+    turned = (mat3.unpack(left_stretch), *state[1:])
+    _e, even = isochoric_of(law, turned)
+    Q = mat3.scale(differential, dt)
+    T, dT = law.stretched_stress(even, coefficients), law.stretched_differential(even, mat3.deviator(Q), coefficients)
+    return _change(law, turned, Q, T, dT, dt, material_viscosity)
+
+
+@inline
+def _change(law: LawModule, state: State, Q: Matrix, T: Matrix, dT: Matrix, dt: Value, material_viscosity: Value) -> Matrix:
+    """Return dT^ of T and of dT along dev Q, with the material's own viscosity."""
     if any_lane(material_viscosity > const(dt, 0.0)):
         J = volume_ratio_of(law, state)
-        dT = mat3.add(dT, newtonian_viscosity.stress_differential(J, none, Q, material_viscosity, dt))
+        dT = mat3.add(dT, newtonian_viscosity.stress_differential(J, mat3.zero(dt), Q, material_viscosity, dt))
     third = const(dt, 1.0 / 3.0)
     found = mat3.add_scaled(mat3.deviator(dT), const(dt, 0.0) - third * mat3.trace(Q), mat3.deviator(T))
     found = mat3.add_scaled(found, third * mat3.trace(T), mat3.transpose(Q))
     return mat3.add_diagonal(found, const(dt, 0.0) - third * mat3.double_dot(T, Q))
+
+
+@inline
+def stretch(law: LawModule, state: State) -> Symmetric:
+    """Return V of F = V R."""
+    return law.left_stretch(state)
 
 
 DILATION = ("dilation", "elastic_dilation", "compressibility")
@@ -110,5 +141,11 @@ STRESS = (
     Lanes(stress_of_step, ("stress",), lacks=("kirchhoff",)),
 )
 """The Kirchhoff stress of the unimodular strain [Pa], without viscosity."""
-RESPONSE = (Lanes(response, ("stress_change",)),)
-"""The change of that stress along a velocity gradient, viscosity included."""
+STRETCH = (Lanes(stretch, ("left_stretch",), needs=("left_stretch",)),)
+"""V of F = V R, of laws that can do with it."""
+_TAKE = Run(gather_gradient, ("differential",), gathers=frozenset(["velocity"]))
+_GIVE = Run(scatter_change, scatters=frozenset(["change"]))
+RESPONSE = (_TAKE, Lanes(response, ("differential",), lacks=("left_stretch",)), _GIVE)
+"""What forces on faces change by along velocities of faces, viscosity included: one loop, in which dT^ stays in the cache."""
+RESPONSE_OF_STRETCH = (_TAKE, Lanes(response_of_stretch, ("differential",), needs=("left_stretch",)), _GIVE)
+"""The same for laws that can do with V."""

@@ -123,7 +123,8 @@ class Coupling:
     def _answer(self) -> list[np.ndarray]:
         """Return dt E^T K E v / m of the velocities that the grid holds."""
         followers.extend(self.count, self.fields, self.rank, self.old, EXTENSIONS)
-        pushes = self._handed_over([self.dt * each[::4][: self.size].astype(float) for each in self.response.change()])
+        changes = self.response.change(np.concatenate(self.velocity)).reshape(3, -1)
+        pushes = self._handed_over([self.dt * each.astype(float) for each in changes])
         return [np.where(led, i / np.where(led, m, 1.0), 0.0) for led, i, m in zip(self.led, pushes, self.mass, strict=True)]
 
     def _project(self, x: np.ndarray) -> None:

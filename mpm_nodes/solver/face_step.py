@@ -49,6 +49,7 @@ class FaceStep:
         self.vectors = BlockVectors.of_size(3 * self.size)
         self.mass, self.velocity, self.right = (self.vectors.new() for _ in range(3))
         self.sums = np.empty(staggered.count)
+        self.faces = np.empty(3 * self.size, staggered.dtype)
         least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
         solid = solid_faces_of(staggered, colliders, dt)
         for n, axis in enumerate(AXES):
@@ -75,19 +76,15 @@ class FaceStep:
         equations = Equations(self._product, self._precondition, self.vectors.dot, self.vectors)
         until = Until(tolerance, most)
         found = krylov(equations, self.right, self.velocity, until, method=Method.RESIDUALS, guess=True, check=check)
-        self._write(self.velocity)
-        return found
-
-    def _write(self, x: np.ndarray) -> None:
         for n, axis in enumerate(AXES):
-            face_vectors.write_faces(self.staggered.count, n * self.size, x, self.staggered.array(f"velocity_{axis}"))
+            face_vectors.write_faces(self.staggered.count, n * self.size, self.velocity, self.staggered.array(f"velocity_{axis}"))
+        return found
 
     def _product(self, d: np.ndarray, q: np.ndarray) -> None:
         """Write A d."""
-        staggered = self.staggered
-        self._write(d)
-        for n, change in enumerate(self.response.change()):
-            face_vectors.finish_product(staggered.count, n * self.size, change, self.mass, self.dt, d, q)
+        count = self.staggered.count
+        face_vectors.round_faces(count, d, self.faces)
+        face_vectors.finish_product(count, self.response.change(self.faces), self.mass, self.dt, d, q)
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z, self.sums)

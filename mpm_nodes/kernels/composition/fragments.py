@@ -146,6 +146,7 @@ class Run(Fragment):
         reads: Those among them whose old values it reads.
         largest: Names of the columns of `largest`, of which it fills row `row`.
         gathers: Grid arrays that it reads.
+        scatters: Grid arrays that it adds to.
     """
 
     body: Callable[..., Any]
@@ -153,6 +154,7 @@ class Run(Fragment):
     reads: tuple[str, ...] = ()
     largest: tuple[str, ...] = ()
     gathers: frozenset[str] = frozenset()
+    scatters: frozenset[str] = frozenset()
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:

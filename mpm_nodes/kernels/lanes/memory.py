@@ -184,6 +184,20 @@ def load_quarter(context, array, i):
 
 
 @intrinsic
+def load_by_quarter(context, array, i):
+    """Load four elements, each into all four lanes of a quarter."""
+    kind = checked_kind(array, _ALL_KINDS)
+
+    def generate(context, builder, signature, args):
+        four = vector(kind, 4)
+        pointer = builder.bitcast(pointer_to(context, builder, signature, args), four.as_pointer())
+        value = builder.load(pointer, align=ELEMENT_BYTES[kind], typ=four)
+        return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices([n for n in range(4) for _ in range(4)]))
+
+    return LANES[kind](array, i), generate
+
+
+@intrinsic
 def load_splat(context, array, i):
     """Load one element into all lanes."""
     kind = checked_kind(array, _ALL_KINDS)

@@ -23,7 +23,7 @@ from mpm_nodes.kernels.lanes.memory import load, store
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.projection.solid_faces import HELD
 
-__all__ = ["advance_faces", "begin_faces", "divide_by_mass", "finish_product", "write_faces"]
+__all__ = ["advance_faces", "begin_faces", "divide_by_mass", "finish_product", "round_faces", "write_faces"]
 
 
 @part
@@ -79,16 +79,27 @@ def write_faces(count, shift, x, velocity):
 
 
 @part
-def _product_at(g, shift, change, mass, dt, d, q):
-    for c in range(64 * g, 64 * g + 64):
-        n = shift + c
-        q[n] = mass[n] * d[n] + dt * np.float64(change[4 * c]) if mass[n] > 0.0 else 0.0
+def _round_at(g, x, faces):
+    for n in range(192 * g, 192 * g + 192):
+        faces[n] = x[n]
 
 
 @compiled(fastmath=False)
-def finish_product(count, shift, change, mass, dt, d, q):
-    """Write A d of the faces of one axis, with K d in the first place of `change`."""
-    parallel_for(_product_at, count, (np.int64(shift), plain(change), plain(mass), dt, plain(d), plain(q)))
+def round_faces(count, x, faces):
+    """Write a vector in the grid's float type."""
+    parallel_for(_round_at, count, (plain(x), plain(faces)))
+
+
+@part
+def _product_at(g, change, mass, dt, d, q):
+    for n in range(192 * g, 192 * g + 192):
+        q[n] = mass[n] * d[n] + dt * np.float64(change[n]) if mass[n] > 0.0 else 0.0
+
+
+@compiled(fastmath=False)
+def finish_product(count, change, mass, dt, d, q):
+    """Write A d, with K d of all faces in `change`."""
+    parallel_for(_product_at, count, (plain(change), plain(mass), dt, plain(d), plain(q)))
 
 
 @part

@@ -18,7 +18,9 @@ RECORDS = TILE + WEIGHT_SCRATCH
 """Where the sixteen particles' records start in the scratch of a thread; weights lie before them."""
 SECOND_TILE = RECORDS + 2 * WIDTH * WIDTH
 """A second tile, of what FLIP adds."""
-SCRATCH = SECOND_TILE + TILE
+FACE_SCRATCH = 7712
+"""What `faces` has in the scratch of a thread instead: three tiles of its own, weights and records."""
+SCRATCH = max(SECOND_TILE + TILE, FACE_SCRATCH)
 SLICE, ROW = 256, 32
 """Tile strides of x and y, in values."""
 

@@ -224,8 +224,8 @@ def advance_faces(
 
 @stage(label="Semi-Implicit Faces", facts=(SHEARED,))
 def semi_implicit_faces(
-    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("stress_change")],
-    staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity", "force_change"))],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
+    staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity"))],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
@@ -270,11 +270,11 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
 
 @stage(label="Project Velocity", version=2, facts=(PROJECTED, THIN_SOLIDS), upgrades={1: _wire_particles})
 def project_velocity(
-    particles: A[ParticleStore, Reads("position", "volume", "material", "stiffness_scale", LAW_STATE), Writes("stress_change")],
+    particles: A[ParticleStore, Reads("position", "volume", "material", "stiffness_scale", LAW_STATE)],
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
-        Writes(*_faces("velocity", "force_change"), "pressure"),
+        Writes(*_faces("velocity"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
@@ -333,9 +333,6 @@ def project_velocity(
         ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
     )
     staggered.pack("pressure", done.pressure)
-    if done.coupled is None:  # what a stage declares to write it leaves without what was there before
-        particles.rows("stress_change")[:] = 0.0
-        staggered.clear(*(f"change_{axis}" for axis in AXES))
     together = done.coupled
     if firm and not coupled and step.substep % 4 == 0:
         step.tell(THIN_SOLIDS, steps=longest_thin_step(particles, step.dt))

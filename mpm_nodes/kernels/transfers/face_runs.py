@@ -1,0 +1,27 @@
+"""Bodies of `Run` fragments: gradients of velocities on faces for the particles of a block, and forces of what they become."""
+
+from __future__ import annotations
+
+from mpm_nodes.kernels.compile.jit import inline
+from mpm_nodes.kernels.lanes.memory import bare
+from mpm_nodes.kernels.transfers.faces import gather_gradients, scatter_forces
+from mpm_nodes.kernels.transfers.fields import slopes_of_matrix
+
+__all__ = ["gather_gradient", "scatter_change"]
+
+
+@inline
+def gather_gradient(placement, block_work, tile_slot, block, grid_velocity, differential, differential_stride, differential_shift):
+    """Write the gradient of the velocities on faces, those of each axis behind those of the one before, to `differential`."""
+    gradient = slopes_of_matrix(differential, differential_stride, differential_shift)
+    gather_gradients(placement, bare(grid_velocity), grid_velocity.shape[0] // 3, gradient, block_work, tile_slot, block)
+
+
+@inline
+def scatter_change(
+    placement, block_work, tile_slot, block, grid_change, differential, differential_stride, differential_shift, volume
+):
+    """Add sum V0 dT grad w, dT the rows of `differential`, to the faces."""
+    change = slopes_of_matrix(differential, differential_stride, differential_shift)
+    size = grid_change.shape[0] // 3
+    scatter_forces(placement, bare(grid_change), size, change, bare(volume), 1.0, block_work, tile_slot, block)
