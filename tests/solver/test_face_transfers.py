@@ -13,9 +13,10 @@ from mpm_nodes.materials import isochoric
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES
-from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, scatter
+from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, give_heat, scatter
 
 DT, H = 1e-3, 0.1
+HEAT = ("heat", *(f"conduction_{axis}" for axis in AXES))
 
 
 def solver_of(dtype, drift=0.5):
@@ -40,6 +41,36 @@ def solver_of(dtype, drift=0.5):
     particles.drift = 2.0 + drift
     run.grid.follow()
     return run, random
+
+
+def close(found, exact, dtype):
+    """Hold values to each other by 100 units in the last place of the largest."""
+    return np.abs(found - exact).max() <= 100.0 * np.finfo(dtype).eps * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("slopes", "even"), [(True, False), (False, True)], ids=["slopes", "even"])
+def test_heat_is_what_general_transfers_give(dtype, slopes, even):
+    """Cells and faces get the same heat, volume and conduction, where all particles conduct alike as well."""
+    run, _ = solver_of(dtype)
+    particles, staggered = run.particles, run.stores["staggered"]
+    if even:
+        particles.pack("conductivity", np.full(particles.count, 1.7))
+    staggered.clear(*HEAT)
+    give_heat(particles, staggered, slopes, False)
+    found = [staggered.array(name)[: 256 * staggered.count].astype(float) for name in HEAT]
+    staggered.clear(*HEAT)
+    ones = np.ones(particles.count)
+    particles.pack("volume_per_heat", particles.unpack("volume") / particles.unpack("heat_capacity"))
+    gradient = (("temperature_gradient", 0), None, None) if slopes else None
+    cells = Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", None), gradient)
+    faces = [Deposit(name, "volume", ("conductivity", None, None)) for name in HEAT[1:]]
+    scatter(particles, staggered, Kernel.QUADRATIC, cells, *faces)
+    for name, values in zip(HEAT, found, strict=True):
+        exact = staggered.array(name)[: 256 * staggered.count].astype(float)
+        for row in range(4):
+            assert close(values[row::4], exact[row::4], dtype), (name, row)
+    assert abs(found[0][3::4].sum() - particles.unpack("heat_capacity") @ ones) < 1e-4 * particles.count
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -40,7 +40,7 @@ from mpm_nodes.solver.phases import change_phase, checked_thermal, densities_of,
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.transfers import Deposit, Take
+from mpm_nodes.solver.transfers import Deposit, Take, give_heat
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
 
@@ -156,14 +156,18 @@ def rasterize_heat(
         transfer: APIC carries the temperature gradient; FLIP does not.
         kernel: B-spline of the weights.
     """
-    staggered.clear("heat", *(f"conduction_{axis}" for axis in AXES))
-    slopes = _SLOPES if transfer is Transfer.APIC else None
-    faces = [Deposit(f"conduction_{axis}", "volume", ("conductivity", None, None)) for axis in AXES]
+    arrays = ("heat", *(f"conduction_{axis}" for axis in AXES))
+    staggered.clear(*arrays)
     heating = None
     if len(particles.optional("heat_source")):
         heating = "heating_rate"  # the array's weight is m c: m c times q V / (m c) is the power
         source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
         np.multiply(source, volume_per_heat, out=particles.rows(heating)[0])
+    if kernel is Kernel.QUADRATIC:
+        give_heat(particles, staggered, transfer is Transfer.APIC, heating is not None)
+        return
+    slopes = _SLOPES if transfer is Transfer.APIC else None
+    faces = [Deposit(name, "volume", ("conductivity", None, None)) for name in arrays[1:]]
     give(
         particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces
     )
