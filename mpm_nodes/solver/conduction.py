@@ -10,12 +10,12 @@ import numpy as np
 
 from mpm_nodes.data import Ambient, Collider, MpmNodesError, SpaceField
 from mpm_nodes.data.ambient import air_of
-from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
+from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Until, krylov
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
 from mpm_nodes.kernels.heat import conduction, near_bodies
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.ranks.together import Alone, together_on
+from mpm_nodes.solver.ranks.together import Alone, CellVectors, together_on
 from mpm_nodes.solver.staggered import StaggeredStore, neighbour_blocks
 from mpm_nodes.solver.surroundings import ambient_at, collider_at
 
@@ -68,6 +68,23 @@ class Conducted:
     area: float
 
 
+class _Room:
+    """Arrays of a step of conduction, kept for as long as the grid's blocks stay: new ones would be cleared page by page each time.
+
+    Args:
+        vectors: The arithmetic of vectors of cells.
+        count: Number of grid blocks.
+    """
+
+    def __init__(self, vectors: CellVectors, count: int) -> None:
+        self.system = conduction.HeatSystem(*(vectors.new() for _ in conduction.HeatSystem._fields))
+        self.system.diagonal[:] = 1.0  # behind the last cell, too, where nothing else is written
+        self.temperature, self.right = vectors.new(), vectors.new()
+        self.work = [vectors.new() for _ in range(Method.GRADIENTS.work)]
+        cells = 64 * count
+        self.near = np.empty(cells), np.empty(3 * cells), np.empty(cells, np.int32), np.empty(cells)
+
+
 def conduct(
     staggered: StaggeredStore,
     colliders: ColliderSet,
@@ -94,7 +111,8 @@ def conduct(
     air = air_of(surroundings.ambient)
     if air is not None:
         surroundings = replace(surroundings, to_air=air.convection)
-    given, system = _system(staggered, colliders, dt, surroundings, together)
+    room: _Room = staggered.grid.derived("conduction", lambda: _Room(vectors, count))
+    given, system = _system(staggered, colliders, dt, surroundings, together, room)
     conduction.assemble_heat(count, given, system)
     if surroundings.sampled:
         _add_surface(staggered, dt, surroundings, system)
@@ -103,7 +121,7 @@ def conduct(
     for each in surroundings.ambient:
         if each.source is not None:
             _make_heat(staggered, dt, each.source, float(given.numbers[5]), system)
-    temperature = vectors.new()
+    temperature, right = room.temperature, room.right
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
 
@@ -117,10 +135,10 @@ def conduct(
         both = vectors.dots((r, z), (r, r))
         return both[0], both[1]
 
-    right = system.right.copy()
+    np.copyto(right, system.right)
     vectors.leave(right)
     equations = Equations(apply, precondition, vectors.dot, vectors)
-    solution = krylov(equations, right, temperature, Until(tolerance, most), guess=True, check=check)
+    solution = krylov(equations, right, temperature, Until(tolerance, most), guess=True, work=room.work, check=check)
     vectors.agree(temperature)
     conduction.write_temperatures(count, temperature, staggered.array("temperature"))
     sums = np.empty((count, 3))
@@ -148,11 +166,16 @@ def _capacity(staggered: StaggeredStore) -> np.ndarray:
 
 
 def _system(
-    staggered: StaggeredStore, colliders: ColliderSet, dt: float, surroundings: Surroundings, together: Alone
+    staggered: StaggeredStore,
+    colliders: ColliderSet,
+    dt: float,
+    surroundings: Surroundings,
+    together: Alone,
+    room: _Room,
 ) -> tuple[conduction.HeatFields, conduction.HeatSystem]:
     """Return what the system is made of, and room for it."""
     count = staggered.count
-    near = _near_bodies(staggered, colliders)
+    near = _near_bodies(staggered, colliders, room)
     bodies = [collider_at(each, surroundings.frame) for each in colliders.colliders]
     exchange = _at_places(staggered, bodies, near, _exchange(bodies, surroundings))
     least = LEAST_MASS[staggered.dtype] * together.largest(_capacity(staggered).reshape(count, 64))
@@ -169,10 +192,7 @@ def _system(
         exchange,
         np.array(numbers),
     )
-    cells = together.cells()
-    system = conduction.HeatSystem(*(cells.new() for _ in conduction.HeatSystem._fields))
-    system.diagonal[:] = 1.0
-    return given, system
+    return given, room.system
 
 
 def _add_surface(staggered: StaggeredStore, dt: float, surroundings: Surroundings, system: conduction.HeatSystem) -> None:
@@ -217,11 +237,15 @@ def _centres(staggered: StaggeredStore, cells: np.ndarray) -> np.ndarray:
     return centres
 
 
-def _near_bodies(staggered: StaggeredStore, colliders: ColliderSet) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _near_bodies(
+    staggered: StaggeredStore, colliders: ColliderSet, room: _Room
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return distance [cells], normal and number of the body or wall nearest to each cell, and what bodies leave open of it."""
-    cells = 64 * staggered.count
-    found = np.full(cells, near_bodies.FAR), np.zeros(3 * cells), np.full(cells, -1, np.int32), np.ones(cells)
-    if not colliders.idle:
+    found = room.near
+    if colliders.idle:
+        phi, normal, which, opened = found
+        phi[:], normal[:], which[:], opened[:] = near_bodies.FAR, 0.0, -1, 1.0
+    else:
         near_bodies.find_near_bodies(staggered.blocks, staggered.h, staggered.origin - colliders.origin, *colliders.shapes(), found)
     return found
 

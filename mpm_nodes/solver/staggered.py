@@ -77,4 +77,5 @@ class StaggeredStore(GridArrays):
 
 def neighbour_blocks(grid: GridStore) -> np.ndarray:
     """Return the blocks before and behind each block along x, y and z, shape (count, 6), int32; -1 where there is none."""
-    return cell_matrix.neighbour_blocks(grid.coord, grid.body, grid.packed)
+    found: np.ndarray = grid.derived("neighbour blocks", lambda: cell_matrix.neighbour_blocks(grid.coord, grid.body, grid.packed))
+    return found
