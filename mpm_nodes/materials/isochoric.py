@@ -105,15 +105,30 @@ def response_of_stretch(
     left_stretch: Symmetric,
     coefficients: Coefficients,
     differential: Matrix,
+    volume: Value,
     dt: Value,
     material_viscosity: Value,
 ) -> Matrix:
-    """Return the same from V of F = V R: an isotropic law does not feel R, and F itself is not read."""
+    """Return V0 dT^ from V of F = V R: an isotropic law does not feel R, and F itself is not read."""
     turned = (mat3.unpack(left_stretch), *state[1:])
     _e, even = isochoric_of(law, turned)
     Q = mat3.scale(differential, dt)
     T, dT = law.stretched_stress(even, coefficients), law.stretched_differential(even, mat3.deviator(Q), coefficients)
-    return _change(law, turned, Q, T, dT, dt, material_viscosity)
+    return mat3.scale(_change(law, turned, Q, T, dT, dt, material_viscosity), volume)
+
+
+@inline
+def weighted_response(
+    law: LawModule,
+    state: State,
+    coefficients: Coefficients,
+    differential: Matrix,
+    volume: Value,
+    dt: Value,
+    material_viscosity: Value,
+) -> Matrix:
+    """Return V0 dT^ for the velocity gradient that stands in the place of the result."""
+    return mat3.scale(response(law, state, coefficients, differential, dt, material_viscosity), volume)
 
 
 @inline
@@ -145,7 +160,7 @@ STRETCH = (Lanes(stretch, ("left_stretch",), needs=("left_stretch",)),)
 """V of F = V R, of laws that can do with it."""
 _TAKE = Run(gather_gradient, ("differential",), gathers=frozenset(["velocity"]))
 _GIVE = Run(scatter_change, scatters=frozenset(["change"]))
-RESPONSE = (_TAKE, Lanes(response, ("differential",), lacks=("left_stretch",)), _GIVE)
+RESPONSE = (_TAKE, Lanes(weighted_response, ("differential",), lacks=("left_stretch",)), _GIVE)
 """What forces on faces change by along velocities of faces, viscosity included: one loop, in which dT^ stays in the cache."""
 RESPONSE_OF_STRETCH = (_TAKE, Lanes(response_of_stretch, ("differential",), needs=("left_stretch",)), _GIVE)
 """The same for laws that can do with V."""

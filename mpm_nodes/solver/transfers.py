@@ -170,7 +170,8 @@ def give_heat(particles: ParticleStore, staggered: StaggeredStore, slopes: bool,
     made = particles.array("heating_rate") if heating else None
     scratch = staggered.grid.derived("heat scratch", lambda: aligned(rasterize.HEAT_SCRATCH * most_threads(), staggered.dtype))
     with adding_up(staggered.halo, *grids):
-        rasterize.rasterize_heat(particles.geometry(), given, gradient, made, grids, staggered.scatter_tables(), scratch)
+        tables = staggered.scatter_tables()._replace(scratch=scratch)
+        rasterize.rasterize_heat(particles.geometry(), given, gradient, made, grids, tables)
 
 
 _HEAT_ARRAYS = ("heat", "conduction_x", "conduction_y", "conduction_z")

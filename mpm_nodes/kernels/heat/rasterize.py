@@ -50,7 +50,7 @@ from mpm_nodes.kernels.transfers.face_stencils import (
 )
 from mpm_nodes.kernels.transfers.face_tiles import FACE_TILE, IN_X, clear_tile, fold_slice
 from mpm_nodes.kernels.transfers.fields import bare_or_none
-from mpm_nodes.kernels.transfers.places import bare_placement
+from mpm_nodes.kernels.transfers.places import BlockWork, bare_placement
 from mpm_nodes.kernels.transfers.weights import weights
 
 __all__ = ["HEAT_SCRATCH", "ParticleHeat", "rasterize_heat"]
@@ -113,10 +113,11 @@ def _store_along(scratch, at, place, node, centre):
 
 
 @inline
-def _store_group(given, gradient, heating, place, p, scratch, at, base, base_at):
+def _store_group(given, gradient, heating, place, p, work):
     """Store what particles p .. p+15 give along x, and their weights along y and z."""
     nodes, centres = among_centres(place, p)
-    store_bases(place, nodes, centres, base, base_at)
+    scratch, at = work.scratch, work.at
+    store_bases(place, nodes, centres, work.base, work.base_at)
     f = fraction(place, centres[0])
     w, n = weights(QUADRATIC, f), weights(QUADRATIC, fraction(place, nodes[0]))
     m, v = load(given.capacity, p), load(given.volume, p)
@@ -257,10 +258,11 @@ def _is_even(conductivity, begin, end):
 
 
 @part
-def _scatter_block(k, first, place, given, gradient, heating, grids, tables, room):
+def _scatter_block(k, first, place, given, gradient, heating, grids, tables):
     r, thread = tables.colour_range[first + k], get_thread_id()
     begin, end, q = tables.runs[r, 0], tables.runs[r, 1], tables.runs[r, 2]
-    scratch, base, at, base_at = bare(room), bare(tables.base), thread * HEAT_SCRATCH, 64 * thread
+    work = BlockWork(begin, end, 0, bare(tables.scratch), thread * HEAT_SCRATCH, bare(tables.base), 64 * thread)
+    scratch, at, base, base_at = work.scratch, work.at, work.base, work.base_at
     where = bare_placement(place)
     zero = const(load(scratch, at), 0.0)
     even = _is_even(given.conductivity, begin, end)
@@ -270,7 +272,7 @@ def _scatter_block(k, first, place, given, gradient, heating, grids, tables, roo
     if heating is not None:
         clear_tile(scratch, at + _SOURCE, zero)
     for p in range(begin, end, WIDTH):
-        _store_group(given, gradient, heating, where, p, scratch, at, base, base_at)
+        _store_group(given, gradient, heating, where, p, work)
         for lane in range(min(WIDTH, end - p)):
             centre, node = at + element(base, base_at + lane), at + element(base, base_at + WIDTH + lane)
             _scatter_one(gradient, heating, even, scratch, at, lane, centre, node)
@@ -282,7 +284,7 @@ def _scatter_block(k, first, place, given, gradient, heating, grids, tables, roo
 
 
 @compiled(fastmath=False)
-def rasterize_heat(place, given, gradient, heating, grids, tables, scratch):
+def rasterize_heat(place, given, gradient, heating, grids, tables):
     """Add what every particle gives to the cells and to the faces of each axis.
 
     Args:
@@ -291,11 +293,10 @@ def rasterize_heat(place, given, gradient, heating, grids, tables, scratch):
         gradient: Three rows of C, or None where it has no part.
         heating: q, or None where nothing makes heat.
         grids: Arrays of four values a point: of the cells, and of the faces along x, y and z.
-        tables: `ScatterTables` of the blocks.
-        scratch: `HEAT_SCRATCH` values for each thread.
+        tables: `ScatterTables` of the blocks; their scratch has `HEAT_SCRATCH` values for each thread.
     """
     rows = ParticleHeat(bare(given.capacity), bare(given.volume), bare(given.conductivity), bare(given.temperature))
     slopes, made = bare_or_none(gradient), bare_or_none(heating)
     for colour in range(8):
         first = tables.colour_start[colour]
-        parallel_for(_scatter_block, tables.colour_shares[colour], (first, place, rows, slopes, made, grids, tables, scratch))
+        parallel_for(_scatter_block, tables.colour_shares[colour], (first, place, rows, slopes, made, grids, tables))

@@ -18,10 +18,7 @@ def gather_gradient(placement, block_work, tile_slot, block, grid_velocity, diff
 
 
 @inline
-def scatter_change(
-    placement, block_work, tile_slot, block, grid_change, differential, differential_stride, differential_shift, volume
-):
-    """Add sum V0 dT grad w, dT the rows of `differential`, to the faces."""
+def scatter_change(placement, block_work, tile_slot, block, grid_change, differential, differential_stride, differential_shift):
+    """Add sum V0 dT grad w, V0 dT the rows of `differential`, to the faces."""
     change = slopes_of_matrix(differential, differential_stride, differential_shift)
-    size = grid_change.shape[0] // 3
-    scatter_forces(placement, bare(grid_change), size, change, bare(volume), 1.0, block_work, tile_slot, block)
+    scatter_forces(placement, bare(grid_change), grid_change.shape[0] // 3, change, block_work, tile_slot, block)

@@ -5,7 +5,7 @@
 | v_a | velocity along axis a, on the faces of that axis | m/s |
 | L | its gradient at a particle, sum v_a (grad w)^T in line a | 1/s |
 | T, V0 | what pushes faces, line a those of axis a; undeformed volume | Pa, m^3 |
-| f_a | scale sum V0 T_a . grad w | N |
+| f_a | sum V0 T_a . grad w | N |
 | w, s | weights of the quadratic spline and their slopes along one axis, method of Stomakhin 2013, Steffen 2008 | |
 
 All weights are products of those of two stencils an axis (`face_stencils`), taken once for a particle. `transfers.gather` and
@@ -161,24 +161,21 @@ def _push(scratch, tile, x, y, sy, z, sz, u):
 
 
 @part
-def scatter_forces(place, faces, size, stress, volume, factor, work, tile_slot, q):
+def scatter_forces(place, faces, size, stress, work, tile_slot, q):
     """Add the forces that the particles of one block give to the faces of all axes.
 
     Args:
         place: `Placement` of the particles, with data instead of arrays.
         faces, size: Forces on all faces, as in `load_face_tiles`.
-        stress: `Slopes` with all rows of T.
-        volume: Volumes V0 of the particles, data instead of an array.
-        factor: scale of all.
+        stress: `Slopes` with all rows of V0 T.
         work: The `BlockWork`; its scratch has `FACE_SCRATCH` values.
         tile_slot, q: Grid blocks of the tiles, and the block.
     """
     scratch, at, base, base_at, end = work.scratch, work.at, work.base, work.base_at, work.end
     clear_face_tiles(scratch, at)
+    scale = broadcast(load(scratch, at), 1.0 / place.cell_size)
     for p in range(work.begin, end, WIDTH):
         _store_stencils(place, p, scratch, at, base, base_at)
-        scale = load(volume, p)
-        scale = scale * broadcast(scale, factor / place.cell_size)
         for row in range(9):
             value = load(stress.rows.data, row * stress.stride + stress.shift + p)
             store(scratch, at + _RECORDS + row * WIDTH, scale * value)
