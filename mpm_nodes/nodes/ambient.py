@@ -29,8 +29,15 @@ _Scale = A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=100.0), 
 _Translate = A[Vec3, Metres, KeysTravel()]
 
 
-def _told(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: the solve is told that something is around its matter."""
+def _told_of_air(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the solve is told of the air; what is wrong with the file of the first frame is told now."""
+    air_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs)
+    return {"ambient": 1, "air": 1}
+
+
+def _told_of_field(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the solve is told that something is around its matter; what is wrong with the first file is told now."""
+    heat_field_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs)
     return {"ambient": 1}
 
 
@@ -38,7 +45,7 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     category="Solve",
     label="Air from VDB",
     version=2,
-    preflight=lambda told: {**_told(told), "air": 1},
+    preflight=_told_of_air,
     upgrades={1: held_as_before},
     contents={"path": files_contents},
 )
@@ -101,7 +108,7 @@ def air_vdb(
     category="Solve",
     label="Heat Field from VDB",
     version=2,
-    preflight=_told,
+    preflight=_told_of_field,
     upgrades={1: held_as_before},
     contents={"path": files_contents},
 )

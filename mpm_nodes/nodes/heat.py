@@ -66,6 +66,9 @@ def material_thermal(
         liquid_heat_capacity: Specific heat of the liquid; 0 takes that of the solid.
         liquid_conductivity: Of the liquid; 0 takes that of the solid.
 
+    Raises:
+        MpmNodesError: A melt is wired and there is no freezing temperature, or the material has a table of its liquid.
+
     Source: S14 sections 4.2, 5.8 and 5.9, Table 1.
     """
     if melt is not None and freezing_temperature <= 0.0:
@@ -81,7 +84,12 @@ def material_thermal(
         freezing_temperature if freezing_temperature > 0.0 else None,
         melt,
     )
-    return dataclasses.replace(material, thermal=thermal)
+    made = dataclasses.replace(material, thermal=thermal)
+    if made.tables:
+        from mpm_nodes.materials.over_temperature import tabled_law
+
+        tabled_law(made)  # a table of the liquid belongs to the melt where there is one
+    return made
 
 
 class Ramp(enum.Enum):

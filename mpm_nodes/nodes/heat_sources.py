@@ -43,7 +43,13 @@ def set_heat_source(particles: Particles, *, source: _Source = 1e6) -> Particles
     return dataclasses.replace(particles, attributes={**particles.attributes, "heat_source": np.full(len(particles), source)})
 
 
-@node(category="Emit", label="Heat Source from VDB", preflight=_heated)
+def _heated_by_grid(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: as of one number; a file or a grid that is not there is told now."""
+    grid_values(told.kept, told.knobs["path"], told.knobs["grid"], fades=True)
+    return _heated(told)
+
+
+@node(category="Emit", label="Heat Source from VDB", preflight=_heated_by_grid)
 def set_heat_source_vdb(
     particles: Particles,
     kept: Kept = NOTHING_KEPT,

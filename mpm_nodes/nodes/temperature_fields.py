@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,13 @@ from mpm_nodes.data import (
     Vec3,
     WattsPerSquareMetreKelvin,
 )
+from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
+from mpm_nodes.nodes.collider_files import open_meshes
 from mpm_nodes.nodes.collider_motion import sampled
 from mpm_nodes.nodes.values_of_files import (
     field_of,
@@ -47,7 +51,29 @@ _Outside = A[float, Kelvins, _Temperature, KeysTravel()]
 _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
 
 
-@node(category="Emit", label="Temperature from VDB", preflight=passed_on)
+def _told_of_grid(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the matter is passed on; a file or a grid that is not there is told now."""
+    grid_values(told.kept, told.knobs["path"], told.knobs["grid"])
+    return passed_on(told)
+
+
+def _tempered_by_grid(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the body has a temperature; a grid that is not there, or holds one below 0 K, is told now."""
+    values = voxels(volume_of(told.kept, told.knobs["path"], told.knobs["grid"]), 1.0)[1]
+    _refuse_below_zero("collider_temperature_vdb.grid", values)
+    return tempered(told)
+
+
+def _tempered_by_primvar(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the body has a temperature; a primvar that is not there, or is below 0 K as the shot begins, is told now."""
+    meshes = open_meshes(told.kept, told.knobs["path"], told.knobs["prim"])
+    frame = told.settings.start + told.knobs["frame_offset"]
+    code = Clock.of(told.settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
+    _refuse_below_zero("collider_temperature_usd.primvar", meshes.values(told.knobs["primvar"], code))
+    return tempered(told)
+
+
+@node(category="Emit", label="Temperature from VDB", preflight=_told_of_grid)
 def set_temperature_vdb(
     particles: Particles,
     kept: Kept = NOTHING_KEPT,
@@ -81,7 +107,7 @@ def set_temperature_vdb(
     return dataclasses.replace(particles, attributes={**particles.attributes, "temperature": values})
 
 
-@node(category="Collide", label="Collider Temperature from VDB", preflight=tempered)
+@node(category="Collide", label="Collider Temperature from VDB", preflight=_tempered_by_grid)
 def collider_temperature_vdb(
     collider: Collider,
     ctx: FrameContext,
@@ -126,7 +152,9 @@ def collider_temperature_vdb(
     return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
 
 
-@node(category="Collide", label="Collider Temperature from USD", preflight=tempered, contents={"path": primvar_contents})
+@node(
+    category="Collide", label="Collider Temperature from USD", preflight=_tempered_by_primvar, contents={"path": primvar_contents}
+)
 def collider_temperature_usd(
     collider: Collider,
     ctx: FrameContext,
@@ -167,6 +195,10 @@ def collider_temperature_usd(
 
 def _temperatures(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:
     """Return the field of temperatures, with the place in messages."""
+    _refuse_below_zero(where, values)
+    return field_of(where, places, values, edge, rest)
+
+
+def _refuse_below_zero(where: str, values: np.ndarray) -> None:
     if len(values) and values.min() < 0.0:
         raise MpmNodesError(f"{where}: a temperature is {values.min():g} K; temperatures are >= 0 K")
-    return field_of(where, places, values, edge, rest)

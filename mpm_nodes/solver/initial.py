@@ -76,11 +76,13 @@ def refuse_unread_modulus(material: Material, label: str, plans: Sequence[Subste
     Raises:
         MpmNodesError: It has one, and none does.
     """
-    if material.bulk_modulus is None or all("compressibility" in plan.fields_needed["particles"] for plan in plans):
+    project = ["compressibility" in plan.fields_needed["particles"] for plan in plans]
+    if material.bulk_modulus is None or all(project):
         return
     told = f"{material.bulk_modulus:g} Pa" if material.bulk_modulus > 0.0 else "infinity"
+    without = "not all of the substeps that the solve chooses from have one" if any(project) else "these substeps have none"
     raise MpmNodesError(
-        f"material {label}: its bulk modulus of {told} is for projections, and these substeps have none; take the "
+        f"material {label}: its bulk modulus of {told} is for projections, and {without}; take the "
         "preset incompressible or melting, or leave material_bulk_modulus out"
     )
 
