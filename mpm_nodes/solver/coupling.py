@@ -49,20 +49,26 @@ class Coupling:
         solver: The pressure, before its first solve.
         response: Shape and viscosity.
         free: v~ of the faces of each axis, each for itself [m/s], shape (64 count,).
-        rank: Who follows whom, as `followers.fold` left it, shape (192 count,); kept, and read again by `solve`.
+        following: Who follows whom, as `followers.fold` left it, shape (192 count,), which is kept, and read again by `solve`; and
+            what they differ by (`followers.find_offsets`).
     """
 
     solution = Solution(Stop.CONVERGED)
 
-    def __init__(self, solver: PressureSolver, response: ShapeResponse, free: list[np.ndarray], rank: np.ndarray) -> None:
-        self.solver, self.fields, self.response, self.rank = solver, solver.fields, response, rank
+    def __init__(
+        self, solver: PressureSolver, response: ShapeResponse, free: list[np.ndarray], following: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        self.solver, self.fields, self.response = solver, solver.fields, response
+        self.rank, self.offset = following
+        self.none = np.zeros_like(self.offset)
         self.count, self.size = solver.count, 64 * solver.count
         f = self.fields
         self.dt, self.h, self.least = (float(f.numbers[n]) for n in (0, 1, 2))
         self.velocity = [v[::4][: self.size] for v in (f.vx, f.vy, f.vz)]
         alone = [m[3::4][: self.size] for m in (f.mx, f.my, f.mz)]
         self.alone, self.mass = alone, [f.nx, f.ny, f.nz]
-        pushes = self._handed_over([m * v for m, v in zip(alone, free, strict=True)])
+        offsets = self.offset.reshape(-1, 3).T
+        pushes = self._handed_over([m * (v - apart) for m, v, apart in zip(alone, free, offsets, strict=True)])
         self.free = [np.divide(i, m, out=np.zeros(self.size), where=m > 0.0) for i, m in zip(pushes, self.mass, strict=True)]
 
     def _handed_over(self, pushes: list[np.ndarray]) -> list[np.ndarray]:
@@ -93,7 +99,7 @@ class Coupling:
             self.dt * self.h**3 * self.solver.own[:size],
         )
         start = [v.astype(float) for v in self.velocity]
-        answer = self._answer()
+        answer = self._answer(self.offset)
         for n, led in enumerate(self.led):
             before = self.solver.before[n] - rubbed[n]
             gone = (solid.contacts[n][:, 0] != 0.0) & (states[n] == FREE)
@@ -120,9 +126,9 @@ class Coupling:
         for n, v in enumerate(velocity):
             x[n * self.size : (n + 1) * self.size] = v
 
-    def _answer(self) -> list[np.ndarray]:
-        """Return dt E^T K E v / m of the velocities that the grid holds."""
-        followers.extend(self.count, self.fields, self.rank, self.old, EXTENSIONS)
+    def _answer(self, offset: np.ndarray) -> list[np.ndarray]:
+        """Return dt E^T K (E v + offset) / m of the velocities that the grid holds."""
+        followers.extend(self.count, self.fields, self.rank, self.old, offset, EXTENSIONS)
         changes = self.response.change(np.concatenate(self.velocity)).reshape(3, -1)
         pushes = self._handed_over([self.dt * each.astype(float) for each in changes])
         return [np.where(led, i / np.where(led, m, 1.0), 0.0) for led, i, m in zip(self.led, pushes, self.mass, strict=True)]
@@ -137,7 +143,7 @@ class Coupling:
     def _product(self, d: np.ndarray, q: np.ndarray) -> None:
         for n, led in enumerate(self.led):
             self.velocity[n][:] = np.where(led, d[n * self.size : (n + 1) * self.size], 0.0)
-        for v, answer in zip(self.velocity, self._answer(), strict=True):
+        for v, answer in zip(self.velocity, self._answer(self.none), strict=True):
             v[:] = answer
         self._project(q)
         self.vectors.combine(1.0, d, 1.0, q, q)

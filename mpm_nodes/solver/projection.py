@@ -96,11 +96,11 @@ def project_faces(
     solid = solid_faces_of(staggered, colliders, dt)
     fields = fields_of(staggered, solid, dt, settings)
     pressure.classify(count, fields)
-    rank, old = np.empty(192 * count, np.uint8), np.empty(192 * count)
-    _give_volumes(staggered, fields, settings, rank)
+    rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
+    _give_volumes(staggered, fields, settings, rank, offset)
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
-    coupling = Coupling(solver, response, free, rank) if response is not None else None
+    coupling = Coupling(solver, response, free, (rank, offset)) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     cuts = CutContacts(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
@@ -111,10 +111,10 @@ def project_faces(
         solver.solve()
     found = np.empty(64 * count)
     pressure.find_done(count, fields, rank)
-    followers.extend(count, fields, rank, old, EXTENSIONS)
+    followers.extend(count, fields, rank, old, offset, EXTENSIONS)
     if coupling is not None:
         coupling.solve(solid, rubbed, old)
-        followers.extend(count, fields, rank, old, EXTENSIONS)
+        followers.extend(count, fields, rank, old, offset, EXTENSIONS)
     pressure.divergences(count, fields, found)
     worst = float(np.abs(found).max(initial=0.0))
     coupled = coupling.solution if coupling is not None else None
@@ -141,8 +141,10 @@ def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray
     return found
 
 
-def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray) -> None:
-    """Write control volumes and masses of the faces, and add those that follow to those that lead.
+def _give_volumes(
+    staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray, offset: np.ndarray
+) -> None:
+    """Write control volumes and masses of the faces, add those that follow to those that lead, and note what they differ by.
 
     Without control volumes every face is by itself, with the volume of a cell.
     """
@@ -154,6 +156,7 @@ def _give_volumes(staggered: StaggeredStore, fields: pressure.Fields, settings: 
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
     pressure.find_done(count, fields, rank)
     followers.fold(count, fields, rank, rest, EXTENSIONS)
+    followers.find_offsets(count, fields, rank, offset, EXTENSIONS)
     face_volumes.trim_volumes(count, fields, crossed, rest)
 
 

@@ -1,8 +1,10 @@
 """Faces that no pressure reaches: whom they follow, what they hand over before the solve, and what they take after it.
 
-Faces with mass that no pressure reaches follow those beside them (`extend`). So they move as one, and m_f, m_f v*_f and V_f of a
-face that leads are sums over it and its share of those that follow (`fold`): what a follower had is not lost. Along a wall that
-slips this also makes half a stencil whole.
+Faces with mass that no pressure reaches follow those beside them (`extend`). Those inside bodies take their velocity: they move as
+one, and m_f, m_f v*_f and V_f of a face that leads are sums over it and its share of those that follow (`fold`). Along a wall that
+slips this makes half a stencil whole. Those beyond a free surface take the change of their velocity, and keep what they differed by
+(`find_offsets`): m_f is summed, m_f v*_f stays. Were they to move as one, a body that turns would be sheared in every substep where
+they are, and lose its spin. Either way no momentum is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.pressure import of_axis
 from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
 
-__all__ = ["extend", "fold", "hand_over"]
+__all__ = ["extend", "find_offsets", "fold", "hand_over"]
 
 
 @inline
@@ -78,7 +80,8 @@ def _fold_at(g, f, rank, rest, turn):
                     continue
                 share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
                 mass += share * masses[other]
-                pushed += share * masses[other] * np.float64(velocity[4 * other])
+                moving = other if states[other] >= SLIDING else c
+                pushed += share * masses[other] * np.float64(velocity[4 * moving])
                 rest[3 * c + axis] += share * rest[3 * other + axis]
                 if states[other] >= SLIDING:
                     volumes[c] += share * volumes[other]
@@ -89,7 +92,7 @@ def _fold_at(g, f, rank, rest, turn):
 
 @compiled(fastmath=False)
 def fold(count, f, rank, rest, turns):
-    """Add masses, momenta and volumes of faces that no pressure reaches to those which they follow.
+    """Add masses and volumes of faces that no pressure reaches to those which they follow, and momenta of those inside bodies.
 
     Args:
         count: Number of grid blocks.
@@ -103,6 +106,47 @@ def fold(count, f, rank, rest, turns):
         parallel_for(_rank_at, count, (lend_plain(f), plain(rank), np.int64(turn)))
     for turn in range(turns, 0, -1):
         parallel_for(_fold_at, count, (lend_plain(f), plain(rank), plain(rest), np.int64(turn)))
+
+
+@inline
+def _mean(f, g, n, axis, rank, values, first, step, turn):
+    """Return the mean of values[first + step c] over the faces of rank `turn` that a face follows."""
+    total, count, state = 0.0, 0, of_axis(axis, f.sx, f.sy, f.sz)[64 * g + n]
+    for direction in range(6):
+        other = _leader_at(f, g, n, direction)
+        if _leads(f, axis, state, other, direction, rank, turn):
+            total += np.float64(values[first + step * other])
+            count += 1
+    return total / count
+
+
+@part
+def _offsets_at(g, f, rank, offset, turn):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        for axis in range(3):
+            if rank[3 * c + axis] != turn + 1:
+                continue
+            found = _mean(f, g, n, axis, rank, offset, axis, 3, turn)
+            if of_axis(axis, f.sx, f.sy, f.sz)[c] < SLIDING:
+                velocity = of_axis(axis, f.vx, f.vy, f.vz)
+                found += np.float64(velocity[4 * c]) - _mean(f, g, n, axis, rank, velocity, 0, 4, turn)
+            offset[3 * c + axis] = found
+
+
+@compiled(fastmath=False)
+def find_offsets(count, f, rank, offset, turns):
+    """Write what followers differ by from the faces that lead, at the end of the line [m/s].
+
+    Args:
+        count: Number of grid blocks.
+        f: The fields, after `fold`.
+        rank: As `fold` left it.
+        offset: Shape (192 count,), float64, zeros; written.
+        turns: Faces that may follow each other.
+    """
+    for turn in range(1, turns + 1):
+        parallel_for(_offsets_at, count, (lend_plain(f), plain(rank), plain(offset), np.int64(turn)))
 
 
 @part
@@ -138,19 +182,13 @@ def hand_over(count, f, rank, push, turns):
 
 
 @part
-def _extend_at(g, f, rank, old, turn):
+def _extend_at(g, f, rank, old, offset, turn):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
-            if rank[3 * c + axis] != turn + 1:
-                continue
-            state, total, count = of_axis(axis, f.sx, f.sy, f.sz)[c], 0.0, 0
-            for direction in range(6):
-                other = _leader_at(f, g, n, direction)
-                if _leads(f, axis, state, other, direction, rank, turn):
-                    total += old[3 * other + axis]
-                    count += 1
-            of_axis(axis, f.vx, f.vy, f.vz)[4 * c] = total / count
+            if rank[3 * c + axis] == turn + 1:
+                led = _mean(f, g, n, axis, rank, old, axis, 3, turn) - _mean(f, g, n, axis, rank, offset, axis, 3, turn)
+                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] = led + offset[3 * c + axis]
 
 
 @part
@@ -160,7 +198,7 @@ def _copy_at(g, f, old):
 
 
 @compiled(fastmath=False)
-def extend(count, f, rank, old, turns):
+def extend(count, f, rank, old, offset, turns):
     """Carry final velocities on to faces with mass beside them: what stencils reach beyond the interior.
 
     Args:
@@ -168,9 +206,10 @@ def extend(count, f, rank, old, turns):
         f: The fields.
         rank: See `find_done`; written as `fold` does.
         old: Scratch, shape (192 count,), float64.
+        offset: What they differ by from the faces that lead [m/s] (`find_offsets`), shape (192 count,), float64.
         turns: Faces that may follow each other.
     """
     for turn in range(1, turns + 1):
         parallel_for(_rank_at, count, (lend_plain(f), plain(rank), np.int64(turn)))
         parallel_for(_copy_at, count, (lend_plain(f), plain(old)))
-        parallel_for(_extend_at, count, (lend_plain(f), plain(rank), plain(old), np.int64(turn)))
+        parallel_for(_extend_at, count, (lend_plain(f), plain(rank), plain(old), plain(offset), np.int64(turn)))
