@@ -36,7 +36,10 @@ def _viscoelastic(
 def _melting(
     solve: str, particles: int, minutes: float, cell_size: float, overrides: tuple[str, ...] = (), still: tuple[str, ...] = ()
 ) -> PaperSize:
-    """Return a paper size of S14: three frames of 1/30 s, its particles and time step; its grids have more particles a cell."""
+    """Return a paper size of S14: three frames of 1/30 s, its particles and time step; its grids have more particles a cell.
+
+    Where it prints neither particles nor minutes, `particles` are as many as its other examples have, and `minutes` are 0.
+    """
     frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}")
     changed = (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max=3e-4", *overrides)
     return PaperSize(particles, minutes, changed, still=still, machine="16 cores")
@@ -44,6 +47,9 @@ def _melting(
 
 _WHOLE_FLOW = ("vent.size=[1.2,0.06,0.8]", "vent.centre=[0.0054,0.0305,0.0]", "vent.rotation=[0.0,0.0,-10.0]")
 """Lava that lies on its slope as a whole: the source's particles are those of a flow that has come out."""
+
+_WHOLE_RIBBON = ("slit.size=[0.0125,0.16,0.0625]", "slit.centre=[0.0,0.0815,0.0]")
+"""Caramel that hangs above its marble as a whole, for as many particles."""
 
 _REAL_CRUST = (
     "throw.time_scale=0.04",
@@ -179,7 +185,7 @@ SAMPLES: dict[str, Sample] = {
             "pool_at_rest",
             "Two pools at rest: with control volumes one stays so, without them water rises along the walls of the other.",
             "S14 figure 7",
-            None,
+            _melting("with", 819_200, 0.0, 0.0125, ("without.dt_max=3e-4",)),
             melting.pool_at_rest,
             sheet=(1, 4, 12),
         ),
@@ -214,7 +220,7 @@ SAMPLES: dict[str, Sample] = {
             "marshmallow_on_plate",
             "A toasted marshmallow melts on a hot plate: it softens from below, its crust tears, and it sinks into itself.",
             "S14 and Y15 in one graph",
-            None,
+            _melting("melt", 1_000_000, 0.0, 1e-3),
             phases.marshmallow_on_plate,
             camera=Camera((0.09, 0.08, 0.15), (0.0, 0.018, 0.0), 1.25, (480, 480)),
             colour_by="temperature",
@@ -232,7 +238,7 @@ SAMPLES: dict[str, Sample] = {
             "wax",
             "Four blocks of wax on a hot plate differ in their latent heat alone: the first melts fastest.",
             "S14 figure 5",
-            None,
+            _melting("melt", 1_000_000, 0.0, 1.14e-3),
             phases.wax,
             colour_by="temperature",
         ),
@@ -248,7 +254,7 @@ SAMPLES: dict[str, Sample] = {
             "caramel",
             "A ribbon of caramel is poured on cold marble and stiffens while it folds.",
             "R15 and S14 in one graph",
-            None,
+            _melting("pour", 1_000_000, 0.0, 1e-3, _WHOLE_RIBBON, ("ribbon",)),
             phases.caramel,
             colour_by="temperature",
         ),
@@ -256,7 +262,7 @@ SAMPLES: dict[str, Sample] = {
             "ice_in_water",
             "Two cubes of ice fall into warm water, float, and melt.",
             "S14, the whole method; densities by phase",
-            None,
+            _melting("melt", 1_000_000, 0.0, 3e-3),
             melting.ice_in_water,
             colour_by="temperature",
         ),
