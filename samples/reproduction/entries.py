@@ -13,7 +13,7 @@ class PaperSize:
     """What a source states about its own run, and what turns the sample's graph into it.
 
     Attributes:
-        particles: Particles at the start, as the sample's graph should have them; 0 where neither it nor its other examples have any.
+        particles: Particles at the start, as the sample's graph should have them; 0 where none are stated.
         minutes: Its minutes a frame (of 1/30 s), on eight cores; 0 where none are stated.
         overrides: Changes of knobs and settings, as `--set` takes them.
         without: Nodes that are taken out.
