@@ -92,3 +92,19 @@ def test_moduli_are_those_of_small_strains():
     water = law("liquid")
     measured = moduli_of(water, water.coefficients({"bulk_modulus": 2e4, "viscosity": 5.0}))
     assert measured.bulk == pytest.approx(2e4, rel=1e-6) and measured.shear == 0.0
+
+
+@pytest.mark.parametrize("name", law_ids())
+def test_the_shear_stress_of_every_law_reaches_the_projection(name):
+    """Sheared at constant volume, a law's split stress is the deviator of its own, and not nothing where it resists shear."""
+    sample = Sample(name)
+    rest = sample.law.rest_state(COUNT)
+    state = tuple(tuple(v.reshape(COUNT, -1).T) if v.ndim > 1 else v for v in (rest[n] for n in sample.law.state))
+    shear = np.zeros((COUNT, 3, 3))
+    shear[:, 0, 1] = 0.05
+    sample.state = sample.law.module.advance(state, columns(shear), sample.coeffs, sample.dt)
+    own = matrices(sample.law.module.stress(sample.state, columns(np.zeros((COUNT, 3, 3))), sample.coeffs, sample.dt))
+    deviator = own - np.trace(own, axis1=1, axis2=2)[:, None, None] / 3.0 * np.eye(3)
+    assert np.abs(sample.stress() - deviator).max() < 1e-9 * sample.shear
+    resists = moduli_of(sample.law, sample.law.coefficients()).shear > 0.0
+    assert (np.abs(sample.stress()[:, 0, 1]).min() > 0.01 * sample.shear) == resists
