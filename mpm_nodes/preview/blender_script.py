@@ -135,11 +135,57 @@ def _dress(bpy, scene, job) -> None:
                 _assign(bpy, item, job, (0.95, 0.62, 0.16), shown)
             elif not any(slot.material for slot in item.material_slots):
                 _assign(bpy, item, job, (0.95, 0.62, 0.16) if _is_surface(item) else (0.36, 0.42, 0.50))
+            elif shown is None:
+                _shade_parts(bpy, item, job["parts"].get(item.name.split(".")[0], ()))
             _let_glow(bpy, item, job)
 
 
 def _is_surface(item) -> bool:
     return item.name.lower().split(".")[0] in ("surface", "mesh", "skin")
+
+
+def _shade_parts(bpy, item, names) -> None:
+    """Give each face the material of its first corner in every frame: Blender reads the faces of materials once, at the import.
+
+    `names` are those of the materials, in the order that the attribute `material` counts.
+    """
+    if not names or "parts" in item.modifiers:
+        return
+    group = bpy.data.node_groups.new("parts", "GeometryNodeTree")
+    for way in ("INPUT", "OUTPUT"):
+        group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
+    begin, end = group.nodes.new("NodeGroupInput"), group.nodes.new("NodeGroupOutput")
+    source = group.nodes.new("GeometryNodeInputNamedAttribute")
+    source.data_type = "INT"
+    source.inputs["Name"].default_value = "material"
+    corner, point = group.nodes.new("GeometryNodeCornersOfFace"), group.nodes.new("GeometryNodeVertexOfCorner")
+    first = group.nodes.new("GeometryNodeFieldAtIndex")
+    first.data_type, first.domain = "INT", "POINT"
+    group.links.new(corner.outputs["Corner Index"], point.inputs["Corner Index"])
+    group.links.new(point.outputs["Vertex Index"], first.inputs["Index"])
+    group.links.new(source.outputs["Attribute"], first.inputs["Value"])
+    geometry = begin.outputs["Geometry"]
+    for number, name in enumerate(names):
+        chosen, place = group.nodes.new("FunctionNodeCompare"), group.nodes.new("GeometryNodeSetMaterialIndex")
+        chosen.data_type, chosen.operation = "INT", "EQUAL"
+        sides = {socket.identifier: socket for socket in chosen.inputs}
+        group.links.new(first.outputs["Value"], sides["A_INT"])
+        sides["B_INT"].default_value = number
+        place.inputs["Material Index"].default_value = _slot(bpy, item, name)
+        group.links.new(chosen.outputs["Result"], place.inputs["Selection"])
+        group.links.new(geometry, place.inputs["Geometry"])
+        geometry = place.outputs["Geometry"]
+    group.links.new(geometry, end.inputs["Geometry"])
+    item.modifiers.new("parts", "NODES").node_group = group
+
+
+def _slot(bpy, item, name):
+    """Return the number of the slot that holds a material of this name; a new one where the import made none."""
+    held = [slot.material.name if slot.material else "" for slot in item.material_slots]
+    if name in held or name not in bpy.data.materials:
+        return held.index(name) if name in held else 0
+    item.data.materials.append(bpy.data.materials[name])
+    return len(held)
 
 
 def _attribute(bpy, item, job):

@@ -77,6 +77,7 @@ def render(
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
         "looks": {} if scene.colour_by is not None else _shading(),
+        "parts": {} if scene.colour_by is not None else _parts(scene),
         "glow": None if scene.colour_by is not None or scene.white <= 0.0 else {"white": scene.white, "fit": list(LUMINANCE_FIT)},
     }
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
@@ -111,6 +112,19 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
             found[skin.path.rsplit("/", 1)[1]] = (
                 [float(c) for c in skin.colours.reshape(-1, 3).mean(axis=0)] if len(skin.colours) else [0.5] * 3
             )
+    return found
+
+
+def _parts(scene: Scene) -> dict[str, list[str]]:
+    """Return, by the name of each mesh of several materials, what shades each of them: Blender reads that for one frame only."""
+    from pxr import UsdGeom, UsdShade
+
+    found: dict[str, list[str]] = {}
+    for prim in scene.stage.Traverse():
+        subsets = UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets() if prim.IsA(UsdGeom.Mesh) else ()
+        bound = [UsdShade.MaterialBindingAPI(part.GetPrim()).ComputeBoundMaterial()[0] for part in subsets]
+        if bound and all(bound):
+            found[prim.GetName()] = [material.GetPrim().GetName() for material in bound]
     return found
 
 

@@ -139,3 +139,37 @@ def test_both_renderers_show_the_same_colours(tmp_path: Path):
             engine: picture[row - 2 : row + 3, column - 2 : column + 3].mean(axis=(0, 1)) for engine, picture in pictures.items()
         }
         assert np.abs(seen["splat"] - seen["cycles"]).max() < 20.0, (place, seen)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
+def test_cycles_shades_each_material_by_its_look_in_every_frame(tmp_path: Path):
+    """Water beside matte matter is clear in the third frame as in the first, which is the one that Blender imports."""
+    view = look(np.array([0.0, 0.7, 1.6]), np.array([0.0, 0.1, 0.0]), 1.4)
+    shown = {}
+    for looks, frames in ((("matte", "water"), [1, 3]), (("matte", "matte"), [3])):
+        graph = Graph(cell_size=0.08, fps=24, start=1, end=3)
+        sides = [
+            graph.add(
+                "emit_box",
+                f"{name}_box",
+                material=graph.add("material_library", name, name=name),
+                size=(0.4, 0.4, 0.4),
+                centre=(x, 0.2, 0.0),
+            )
+            for name, x in (("rubber", -0.3), ("honey", 0.3))
+        ]
+        both = graph.add("set_looks", "looks", particles=graph.add("merge_particles", "both", sources=sides), looks=looks)
+        painted = graph.add("colour_particles", "colour", particles=both, colours=("#cc2211", "#cc2211"))
+        finer = {"keys": [[1, 0.03, "linear"], [3, 0.025, "linear"]]}  # other faces in every frame
+        skin = graph.add("surface_particles", "skin", particles=painted, voxel_size=finer)
+        graph.add("write_cache", "cache", particles=painted, mesh=skin["mesh"])
+        folder = execute(graph, out=tmp_path / looks[1]).revision_folder
+        try:
+            made = preview.render_cache(folder, frames, engine="cycles", picture=preview.Picture((96, 72), 16, camera=view))
+        except preview.EngineMissing as error:
+            pytest.skip(str(error))
+        for frame, image in zip(frames, made.images, strict=True):
+            picture = np.asarray(Image.open(image).convert("RGB")).astype(float)
+            shown[looks[1], frame] = picture[30:50, 60:75].mean(axis=(0, 1))
+    assert np.abs(shown["water", 3] - shown["water", 1]).max() < 6.0
+    assert np.abs(shown["water", 3] - shown["matte", 3]).max() > 25.0

@@ -9,6 +9,7 @@ from PIL import Image
 from preview_samples import FACES, OCTAHEDRON, write_cache
 
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.preview import colour_by
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
@@ -152,6 +153,8 @@ def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
         scene = preview_scene.open_scene(path)
         ready = preview.prepared((scene,), [1], "splat", preview.Picture(SIZE, colour_by="age"))[0]
         assert ready.how.show == drawn
+    assert scene.colour_by.unit == "s"
+    assert [colour_by.ColourBy(name, 0.0, 1.0).unit for name in ("speed", "velocity", "J")] == ["m/s", "m/s", ""]
     shapes = scene.shapes(1, "surface")
     skin = next(skin for skin in shapes.skins if skin.path == "/sim/mesh")
     assert np.allclose(skin.colours[skin.triangles == 5], scene.colour_by.colours(np.array([2.0])))
