@@ -55,7 +55,7 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
             problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in check(prim, frame)]
     rate = stage.GetTimeCodesPerSecond()
     problems += [problem for prim in prims for problem in check_velocities(prim, first, last, rate)]
-    return problems + [problem for prim in prims for problem in check_volume(prim, first, last)]
+    return problems + [problem for prim in stage.Traverse() for problem in check_volume(prim, first, last)]
 
 
 def _check_metadata(stage: Usd.Stage) -> Iterator[str]:

@@ -34,7 +34,8 @@ def add_looks(stage: Usd.Stage, name: str) -> None:
         stage: Root stage.
         name: Name of the root prim.
     """
-    for prim in stage.GetPrimAtPath(f"/{name}").GetChildren():
+    forms = stage.GetPrimAtPath(f"/{name}").GetChildren()
+    for prim in [each for form in forms for each in (form, *form.GetChildren())]:
         if prim.GetTypeName() != "Mesh" and not holds_points(prim):
             continue
         painted = prim.GetAttribute(f"primvars:{COLOUR}").IsAuthored()  # the schema has it on every prim

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from pxr import Sdf, Vt
 
@@ -10,7 +12,7 @@ from mpm_nodes.materials.looks import looks_of
 from usd_io.layers import LOOKS_KEY, set_sample, unique_name
 from usd_io.points import add_primvars, extent_of
 
-__all__ = ["add_mesh", "face_materials"]
+__all__ = ["add_mesh", "add_mesh_per_material", "face_materials"]
 
 
 def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.Vec3fArray:
@@ -52,13 +54,63 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.V
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
         add_primvars(prim, name, _one_each(path, name, column, points), frame)
-    if mesh.matter_volume is not None:
-        set_sample(prim, "mpm:matter_volume", Sdf.ValueTypeNames.Double, float(mesh.matter_volume), frame, custom=True)
+    _tell_volume(prim, mesh, frame)
     if mesh.materials:
         prim.customData = {LOOKS_KEY: " ".join(looks_of(mesh.materials))}
     if len(mesh.materials) > 1 and "material" in mesh.attributes:
         _add_parts(prim, mesh, frame)
     return extent
+
+
+def add_mesh_per_material(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int, taken: set[str]) -> Vt.Vec3fArray:
+    """Define an Xform at `path` with a Mesh prim below it for each material, whose borders meet point by point.
+
+    Args:
+        layer: The frame's layer.
+        path: Of the Xform; names of the meshes begin with its own.
+        mesh: As `add_mesh` takes it, with several materials and the attribute `material`.
+        frame: Time code of the samples.
+        taken: Names of prims that are not free; those of the meshes are added.
+
+    Returns:
+        Vt.Vec3fArray: Extent of all points.
+
+    Raises:
+        OutputError: As `add_mesh`.
+    """
+    whole = Sdf.CreatePrimInLayer(layer, path)
+    whole.specifier, whole.typeName = Sdf.SpecifierDef, "Xform"
+    _tell_volume(whole, mesh, frame)
+    owner = face_materials(mesh)
+    for index, material in enumerate(mesh.materials):
+        name = unique_name(f"{whole.name}_{material.label or material.law}", taken)
+        part = dataclasses.replace(_faces_of(mesh, owner == index), materials=(material,), matter_volume=None)
+        add_mesh(layer, f"{path}/{name}", part, frame)
+    return extent_of(np.asarray(mesh.points, np.float32).reshape(-1, 3))
+
+
+def _faces_of(mesh: Mesh, chosen: np.ndarray) -> Mesh:
+    """Return the mesh with the chosen faces alone, shape (faces,), and the points that they have."""
+    corners = np.repeat(chosen, mesh.counts)
+    points, indices = np.unique(np.asarray(mesh.indices)[corners], return_inverse=True)
+    normals = mesh.normals
+    if normals is not None:
+        normals = normals[points] if len(normals) == len(mesh.points) else normals[corners]
+    return dataclasses.replace(
+        mesh,
+        points=np.asarray(mesh.points)[points],
+        counts=np.asarray(mesh.counts)[chosen],
+        indices=indices.astype(np.int32).ravel(),
+        normals=normals,
+        velocities=None if mesh.velocities is None else mesh.velocities[points],
+        attributes={name: column[points] for name, column in mesh.attributes.items()},
+    )
+
+
+def _tell_volume(prim: Sdf.PrimSpec, mesh: Mesh, frame: int | None) -> None:
+    """Say what volume the particles have that a surface wraps, where it tells so."""
+    if mesh.matter_volume is not None:
+        set_sample(prim, "mpm:matter_volume", Sdf.ValueTypeNames.Double, float(mesh.matter_volume), frame, custom=True)
 
 
 def _add_parts(prim: Sdf.PrimSpec, mesh: Mesh, frame: int | None) -> None:

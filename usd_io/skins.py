@@ -19,19 +19,20 @@ def check_volume(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
     """Yield the problem of a mesh that holds more or less than its particles; one line for the worst frame.
 
     Args:
-        prim: Any prim; only meshes that tell the volume which they are to hold are looked at.
+        prim: Any prim; only meshes, and parents of meshes, that tell the volume which they are to hold are looked at.
         first: First frame.
         last: Last frame.
     """
     told = prim.GetAttribute("mpm:matter_volume")
-    if not prim.IsA(UsdGeom.Mesh) or not told:
+    if not told:
         return
     off = {}
+    parts = [each for each in (prim, *prim.GetChildren()) if each.IsA(UsdGeom.Mesh)]
     for frame in range(first, last + 1):
-        points, wanted = prim.GetAttribute("points").Get(frame), told.Get(frame)
-        if wanted and points is not None and len(points) >= LEAST:
-            held = enclosed_volume(*(np.array(prim.GetAttribute(name).Get(frame)) for name in _MESH))
-            off[frame] = held / wanted - 1.0
+        points, counts, indices = _joined(parts, frame)
+        wanted = told.Get(frame)
+        if wanted and len(points) >= LEAST:
+            off[frame] = enclosed_volume(points, counts, indices) / wanted - 1.0
     worst = max(off, key=lambda frame: abs(off[frame]), default=first)
     if abs(off.get(worst, 0.0)) > TOLERANCE:
         many, less = sum(abs(part) > TOLERANCE for part in off.values()), "less" if off[worst] < 0.0 else "more"
@@ -42,6 +43,20 @@ def check_volume(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
 
 
 _MESH = ("points", "faceVertexCounts", "faceVertexIndices")
+
+
+def _joined(parts: list[Usd.Prim], frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points, counts and indices of meshes as those of one."""
+    found: list[list[np.ndarray]] = [[np.zeros((0, 3))], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]]
+    base = 0
+    for part in parts:
+        points, counts, indices = (part.GetAttribute(name).Get(frame) for name in _MESH)
+        if points is None or counts is None or indices is None:
+            continue
+        for column, values in zip(found, (np.array(points), np.array(counts), np.array(indices) + base), strict=True):
+            column.append(values)
+        base += len(points)
+    return np.concatenate(found[0]), np.concatenate(found[1]), np.concatenate(found[2])
 
 
 def enclosed_volume(points: np.ndarray, counts: np.ndarray, indices: np.ndarray) -> float:

@@ -27,7 +27,7 @@ from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Pa
 from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
 from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_sample, set_units, unique_name
 from usd_io.looks import BODIES, add_looks
-from usd_io.meshes import add_mesh
+from usd_io.meshes import add_mesh, add_mesh_per_material
 from usd_io.points import add_points, extent_of
 from usd_io.set_layer import FLOOR_LOOK, set_layer
 from usd_io.showing import add_variants, describe_asset, extents_hint
@@ -103,6 +103,7 @@ class FrameContent(NamedTuple):
         attributes: Columns of the particles to write besides the position.
         width_scale: Drawn diameter over the diameter of a particle's own volume.
         precision: Most that packed positions of particles may be off [m]; 0 stores them exactly.
+        mesh_per_material: `mesh` is an Xform with a Mesh for each of several materials in place of subsets.
     """
 
     particles: Particles | None = None
@@ -112,6 +113,7 @@ class FrameContent(NamedTuple):
     attributes: Iterable[str] = ()
     width_scale: float = 1.0
     precision: float = 0.0
+    mesh_per_material: bool = False
 
 
 def frame_layer(
@@ -130,7 +132,7 @@ def frame_layer(
         content: What the frame shows.
         held: Prims of still colliders that have a layer of their own (`still_layer`).
     """
-    particles, mesh, volumes, colliders, attributes, width_scale, precision = content
+    particles, mesh, volumes, colliders, attributes, width_scale, precision, apart = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
     layer.defaultPrim = names.name
     set_units(layer, fps, number, number)
@@ -143,7 +145,10 @@ def frame_layer(
         matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale, precision))
         framed.append(bulk(matter[-1], particles["position"]))
     if mesh is not None:
-        matter.append(add_mesh(layer, f"{root}/mesh", mesh, number))
+        if apart and len(mesh.materials) > 1 and "material" in mesh.attributes:
+            matter.append(add_mesh_per_material(layer, f"{root}/mesh", mesh, number, taken))
+        else:
+            matter.append(add_mesh(layer, f"{root}/mesh", mesh, number))
         framed.append(bulk(matter[-1], mesh.points))
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
@@ -162,7 +167,8 @@ def frame_layer(
 
 def _end_blur(layer: Sdf.Layer, number: int) -> None:
     """Let velocities end with their frame: after the last one of a cache positions are held, and nothing may blur them."""
-    for prim in layer.GetPrimAtPath(f"/{layer.defaultPrim}").nameChildren:
+    forms = layer.GetPrimAtPath(f"/{layer.defaultPrim}").nameChildren
+    for prim in [each for form in forms for each in (form, *form.nameChildren)]:
         velocities = prim.attributes.get("velocities")
         if velocities is not None:
             layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())

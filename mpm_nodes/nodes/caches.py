@@ -87,6 +87,7 @@ def write_cache(
     half: bool = True,
     point_scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=3.0)] = 1.0,
     position_precision: A[float, Unitless, Range(min=0.0, max=0.1, soft_max=0.01), _ONE_FORM] = 0.0,
+    mesh_per_material: bool = False,
 ) -> CacheFrame:
     """Write a frame as USD and VDB files, tied together by one stage that opens after every frame.
 
@@ -101,6 +102,8 @@ def write_cache(
         point_scale: Drawn diameter of a particle over the diameter of a ball of its volume.
         position_precision: Most that positions of particles may be off, in cells: 0.001 packs them to half their size. Other
             programs see surface and volumes of such a cache, and only nodes of mpm_nodes its particles. 0 stores all exactly.
+        mesh_per_material: Writes a mesh for each material, which meet point by point, in place of one closed mesh with a subset of
+            faces for each. Blender needs it: it reads subsets in one frame only, and gives all faces of others the first look.
     """
     from usd_io import require_usd
 
@@ -121,7 +124,7 @@ def write_cache(
     made_by = provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
     precision = position_precision * ctx.settings.cell_size
-    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale, precision)
+    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale, precision, mesh_per_material)
     begins = number == first or files.manifest.get("taken", {}).get("last") == files.frame - 1
     still = still_layer(names, colliders) if begins else None
     known = still_prims(still if begins else before)

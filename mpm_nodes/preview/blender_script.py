@@ -118,7 +118,7 @@ def _finish_looks(bpy, job) -> None:
 
 def _dress(bpy, scene, job) -> None:
     """Hide what is not to be seen, and give points the material that the import lost; slots of the object last."""
-    surfaces = [item for item in scene.objects if item.type == "MESH" and _is_surface(item) and len(item.data.polygons)]
+    surfaces = [item for item in scene.objects if item.type == "MESH" and _is_surface(item) and _faces(bpy, item)]
     clouds = [item for item in scene.objects if item.type == "POINTCLOUD"]
     take_surface = bool(surfaces) and (job["show"] == "surface" or not clouds)
     for item in scene.objects:
@@ -140,8 +140,13 @@ def _dress(bpy, scene, job) -> None:
             _let_glow(bpy, item, job)
 
 
+def _faces(bpy, item) -> int:
+    """Return the faces of an object in this frame: its own data stay those of the frame that was imported."""
+    return len(item.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.polygons)
+
+
 def _is_surface(item) -> bool:
-    return item.name.lower().split(".")[0] in ("surface", "mesh", "skin")
+    return any(each is not None and each.name.lower().split(".")[0] in ("surface", "mesh", "skin") for each in (item, item.parent))
 
 
 def _shade_parts(bpy, item, names) -> None:

@@ -22,7 +22,7 @@ BODY = (0.36, 0.42, 0.50)
 LEAST_GLOW = 1e-3
 """Own light, over white, that no picture of eight bits shows."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
-"""Last path elements of meshes made from the particles (`mesh` in our caches); not drawn over the particles."""
+"""Last path elements of meshes made from the particles, or of what holds one a material; not drawn over the particles."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Scene:
                 clouds.append(self._cloud(prim, frame, matrix, later))
             else:
                 skin = self._skin(prim, frame, matrix, later)
-                (wraps if prim.GetName().lower() in SURFACE_NAMES else skins).append(skin)
+                (wraps if _is_skin(prim) else skins).append(skin)
         clouds = [cloud for cloud in clouds if len(cloud.positions)]
         wraps = [wrap for wrap in wraps if len(wrap.triangles)]
         if wraps and (show == "surface" or not clouds):
@@ -210,7 +210,7 @@ class Scene:
         triangles = fan_triangles(counts, indices)
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
         colours = self._colours(prim, frame)
-        fallback = MATTER if prim.GetName().lower() in SURFACE_NAMES else BODY
+        fallback = MATTER if _is_skin(prim) else BODY
         if colours is not None and len(colours) == len(points):
             shown = colours[triangles]
         else:
@@ -238,19 +238,15 @@ class Scene:
 
     def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
         """Yield the values of an attribute (n,) of all points and skins that carry it; vectors give their length."""
-        from pxr import UsdGeom
-
         for prim in self.stage.Traverse():
-            matter = _is_cloud(prim) or (prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES)
+            matter = _is_cloud(prim) or (prim.GetTypeName() == "Mesh" and _is_skin(prim))
             found = _numbers(prim, name, frame) if matter else None
             if found is not None:
                 yield found
 
     def skin_carries(self, name: str, frame: int) -> bool:
         """Whether a mesh made from the particles carries an attribute at a frame."""
-        from pxr import UsdGeom
-
-        skins = [prim for prim in self.stage.Traverse() if prim.IsA(UsdGeom.Mesh) and prim.GetName().lower() in SURFACE_NAMES]
+        skins = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_skin(prim)]
         return any(_numbers(prim, name, frame) is not None for prim in skins)
 
     def _colours(self, prim: Any, frame: int) -> np.ndarray | None:
@@ -334,6 +330,10 @@ def _is_cloud(prim: Any) -> bool:
     from usd_io.packing import holds_points
 
     return holds_points(prim)
+
+
+def _is_skin(prim: Any) -> bool:
+    return any(each.GetName().lower() in SURFACE_NAMES for each in (prim, prim.GetParent()))
 
 
 def _carried(prim: Any, frame: int, later: float) -> Any:

@@ -142,7 +142,8 @@ def test_both_renderers_show_the_same_colours(tmp_path: Path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
-def test_cycles_shades_each_material_by_its_look_in_every_frame(tmp_path: Path):
+@pytest.mark.parametrize("apart", [False, True], ids=["subsets", "meshes"])
+def test_cycles_shades_each_material_by_its_look_in_every_frame(tmp_path: Path, apart: bool):
     """Water beside matte matter is clear in the third frame as in the first, which is the one that Blender imports."""
     view = look(np.array([0.0, 0.7, 1.6]), np.array([0.0, 0.1, 0.0]), 1.4)
     shown = {}
@@ -162,7 +163,7 @@ def test_cycles_shades_each_material_by_its_look_in_every_frame(tmp_path: Path):
         painted = graph.add("colour_particles", "colour", particles=both, colours=("#cc2211", "#cc2211"))
         finer = {"keys": [[1, 0.03, "linear"], [3, 0.025, "linear"]]}  # other faces in every frame
         skin = graph.add("surface_particles", "skin", particles=painted, voxel_size=finer)
-        graph.add("write_cache", "cache", particles=painted, mesh=skin["mesh"])
+        graph.add("write_cache", "cache", particles=painted, mesh=skin["mesh"], mesh_per_material=apart)
         folder = execute(graph, out=tmp_path / looks[1]).revision_folder
         try:
             made = preview.render_cache(folder, frames, engine="cycles", picture=preview.Picture((96, 72), 16, camera=view))

@@ -66,6 +66,44 @@ def test_looks_are_bound_to_the_parts_of_what_they_shade(tmp_path: Path):
     assert check_cache(folder / "cache.usda") == []
 
 
+def test_each_material_has_a_mesh_where_it_is_asked_for(tmp_path: Path):
+    """Two materials, a mesh each with its look: together they have the faces, points and volume of the one closed mesh."""
+    stages = {}
+    for apart in (False, True):
+        graph = Graph(cell_size=0.05, fps=24, start=1, end=2)
+        sides = []
+        for name, x in (("jelly", -0.15), ("honey", 0.15)):
+            matter = graph.add("material_library", name, name=name)
+            sides.append(graph.add("emit_box", f"{name}_box", material=matter, size=(0.3, 0.2, 0.2), centre=(x, 0.3, 0.0)))
+        both = graph.add("merge_particles", "both", sources=sides)
+        skin = graph.add("surface_particles", "skin", particles=both, attributes=("speed",))
+        graph.add("write_cache", "cache", particles=both, mesh=skin["mesh"], mesh_per_material=apart)
+        folder = execute(graph, out=tmp_path / f"{apart}").revision_folder
+        assert check_cache(folder / "cache.usda") == []
+        stages[apart] = Usd.Stage.Open(str(folder / "cache.usda"))
+    whole, parts = stages[False].GetPrimAtPath("/cache/mesh"), stages[True].GetPrimAtPath("/cache/mesh").GetChildren()
+    assert [part.GetName() for part in parts] == ["mesh_Jelly", "mesh_Honey"]
+    assert [UsdGeom.Imageable(part).ComputePurpose() for part in parts] == ["render", "render"]
+    bound = [UsdShade.MaterialBindingAPI(part).ComputeBoundMaterial()[0].GetPrim().GetName() for part in parts]
+    assert bound == ["jelly_painted", "syrup_painted"]
+
+    def faces(prim: Usd.Prim) -> list[tuple[bytes, ...]]:
+        """Return the points of each face, and what they carry."""
+        columns = [prim.GetAttribute(name).Get(2) for name in ("points", "normals", "velocities", "primvars:speed")]
+        rows = np.column_stack([np.array(column, np.float32) for column in columns])
+        counts = np.array(prim.GetAttribute("faceVertexCounts").Get(2))
+        corners = np.split(np.array(prim.GetAttribute("faceVertexIndices").Get(2)), np.cumsum(counts)[:-1])
+        return [tuple(row.tobytes() for row in rows[corner]) for corner in corners]
+
+    assert sorted(faces(parts[0]) + faces(parts[1])) == sorted(faces(whole))
+    assert all(part.GetAttribute("velocities").Get(3) is None for part in parts)  # no blur after the last frame
+    told = stages[True].GetPrimAtPath("/cache/mesh").GetAttribute("mpm:matter_volume")
+    told.Set(1.5 * told.Get(2), 2)
+    stages[True].GetRootLayer().Save()
+    (problem,) = check_cache(folder / "cache.usda")
+    assert problem.startswith("/cache/mesh frame") and "the surface holds 33.3 % less than its particles" in problem
+
+
 def test_faces_take_the_material_of_most_of_their_corners():
     """Two of three corners decide; equally many go to the first material."""
     mesh = Mesh(
