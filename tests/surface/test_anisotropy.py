@@ -70,8 +70,10 @@ def test_what_is_drawn_out_stays_in_one_piece(shape, voxel):
     particles = particles_at(shape)
     mesh = surface_particles(particles, voxel_size=voxel * SPACING).mesh
     assert pieces_and_holes(mesh) == (1, 0)
-    assert enclosed(mesh) == pytest.approx(len(shape) * SPACING**3, rel=1e-3), "thinner than a voxel"
-    assert pieces_and_holes(surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=False).mesh) != (1, 0)
+    whole = len(shape) * SPACING**3
+    assert enclosed(mesh) == pytest.approx(whole, rel=1e-3), "thinner than a voxel"
+    spheres = surface_particles(particles, voxel_size=voxel * SPACING, anisotropy=False).mesh
+    assert pieces_and_holes(spheres) != (1, 0) or enclosed(spheres) < 0.5 * whole
 
 
 def test_thick_matter_keeps_its_surface():

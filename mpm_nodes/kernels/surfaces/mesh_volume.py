@@ -84,16 +84,17 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
     # the mesh cuts corners that voxels have: a share of its area
     inside = books.inside - np.float32((float(books.inside.sum(dtype=np.float64)) - begin) / whole_area) * area
     held, over = read_points(_near(books, width, inside, area), at).T
+    asked = read_points(blur(books.filled[None], books.neighbours, width, books.wanted, splines=True), at)[:, 0]
     over = np.maximum(over, _LEAST_AREA)
     least = -INWARD * np.maximum(held, 0.0) / over
-    moved, left = np.zeros(len(places)), books.filled - inside
+    moved, lacking = np.zeros(len(places)), asked - held
     for step in range(STEPS):
-        moved = np.clip(moved + read_points(_near(books, width, left), at)[:, 0] / over, least, most)
+        moved = np.clip(moved + lacking / over, least, most)
         if step < STEPS - 1:
             outward, volume = _vector_areas(places + moved[:, None] * normals, corners)
             swept = 0.5 * moved * (sizes + np.maximum(np.einsum("ij,ij->i", outward, normals), 0.0))
             swept += (volume - begin - swept.sum()) * sizes / whole_area
-            left = books.filled - inside - deposit_points(swept, at)
+            lacking = asked - read_points(_near(books, width, inside + deposit_points(swept, at)), at)[:, 0]
     deep = np.flatnonzero(moved < -_FAR_IN)
     least[deep] = np.maximum(least[deep], -0.5 * INWARD * _thickness(places[deep], normals[deep], books.keys, books.distances))
     least = _of_neighbours(least, corners)

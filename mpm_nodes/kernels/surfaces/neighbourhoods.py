@@ -6,9 +6,12 @@
 | u      | place in cells, x / (2 dx) - 1/4: cell c holds voxels 2c and 2c + 1         | -    |
 | G      | Gaussian, several voxels wide                                              | -    |
 
-What a Gaussian spreads over several voxels is as smooth on cells of two, at an eighth of the cost. Amounts are shared out linearly
-to the eight cells around a place, and values are read the same way, so nothing jumps when matter passes from cell to cell. Sums
-are taken in the order of the bins and of the points, so results do not depend on the number of threads.
+What a Gaussian spreads over several voxels is as smooth on cells of two, at an eighth of the cost. Amounts of points are shared out
+linearly to the eight cells around a place, and values are read the same way, so nothing jumps when matter passes from cell to cell.
+Particles, a spacing apart, are shared out by quadratic splines to 27: where a cell is wider than a spacing, linear shares alias
+their lattice into waves of several spacings, which stand still while the matter moves. The Gaussian of those is narrower by what
+splines spread more than cells that voxels fill, or edges of matter would differ. Sums are taken in the order of the bins and of the
+points, so results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -27,11 +30,13 @@ CELLS = 4
 """Cells along a leaf."""
 _WIDEST = 2.0
 """Widest Gaussian of one pass, in cells: the leaves beside a leaf hold two of its widths."""
+_SPREAD = 1.0 / 4.0 - 1.0 / 12.0
+"""Variance of a quadratic spline less that of a box, in cells squared."""
 _CHUNK = 1024
 
 
 def deposit_particles(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, voxel_size: float) -> np.ndarray:
-    """Share amounts out to cells, shape (leaves, 4, 4, 4), float32; the sum stays the same where leaves hold all particles.
+    """Share amounts out to cells, shape (leaves, 4, 4, 4), float32; the sum stays the same where leaves hold all that is shared.
 
     Args:
         bins: Particles.
@@ -73,7 +78,7 @@ def read_points(fields: np.ndarray, at: Stencils) -> np.ndarray:
     return _read_points(np.ascontiguousarray(fields, np.float32).reshape(len(fields), -1), at.cells, at.shares)
 
 
-def blur(fields: np.ndarray, neighbours: np.ndarray, width: float, wanted: np.ndarray) -> np.ndarray:
+def blur(fields: np.ndarray, neighbours: np.ndarray, width: float, wanted: np.ndarray, splines: bool = False) -> np.ndarray:
     """Return G * fields, shape (m, leaves, 4, 4, 4), on wanted leaves; missing leaves are zero.
 
     Args:
@@ -81,8 +86,11 @@ def blur(fields: np.ndarray, neighbours: np.ndarray, width: float, wanted: np.nd
         neighbours: From `surfaces.filter.leaf_neighbours`.
         width: Of the Gaussian [voxels].
         wanted: Rows of the leaves, shape (k,); others become zero where the Gaussian takes one pass.
+        splines: The fields are from `deposit_particles`: G is narrower by what that spreads.
     """
     weights, passes = gaussian(max(0.5 * width, 0.8))
+    if splines:
+        weights = _narrowed(weights, _SPREAD / passes)
     everywhere = np.arange(fields.shape[1])
     for left in range(passes, 0, -1):
         fields = _blur(fields, neighbours, weights, wanted if left == 1 else everywhere)
@@ -96,6 +104,18 @@ def gaussian(width: float) -> tuple[np.ndarray, int]:
     reach = min(math.ceil(2.0 * each), CELLS)
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / each) ** 2)
     return (weights / weights.sum()).astype(np.float32), passes
+
+
+def _narrowed(weights: np.ndarray, by: float) -> np.ndarray:
+    """Return the weights of a Gaussian as long as this one, cut off at the same place, whose variance is smaller."""
+    squares = (np.arange(len(weights)) - len(weights) // 2.0) ** 2
+    aim = float(weights @ squares) - by
+    nominal, narrow = aim, weights.astype(float)
+    for _ in range(20):
+        narrow = np.exp(-0.5 * squares / nominal)
+        narrow /= narrow.sum()
+        nominal += aim - float(narrow @ squares)
+    return narrow.astype(np.float32)
 
 
 @part
@@ -168,7 +188,8 @@ def load_cells(field, neighbours, leaf, reach, wide, block):
 def _deposit_at(leaf, bins, amounts, origins, dx, result):
     keys, positions, inverse = bins
     x0, y0, z0 = origins[leaf, 0] * dx, origins[leaf, 1] * dx, origins[leaf, 2] * dx
-    scale, before, far = 0.5 / dx, 1.5 * dx, (2 * CELLS + 0.5) * dx
+    scale, before, far = 0.5 / dx, 2.5 * dx, (2 * CELLS + 1.5) * dx
+    shares = np.empty((3, 3), np.float32)
     k_low, k_high = _floor((z0 - before) * inverse), _floor((z0 + far) * inverse)
     for bi in range(_floor((x0 - before) * inverse), _floor((x0 + far) * inverse) + 1):
         for bj in range(_floor((y0 - before) * inverse), _floor((y0 + far) * inverse) + 1):
@@ -178,9 +199,12 @@ def _deposit_at(leaf, bins, amounts, origins, dx, result):
                 x = (positions[p, 0] - x0) * scale - 0.25
                 y = (positions[p, 1] - y0) * scale - 0.25
                 z = (positions[p, 2] - z0) * scale - 0.25
-                i, j, k = _floor(x), _floor(y), _floor(z)
-                if -1 <= i < CELLS and -1 <= j < CELLS and -1 <= k < CELLS:
-                    _add_linear(result[leaf], i, j, k, np.float32(x - i), np.float32(y - j), np.float32(z - k), amounts[p])
+                i, j, k = _floor(x + 0.5), _floor(y + 0.5), _floor(z + 0.5)
+                if -1 <= i <= CELLS and -1 <= j <= CELLS and -1 <= k <= CELLS:
+                    _spline(np.float32(x - i), shares[0])
+                    _spline(np.float32(y - j), shares[1])
+                    _spline(np.float32(z - k), shares[2])
+                    _add_shares(result[leaf], i, j, k, shares, amounts[p])
                 p += 1
 
 
@@ -192,15 +216,23 @@ def _deposit(bins, amounts, origins, dx):
 
 
 @inline
-def _add_linear(cells, i, j, k, x, y, z, amount):
-    """Add one amount to those of the eight cells around it that lie in the leaf."""
-    one = np.float32(1.0)
-    for a in range(max(i, 0), min(i + 2, CELLS)):
-        wide = amount * (x if a > i else one - x)
-        for b in range(max(j, 0), min(j + 2, CELLS)):
-            deep = wide * (y if b > j else one - y)
-            for c in range(max(k, 0), min(k + 2, CELLS)):
-                cells[a, b, c] += deep * (z if c > k else one - z)
+def _spline(x, shares):
+    """Write the quadratic B-spline at the cells before, at and after the nearest one, which is x away."""
+    half = np.float32(0.5)
+    shares[0] = half * (half - x) * (half - x)
+    shares[1] = np.float32(0.75) - x * x
+    shares[2] = half * (half + x) * (half + x)
+
+
+@inline
+def _add_shares(cells, i, j, k, shares, amount):
+    """Add one amount to those of the 27 cells around it that lie in the leaf."""
+    for a in range(max(i - 1, 0), min(i + 2, CELLS)):
+        wide = amount * shares[0, a - i + 1]
+        for b in range(max(j - 1, 0), min(j + 2, CELLS)):
+            deep = wide * shares[1, b - j + 1]
+            for c in range(max(k - 1, 0), min(k + 2, CELLS)):
+                cells[a, b, c] += deep * shares[2, c - k + 1]
 
 
 @part

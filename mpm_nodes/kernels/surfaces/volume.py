@@ -71,10 +71,10 @@ def match_volume(surface: NarrowBand, filled: np.ndarray, spread: float, most: f
     wanted = surface.near()
     limit, width = np.float32(most / dx), spread / dx
     moved = np.zeros_like(filled)
+    asked = blur(filled[None], surface.neighbours, width, wanted, splines=True)[0]
     for _ in range(STEPS):
-        inside, area = contents(surface, moved, offset)
-        lacking = blur(np.stack([filled - inside, area]), surface.neighbours, width, wanted)
-        moved = np.clip(moved + lacking[0] / np.maximum(lacking[1], _LEAST_AREA), -limit, limit)
+        inside, area = blur(np.stack(contents(surface, moved, offset)), surface.neighbours, width, wanted)
+        moved = np.clip(moved + (asked - inside) / np.maximum(area, _LEAST_AREA), -limit, limit)
     return _displaced(values, moved, surface.neighbours, wanted, np.float32(dx), np.float32(surface.band))
 
 
