@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +35,9 @@ from mpm_nodes.solver.liquid_pairs import covering, pairs_of
 from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
+from mpm_nodes.solver.symmetry import OPEN_PLANE, Slab, Window
 
-__all__ = ["SamplePlacement", "SampleStore", "Slab", "Touch", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
+__all__ = ["SamplePlacement", "SampleStore", "Touch", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
 
 
 AROUND = 2
@@ -45,9 +46,6 @@ AROUND = 2
 A sample lies within 5.5 half cells of the particle that it belongs to, and hangs on the matter within 6.2 of itself; particles may
 have drifted out of their blocks by 2 each.
 """
-
-OPEN_PLANE = 1 << 40
-"""Number of a cell beyond all: where a surface is cut off at none."""
 
 
 class SamplePlacement(enum.Enum):
@@ -59,20 +57,6 @@ class SamplePlacement(enum.Enum):
 
     EVEN = "even"
     RANDOM = "random"
-
-
-class Slab(enum.Enum):
-    """Axis along which a scene is the same everywhere, cut out by two walls."""
-
-    NONE = "none"
-    X = "x"
-    Y = "y"
-    Z = "z"
-
-    @property
-    def axis(self) -> int | None:
-        """Number of the axis."""
-        return None if self is Slab.NONE else "xyz".index(self.value)
 
 
 class SampleStore(ParticleStore):
@@ -139,7 +123,7 @@ def sample_surface(
     radius: float,
     shift: bool,
     spread: Spread,
-    within: tuple[np.ndarray, np.ndarray],
+    within: Window,
 ) -> None:
     """Fill `samples` with points of the surface of the union of spheres, where the matter has a tension.
 
@@ -151,7 +135,7 @@ def sample_surface(
         radius: Of the spheres [cells].
         shift: Whether the surface is drawn in to where the matter ends.
         spread: How samples lie on triangles; its area in half cells^2.
-        within: First and last + 1 cell along each axis whose surface counts, shape (3,), int64.
+        within: Where the surface counts.
 
     Raises:
         MpmNodesError: Particles came or went since they were sorted.
@@ -177,14 +161,15 @@ def sample_surface(
     bins = bins_of(matter.offset, matter.stride, particles.shift, matter.block_start, material, places, particles.dtype)
     drift = max(0, math.ceil(2.0 * (matter.drift - 2.0)))
     depth = max(2.0 * radius - 0.5, 0.0) if shift else 0.0
-    mirrors = np.stack([np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in within], axis=1)
+    planes = [np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in (within.low, within.high)]
+    mirrors = np.stack([*planes, within.level], axis=1)
     volume = matter.array("volume") * (1.0 / particles.h**3)
 
     def surface(of: Bins) -> SurfacePoints:
         """Return the samples of one body of matter that particles of this process own, whose surfaces pull."""
         inside, phi = union_of_spheres(of, places, 2.0 * radius, drift)
         cuts = cut_edges(of, places, inside, phi, volume, depth, mirrors, drift)
-        points = sample_union(of, places, inside, cuts, within, spread, drift)
+        points = sample_union(of, places, inside, cuts, (within.low, within.high), spread, drift)
         if not tense.all():
             points = _kept(points, tense[material[points.owner]])
         if own is None:
@@ -244,7 +229,7 @@ class Touch(NamedTuple):
     """From its surface, shape (n,) [m]."""
 
 
-def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> Touch:
+def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, cuts: Sequence[int]) -> Touch:
     """Return what each sample touches and faces.
 
     Args:
@@ -252,13 +237,12 @@ def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, rea
         colliders: Bodies and walls; posed here.
         step: The substep.
         reach: Distance up to which a sample touches [cells].
-        slab: Its two walls are none.
+        cuts: Numbers of the walls that cut the surface off: they are none.
     """
     colliders.pose(step.time, step.time + step.dt)
     walls, bodies = colliders.shapes()
     walls = walls._replace(rules=walls.rules.copy())
-    if slab.axis is not None:
-        walls.rules[2 * slab.axis : 2 * slab.axis + 2] = np.inf
+    walls.rules[list(cuts)] = np.inf
     which = np.empty(samples.count, np.int32)
     points = samples.unpack("position") - colliders.origin
     below = np.zeros((samples.count, 4))
@@ -274,11 +258,11 @@ def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, r
         colliders: Bodies and walls; posed here.
         step: The substep.
         reach: As of `touched`.
-        slab: As of `touched`.
+        slab: Its two walls are none.
     """
     area = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
-        area[touched(samples, colliders, step, reach, slab).which >= 0] = 0.0
+        area[touched(samples, colliders, step, reach, slab.sides).which >= 0] = 0.0
     return area
 
 

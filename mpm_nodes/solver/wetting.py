@@ -38,7 +38,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import NODES
 from mpm_nodes.solver.ranks.halo import adding_up
-from mpm_nodes.solver.samples import SampleStore, Slab, touched
+from mpm_nodes.solver.samples import SampleStore, touched
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 
 __all__ = ["pin_lines", "pulls", "wet"]
@@ -58,7 +58,7 @@ def wet(
     step: StepContext,
     walls: tuple[float, float],
     reach: float,
-    slab: Slab,
+    cuts: Sequence[int],
     side: np.ndarray,
 ) -> None:
     """Change the tension of samples that touch bodies or walls to k_SL, and write what pulls and pins them.
@@ -69,13 +69,13 @@ def wet(
         step: The substep.
         walls: Contact angle and hysteresis of walls, and of bodies without their own [degrees].
         reach: Distance up to which a sample touches [cells]; it is free from `LET_GO` beyond that on.
-        slab: Its two walls are none.
+        cuts: Numbers of the walls that cut the surface off: they are none.
         side: Tension of samples that touch nothing, shape (n,) [N/m]: against air, or against other matter.
 
     Raises:
         MpmNodesError: A hysteresis takes an angle out of 0 to 180 degrees, or a ratio of a body lies outside -1 to 1.
     """
-    touch = touched(samples, colliders, step, reach + LET_GO, slab)
+    touch = touched(samples, colliders, step, reach + LET_GO, cuts)
     angles = [_angles(each, walls) for each in colliders.colliders]
     ratios, grips = (np.array(each) for each in zip(*map(_ratio_and_grip, [*angles, *[("set_tension", *walls)] * 6]), strict=True))
     tension = samples.rows("tension")[0]

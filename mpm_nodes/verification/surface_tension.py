@@ -10,7 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import Particles, SurfaceTension
 from mpm_nodes.kernels.interfaces import energy
-from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
+from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union, triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
@@ -121,7 +121,7 @@ def _cut(position: np.ndarray, cell_size: float, radius: float, shift: bool) -> 
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
     inside, phi = union_of_spheres(bins, places, 2.0 * radius, 0)
     depth = 2.0 * radius - 0.5 if shift else 0.0
-    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, np.full((3, 2), 2.0 * FAR), 0)
+    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
     return store, places, bins, inside, cuts
 
 

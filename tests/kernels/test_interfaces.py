@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
-from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges
+from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
@@ -64,7 +64,7 @@ def surface(
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places, dtype)
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
-    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, np.full((3, 2), 2.0 * FAR), 0)
+    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
     points = sample_union(bins, places, inside, cuts, everywhere, spread, 0)
     return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
 

@@ -20,10 +20,12 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places
 
-__all__ = ["FAR", "cut_edges", "shares_at"]
+__all__ = ["FAR", "NO_MIRRORS", "cut_edges", "shares_at"]
 
 FAR = 1e12
 """Planes beyond this stand for none [r]: loops are compiled without infinities."""
+NO_MIRRORS = np.array([[2.0 * FAR, 2.0 * FAR, 0.0]] * 3)
+"""Of a scene that no plane cuts."""
 ONE = 2.0**40
 """Sums are whole numbers of this part: they hang on no order of the particles."""
 REFINEMENTS = 1
@@ -48,7 +50,8 @@ def cut_edges(
         inside, phi: Level set, from `union.union_of_spheres`.
         volume: V0 of each particle over h^3, in the order of the particle arrays.
         depth: Most that a vertex is drawn in [r]; 0 leaves all on the union's surface.
-        mirrors: Planes of a slab's two walls along each axis [r], beyond `FAR` along the others, shape (3, 2).
+        mirrors: For each axis the low and the high plane behind which the scene goes on as its mirror image [r], beyond `FAR` where
+            there is none, and 1 where the scene is the same everywhere along the axis, else 0, shape (3, 3).
         drift: How many cells of edge r a particle may lie outside its block.
 
     Returns:
@@ -118,12 +121,12 @@ def _share(bins, near, slot, e, at, volume, planes, drift):
 
 @part
 def _drawn(bins, near, slot, e, at, volume, limits):
-    """Return where a vertex comes to lie: as far along grad f as f is 1/2, within depth; never along the axis of a slab."""
-    (x, y, z), (depth, planes, drift) = at, limits
+    """Return where a vertex comes to lie: as far along grad f as f is 1/2, within depth; never along a level axis."""
+    (x, y, z), (depth, planes, level, drift) = at, limits
     f, gx, gy, gz = _share(bins, near, slot, e, at, volume, planes, drift)
-    gx = 0.0 if abs(planes[0]) < FAR else gx
-    gy = 0.0 if abs(planes[2]) < FAR else gy
-    gz = 0.0 if abs(planes[4]) < FAR else gz
+    gx = 0.0 if level[0] > 0.0 else gx
+    gy = 0.0 if level[1] > 0.0 else gy
+    gz = 0.0 if level[2] > 0.0 else gz
     size = np.sqrt(gx * gx + gy * gy + gz * gz)
     if f >= 0.5 or not size > 1e-6:
         return x, y, z
@@ -144,7 +147,7 @@ def _drawn(bins, near, slot, e, at, volume, limits):
 
 @inline
 def _planes_of(mirrors, coord, e):
-    """Return the planes of a slab from the low corner of place e [r]."""
+    """Return the planes from the low corner of place e [r]."""
     low_x, low_y, low_z = 8.0 * coord[e, 0] + 3.0, 8.0 * coord[e, 1] + 3.0, 8.0 * coord[e, 2] + 3.0
     return (
         mirrors[0, 0] - low_x,
@@ -160,7 +163,7 @@ def _planes_of(mirrors, coord, e):
 def _cut_at(e, bins, field, volume, wanted, cuts):
     near, slot, coord, inside, phi = field
     depth, mirrors, drift = wanted
-    planes = _planes_of(mirrors, coord, e)
+    planes, level = _planes_of(mirrors, coord, e), (mirrors[0, 2], mirrors[1, 2], mirrors[2, 2])
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
         for axis in range(3):
@@ -172,7 +175,7 @@ def _cut_at(e, bins, field, volume, wanted, cuts):
             x, y, z = 2.0 * i + 1.0, 2.0 * j + 1.0, 2.0 * k + 1.0
             at = (x + t if axis == 0 else x, y + t if axis == 1 else y, z + t if axis == 2 else z)
             if depth > 0.0:
-                at = _drawn(bins, near, slot, e, at, volume, (depth, planes, drift))
+                at = _drawn(bins, near, slot, e, at, volume, (depth, planes, level, drift))
             cuts[e, node, axis, 0], cuts[e, node, axis, 1], cuts[e, node, axis, 2] = at
 
 

@@ -26,9 +26,10 @@ from mpm_nodes.graph.declare import stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Surroundings, conduct
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.samples import SampleStore, Slab, open_area
+from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.symmetry import Slab
 from mpm_nodes.solver.transfers import Deposit, Take, gather, scatter
 
 SOLUTE = Facts(

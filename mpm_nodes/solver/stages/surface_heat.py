@@ -23,9 +23,10 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.samples import SampleStore, Slab, open_area
+from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.symmetry import Slab
 from mpm_nodes.solver.transfers import Deposit, scatter
 
 

@@ -14,7 +14,6 @@ from mpm_nodes.data import (
     Facts,
     Kernel,
     Limit,
-    MpmNodesError,
     Range,
     Reads,
     Reduction,
@@ -33,9 +32,10 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.liquid_pairs import pairs_of
 from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.resampling import INERTIA
-from mpm_nodes.solver.samples import SamplePlacement, SampleStore, Slab
+from mpm_nodes.solver.samples import SamplePlacement, SampleStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.surroundings import ambient_at
+from mpm_nodes.solver.symmetry import Mirrors, Slab, window
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy, SurfacePull
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
@@ -99,6 +99,7 @@ def sample_surface(
     sample_area: A[float, Unitless, Range(min=0.02, max=4.0)] = 0.25,
     placement: SamplePlacement = SamplePlacement.RANDOM,
     slab: Slab = Slab.NONE,
+    mirrors: Mirrors = Mirrors.NONE,
     seed: A[int, Range(min=0)] = 0,
 ) -> Stage["particles", "samples", "colliders"]:
     """Put samples on the surface of matter that has a tension (C21 section 4.1).
@@ -111,7 +112,7 @@ def sample_surface(
     Args:
         particles: Particles of materials with a tension (material_surface_tension), and others.
         samples: Found again in every substep.
-        colliders: Whose walls bound a slab.
+        colliders: Whose walls bound a slab, or are planes of symmetry.
         radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
         shift: Whether the surface is drawn in. Off, as the source has it, it lies 0.6 cells outside the matter: its forces then
             pull the outermost particles in, and small drops shrink.
@@ -119,24 +120,16 @@ def sample_surface(
         placement: How samples lie on triangles: `random` as the source has them, or `even`, with which drops at rest are calmer;
             about twice as many samples.
         slab: Axis along which two walls on planes of nodes cut the surface off, for scenes that stand for two dimensions.
+        mirrors: Axes along which walls that slip are planes of symmetry, on planes of nodes: for a half, a quarter or an eighth of
+            a scene. The surface is open there and stands upright on the plane.
         seed: Seed of random places.
 
     Raises:
-        MpmNodesError: The walls of a slab are not a whole number of cells apart.
+        MpmNodesError: Walls of a slab or planes of symmetry do not lie on planes of nodes, or none of the latter slips.
     """
-    low, high = np.full(3, -sharing.OPEN_PLANE, np.int64), np.full(3, sharing.OPEN_PLANE, np.int64)
-    axis = slab.axis
-    if axis is not None:
-        sides = (colliders.walls.box + colliders.origin - particles.origin)[:, axis] / particles.h
-        planes = np.rint(sides)
-        if np.abs(sides - planes).max() > 1e-6 or planes[0] >= planes[1]:
-            raise MpmNodesError(
-                f"sample_surface.slab: the walls along {slab.value} lie at {sides[0]:.6g} and {sides[1]:.6g} cells; place them on "
-                "planes of nodes, a whole number of cells apart"
-            )
-        low[axis], high[axis] = planes
+    within = window(slab, mirrors, colliders, particles.origin, particles.h)
     spread = Spread(4.0 * sample_area, placement is SamplePlacement.EVEN, seed)
-    sharing.sample_surface(particles, samples, radius, shift, spread, (low, high))
+    sharing.sample_surface(particles, samples, radius, shift, spread, within)
 
 
 @stage(label="Set Tension")
@@ -154,6 +147,7 @@ def set_tension(
     hysteresis: A[float, Degrees, Range(min=0.0, max=180.0)] = 0.0,
     contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.3,
     slab: Slab = Slab.NONE,
+    mirrors: Mirrors = Mirrors.NONE,
 ) -> Stage["particles", "samples", "colliders"]:
     """Give samples the surface energy density of their owner's material, and on bodies what makes the contact angle.
 
@@ -175,6 +169,7 @@ def set_tension(
         contact_distance: How near the surface of a body samples that face it count as touching it, in cells. The sampled surface of
             matter on a body lies within a quarter of a cell of the body's own.
         slab: As in sample_surface: its two walls are not bodies.
+        mirrors: As in sample_surface: planes of symmetry are not bodies.
 
     Raises:
         MpmNodesError: A hysteresis takes an angle out of 0 to 180 degrees.
@@ -203,7 +198,8 @@ def set_tension(
         samples.rows("tension")[0] = side
         return
     samples.rows("tension")[0] = tension
-    wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, slab, side)
+    cuts = (*slab.sides, *mirrors.sides(colliders))
+    wetting.wet(samples, colliders, step, (contact_angle, hysteresis), contact_distance, cuts, side)
 
 
 # ---------------------------------------------------------------- mass and momentum
