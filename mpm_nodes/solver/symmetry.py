@@ -1,6 +1,6 @@
 """Walls that cut the surface of matter off: those of a slab, and planes of symmetry.
 
-Behind such a wall the scene goes on as its mirror image. So the surface is open there, and the wall is no body that it touches.
+Behind such a wall the scene goes on as its mirror image. So the surface is open there, and does not touch the wall.
 """
 
 from __future__ import annotations

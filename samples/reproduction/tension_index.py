@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import candles, propelled, surfaces, tension
+from mpm_nodes_samples.reproduction import beads, candles, propelled, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -149,6 +149,15 @@ TENSION = (
         propelled.metal_drop,
         sheet=(1, 13, 21, 33, 49, 73),
         camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (480, 300)),
+    ),
+    Sample(
+        "beads_on_string",
+        "A thread of a polymer's solution gathers into beads, which stay joined by a string that its polymers hold.",
+        "R15, held against Clasen 2006",
+        PaperSize(0, 0.0, ("settings.cell_size=0.1", "settings.end=4")),
+        beads.beads_on_string,
+        sheet=(1, 17, 25, 31, 36, 41),
+        camera=Camera((21.0, 21.0, 7.0), (0.4, 0.4, 7.0), 1.9, (960, 280)),
     ),
 )
 """In the order in which they are listed."""
