@@ -11,7 +11,7 @@ from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes_samples.reproduction.melting import books
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
-from mpm_nodes_samples.reproduction.slender import Course, linear_growth, slender_thread
+from mpm_nodes_samples.reproduction.slender import ThreadCourse, linear_growth, slender_thread
 
 LENGTH = 14.0
 """Of a wave [m]: a bead in the middle, and half a string on either side."""
@@ -19,7 +19,7 @@ THICK = 0.45
 """Radius from which on a string counts as one [m]."""
 
 
-def course(shot: Shot) -> Course:
+def course(shot: Shot) -> ThreadCourse:
     """Return the thread over the shot's frames, as a slender thread tells its own."""
     mu = float(shot.graph.nodes["polymer"].knobs["shear_modulus"])
     rows = []
@@ -31,7 +31,7 @@ def course(shot: Shot) -> Course:
         a, stress = string(particles, near, mu)
         time = (frame - shot.first) * shot.frame_seconds
         rows.append((time, wave, a, float(radii(particles, shot.cell_size).max()), stress))
-    return Course(*np.array(rows).T)
+    return ThreadCourse(*np.array(rows).T)
 
 
 def string(particles: Particles, near: np.ndarray, mu: float) -> tuple[float, float]:
@@ -64,7 +64,7 @@ def reached(time: np.ndarray, values: np.ndarray, level: float) -> float:
     return float(time[n - 1] + share * (time[n] - time[n - 1]))
 
 
-def thinning(of: Course, thin: float) -> float:
+def thinning(of: ThreadCourse, thin: float) -> float:
     """Return the rate at which the string's radius falls from THICK to `thin` [1/s]."""
     return math.log(THICK / thin) / (reached(of.time, of.string, thin) - reached(of.time, of.string, THICK))
 

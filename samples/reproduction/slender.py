@@ -27,10 +27,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Course", "linear_growth", "slender_thread"]
+__all__ = ["ThreadCourse", "linear_growth", "slender_thread"]
 
 
-class Course(NamedTuple):
+class ThreadCourse(NamedTuple):
     """A thread over time, from bead to bead of a wave."""
 
     time: np.ndarray
@@ -45,7 +45,7 @@ class Course(NamedTuple):
     """C: the elastic stress along the string times its radius, over the tension."""
 
 
-def slender_thread(mu: float, t_r: float, half: float, wave: float, until: tuple[float, float], slices: int = 80) -> Course:
+def slender_thread(mu: float, t_r: float, half: float, wave: float, until: tuple[float, float], slices: int = 80) -> ThreadCourse:
     """Return how a thread at rest, with a wave of its section, draws itself to beads.
 
     Args:
@@ -72,7 +72,7 @@ def slender_thread(mu: float, t_r: float, half: float, wave: float, until: tuple
             rows.append((time, volume @ np.cos(k * middle) / volume.sum(), a[-1], a.max(), mu * (b[-1] - b[-1] ** -0.5) * a[-1]))
             due += 0.05
             if time >= until[0] or a[-1] <= until[1]:
-                return Course(*np.array(rows).T)
+                return ThreadCourse(*np.array(rows).T)
         joint = np.concatenate([a[:1], np.sqrt(pairs / (math.pi * (length[1:] + length[:-1]))), a[-1:]])
         slope, wide = np.diff(joint), joint[1:] + joint[:-1]
         slant = np.hypot(length, slope)
