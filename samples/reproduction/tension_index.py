@@ -1,8 +1,8 @@
-"""The samples of C21: surface tension."""
+"""The samples of C21: surface tension; and one that joins its method with heat and viscosity."""
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import beads, candles, propelled, surfaces, tension
+from mpm_nodes_samples.reproduction import beads, candles, honey, propelled, surfaces, tension
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 
 
@@ -158,6 +158,16 @@ TENSION = (
         beads.beads_on_string,
         sheet=(1, 17, 25, 31, 36, 41),
         camera=Camera((21.0, 21.0, 7.0), (0.4, 0.4, 7.0), 1.9, (960, 280)),
+    ),
+    Sample(
+        "honey",
+        "Honey runs off the lips of a warm and of a cold spoon: the warm one's is thinner and comes first.",
+        "surface tension, heat and implicit viscosity in one graph",
+        PaperSize(0, 0.0, ("settings.cell_size=0.0004", "skin.voxel_size=0.0002")),
+        honey.honey,
+        sheet=(1, 13, 29, 41, 49, 57, 65, 73, 85),
+        camera=Camera((0.0, 0.045, 0.16), (0.0, 0.025, 0.0), 1.5, (480, 360)),
+        colour_by="temperature",
     ),
 )
 """In the order in which they are listed."""
