@@ -43,6 +43,7 @@ LOOKS = {
     "density_volume": Look(volume="density"),
     "velocity_volume": Look(volume="vel"),
     "surface_particles": Look(show="surface"),
+    "sampled_surface": Look(colour_by="surface_tension", show="surface"),
     "write_cache": Look(show="surface"),
     "set_looks": Look(show="surface"),
     "rest_positions": Look(show="surface"),

@@ -43,6 +43,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.tension_fields",
     "mpm_nodes.nodes.ambient",
     "mpm_nodes.nodes.tension",
+    "mpm_nodes.nodes.sampled_surface",
     "mpm_nodes.nodes.surface",
     "mpm_nodes.nodes.colours",
     "mpm_nodes.nodes.looks",

@@ -11,9 +11,8 @@ import numpy as np
 
 from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.materials.looks import find_look, looks_of
-from mpm_nodes.nodes.colours import COLOUR, shown_colours
 from mpm_nodes.nodes.derived import column, known_as
+from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
@@ -93,13 +92,14 @@ def surface_particles(
             thin as their volume makes them, where it keeps the volume.
         adaptivity: 0 keeps quads of a voxel, larger values join flat ones into fewer polygons.
         attributes: Particle attributes carried to the mesh points, besides velocity and colour, also computed ones: speed, age, J,
-            Jp. With several materials each point has that of which most is near, and the cache a subset of faces a material.
+            Jp, surface_tension. With several materials each point has that of which most is near, and the cache a subset of faces
+            a material.
         largest: Most voxels to store; where more would be needed the voxel size is raised until they fit.
     """
     from mpm_nodes.kernels.level_sets.regions import level_set_normals
     from usd_io.volumes import mesh_level_set
 
-    particles = _with_columns(particles, attributes)
+    particles = with_columns("surface_particles.attributes", particles, attributes)
     spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
     bins = _bins(particles, reach)
     volumes, whole = volumes_of(particles)
@@ -113,7 +113,7 @@ def surface_particles(
     mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points))
     if books is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
         mesh = dataclasses.replace(holding(mesh, books, volumes, shape), matter_volume=whole)
-    return SurfaceOutputs(level_set, _dress(mesh, particles, bins, reach, attributes))
+    return SurfaceOutputs(level_set, dressed(mesh, particles, bins, reach, attributes))
 
 
 @node(category="Surface", label="Density Volume", version=1, preflight=_fogged)
@@ -237,59 +237,3 @@ def _deposited(
     if 1.5 * spread * dx > bins.edge:
         bins = _bins(particles, 1.5 * spread * dx)
     return origins, deposit(bins, amounts, origins, dx, spread), dx
-
-
-def _with_columns(particles: Particles, names: tuple[str, ...]) -> Particles:
-    """Return particles that have a column under each of the names."""
-    asked = {name: column("surface_particles.attributes", particles, name) for name in names if name not in particles}
-    return dataclasses.replace(particles, attributes={**particles.attributes, **asked}) if asked else particles
-
-
-def _dress(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, names: tuple[str, ...]) -> Mesh:
-    """Return the mesh with velocities and attributes averaged from the particles.
-
-    Materials do not mix: each point has the material, and the colour, of which most is near.
-    """
-    from mpm_nodes.kernels.surfaces.splat import average_at_points
-
-    glowing = any(find_look(look).glows for look in looks_of(particles.materials))
-    names = (*names, "temperature") if glowing else names
-    carried = [name for name in dict.fromkeys(("velocity", *names)) if name in particles and name not in ("material", COLOUR)]
-    columns = [
-        np.asarray(particles[name], np.float32).reshape(len(particles), math.prod(particles[name].shape[1:])) for name in carried
-    ]
-    if columns and len(mesh.points):
-        mixed = average_at_points(bins, np.concatenate(columns, axis=1), mesh.points, reach)
-    else:
-        mixed = np.zeros((len(mesh.points), sum(column.shape[1] for column in columns)), np.float32)
-    parts = (
-        dict(zip(carried, np.split(mixed, np.cumsum([c.shape[1] for c in columns])[:-1], axis=1), strict=True)) if columns else {}
-    )
-    shaped = {name: part.reshape(len(part), *particles[name].shape[1:]) for name, part in parts.items()}
-    shaped.update(_paint(mesh, particles, bins, reach, "material" in names or len(particles.materials) > 1))
-    return dataclasses.replace(mesh, velocities=shaped.pop("velocity", None), attributes=shaped, materials=particles.materials)
-
-
-def _paint(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, material: bool) -> dict[str, np.ndarray]:
-    """Return colour and, where it is asked for, material of the mesh points: those of which most is near."""
-    from mpm_nodes.kernels.surfaces.splat import average_at_points
-
-    colours = shown_colours(particles)
-    if colours is None and not material:
-        return {}
-    index = np.asarray(particles["material"], np.int32) if "material" in particles else np.zeros(len(particles), np.int32)
-    present = np.unique(index) if len(index) else np.zeros(1, np.int32)
-    seen = np.zeros((len(particles), 3), np.float32) if colours is None else colours
-    weighted = [np.column_stack([here, here[:, None] * seen]) for here in ((index == k).astype(np.float32) for k in present)]
-    if len(mesh.points) == 0:
-        mixed = np.zeros((0, len(present), 4), np.float32)
-    else:
-        mixed = average_at_points(bins, np.concatenate(weighted, axis=1), mesh.points, reach).reshape(len(mesh.points), -1, 4)
-    most = mixed[..., 0].argmax(axis=1)
-    chosen = mixed[np.arange(len(mixed)), most]
-    found: dict[str, np.ndarray] = {}
-    if colours is not None:
-        found[COLOUR] = chosen[:, 1:] / np.maximum(chosen[:, :1], np.float32(1e-6))
-    if material:
-        found["material"] = present[most].astype(np.int32)
-    return found

@@ -14,7 +14,7 @@ __all__ = ["ColourBy", "draw_legend", "spanned"]
 
 STOPS = np.array([[0.02, 0.02, 0.12], [0.30, 0.04, 0.40], [0.75, 0.15, 0.25], [0.98, 0.50, 0.05], [1.0, 0.95, 0.60]])
 """Linear colours at even shares of the interval, from low to high; their lightness grows evenly."""
-COMPUTED = {"speed": "m/s", "age": "s", BIRTH: "s", "rest": "m", "restB": "m"}
+COMPUTED = {"speed": "m/s", "age": "s", BIRTH: "s", "rest": "m", "restB": "m", "surface_tension": "N/m"}
 """Units of what nodes compute for surfaces and textures, beside the attributes of particles in a solve."""
 
 

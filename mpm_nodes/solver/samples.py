@@ -37,7 +37,17 @@ from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 from mpm_nodes.solver.symmetry import OPEN_PLANE, Slab, Window
 
-__all__ = ["SamplePlacement", "SampleStore", "Touch", "merge_mass", "open_area", "sample_surface", "split_mass", "touched"]
+__all__ = [
+    "SamplePlacement",
+    "SampleStore",
+    "Touch",
+    "drawn_in_by",
+    "merge_mass",
+    "open_area",
+    "sample_surface",
+    "split_mass",
+    "touched",
+]
 
 
 AROUND = 2
@@ -160,7 +170,7 @@ def sample_surface(
     material = matter.array("material")
     bins = bins_of(matter.offset, matter.stride, particles.shift, matter.block_start, material, places, particles.dtype)
     drift = max(0, math.ceil(2.0 * (matter.drift - 2.0)))
-    depth = max(2.0 * radius - 0.5, 0.0) if shift else 0.0
+    depth = drawn_in_by(radius, shift)
     planes = [np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in (within.low, within.high)]
     mirrors = np.stack([*planes, within.level], axis=1)
     volume = matter.array("volume") * (1.0 / particles.h**3)
@@ -188,6 +198,11 @@ def sample_surface(
             points = surface(of)
             shares = [shares_at(each, places, points.start, points.position, volume, mirrors, drift) for each in groups]
             _fill(samples, places, points, covering(group, np.array(shares), pairs))
+
+
+def drawn_in_by(radius: float, shift: bool) -> float:
+    """Return the most that a vertex is drawn in [half cells] (`drawing_in.cut_edges`), for spheres of a radius [cells]."""
+    return max(2.0 * radius - 0.5, 0.0) if shift else 0.0
 
 
 def _kept(points: SurfacePoints, keep: np.ndarray) -> SurfacePoints:

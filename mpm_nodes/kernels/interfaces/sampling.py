@@ -73,7 +73,7 @@ class Triangles(NamedTuple):
     """The mesh, triangle by triangle.
 
     Attributes:
-        place: Place of each, shape (n,), int32.
+        place: Place of each, shape (n,), int64.
         corners: From the low corner of the place [r], shape (n, 3, 3).
         edges: Node and axis of the cut edge that each corner lies on: (i, j, k, axis) from the place's first node, shape (n, 3, 4).
     """
@@ -116,29 +116,50 @@ def sample_union(
 
 
 def triangles_of(places: Places, inside: np.ndarray, cuts: np.ndarray) -> Triangles:
-    """Return the whole mesh: slowly, for tests and pictures."""
-    found: list[tuple[int, np.ndarray, list[tuple[int, ...]]]] = []
-    held, cut = np.empty(8, np.int64), np.empty(9)
-    for e in range(len(places.slot)):
-        for node in range(NODES):
-            i, j, k = node >> 4, (node >> 2) & 3, node & 3
-            signs_of.py_func(places.near, inside, e, (i, j, k), held)
-            case = case_of(held)
-            for t in range(COUNTS[case]):
-                named = [_named(int(edge), i, j, k) for edge in TRIANGLES[case, t]]
-                for n, (x, y, z, axis) in enumerate(named):
-                    put_vertex.py_func(places.near, cuts, e, (x, y, z), axis, cut, 3 * n)
-                found.append((e, cut.reshape(3, 3).copy(), named))
-    return Triangles(
-        np.array([e for e, _, _ in found], np.int32),
-        np.array([corners for _, corners, _ in found]).reshape(-1, 3, 3),
-        np.array([named for _, _, named in found], np.int64).reshape(-1, 3, 4),
-    )
+    """Return the whole mesh that samples lie on, for caches, pictures and checks.
+
+    Args:
+        places: Blocks with particles and their neighbours.
+        inside: Signs at the nodes, from `union.union_of_spheres`.
+        cuts: Vertices, from `drawing_in.cut_edges`.
+    """
+    count = len(places.slot)
+    start = np.zeros(count + 1, np.int64)
+    _triangles(places.near, inside, cuts, start, np.empty((0, 3, 3)), np.empty((0, 3, 4), np.int64))
+    np.cumsum(start, out=start)
+    corners, edges = np.empty((int(start[-1]), 3, 3)), np.empty((int(start[-1]), 3, 4), np.int64)
+    _triangles(places.near, inside, cuts, start, corners, edges)
+    return Triangles(np.repeat(np.arange(count), np.diff(start)), corners, edges)
 
 
-def _named(edge: int, i: int, j: int, k: int) -> tuple[int, int, int, int]:
-    a = int(STARTS[edge])
-    return i + (a >> 2), j + ((a >> 1) & 1), k + (a & 1), edge >> 2
+@part
+def _triangles_at(e, near, inside, cuts, start, corners, edges):
+    held, triangle = np.empty(8, np.int64), np.empty(9)
+    writes = corners.shape[0] > 0
+    at = start[e] if writes else 0
+    for node in range(NODES):
+        i, j, k = node >> 4, (node >> 2) & 3, node & 3
+        signs_of(near, inside, e, (i, j, k), held)
+        case = case_of(held)
+        for t in range(COUNTS[case]):
+            if writes:
+                for n in range(3):
+                    edge = TRIANGLES[case, t, n]
+                    corner = STARTS[edge]
+                    x, y, z, axis = i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1), edge >> 2
+                    put_vertex(near, cuts, e, (x, y, z), axis, triangle, 3 * n)
+                    edges[at, n, 0], edges[at, n, 1], edges[at, n, 2], edges[at, n, 3] = x, y, z, axis
+                    for a in range(3):
+                        corners[at, n, a] = triangle[3 * n + a]
+            at += 1
+    if not writes:
+        start[e + 1] = at
+
+
+@compiled
+def _triangles(near, inside, cuts, start, corners, edges):
+    """Count the triangles of each place into start[1:], or write them where there is room for them."""
+    parallel_for(_triangles_at, start.shape[0] - 1, (near, inside, cuts, start, corners, edges))
 
 
 # ---------------------------------------------------------------- the cells of a place

@@ -1,0 +1,105 @@
+"""The closed mesh that samples of the surface lie on, around particles that a solve published.
+
+It is made as `sample_surface` makes it in a substep: the union of spheres on the nodes of the grid, closed marching cubes, drawn in
+to where the matter ends, for each liquid of a pair by itself. Walls and planes of symmetry do not cut it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import Particles, Vec3
+from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges, shares_at
+from mpm_nodes.kernels.interfaces.sampling import triangles_of
+from mpm_nodes.kernels.interfaces.union import union_of_spheres
+from mpm_nodes.kernels.resampling.bins import bins_of, places_of, rows_of
+from mpm_nodes.solver.liquid_pairs import covering, pairs_of
+from mpm_nodes.solver.samples import drawn_in_by
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["SampledMesh", "sampled_meshes", "welded"]
+
+
+class SampledMesh(NamedTuple):
+    """A closed mesh of triangles around one body of matter.
+
+    Attributes:
+        points: Shape (n, 3) [m].
+        corners: Points of each triangle, counter-clockwise seen from outside, shape (triangles, 3), int64.
+        covered: How far other matter covers each point, from 0 to 1, shape (n,).
+        interface: Tension of its side against what covers it [N/m], shape (n,).
+        inside: Which particles it is around, shape (particles,), bool.
+    """
+
+    points: np.ndarray
+    corners: np.ndarray
+    covered: np.ndarray
+    interface: np.ndarray
+    inside: np.ndarray
+
+
+def sampled_meshes(particles: Particles, radius: float, shift: bool, origin: Vec3) -> Iterator[SampledMesh]:
+    """Yield the surface of the matter, or that of each liquid that a pair names and that of the rest.
+
+    Args:
+        particles: Published particles; the grid's cells are two spacings wide.
+        radius: Of the spheres [cells].
+        shift: Whether the surface is drawn in to where the matter ends.
+        origin: A node of the grid [m].
+    """
+    if not len(particles):
+        return
+    h = 2.0 * particles.spacing
+    store = ParticleStore((), cell_size=h, origin=origin, materials=len(particles.materials))
+    count = len(particles)
+    material = np.asarray(particles["material"]) if "material" in particles else np.zeros(count, np.int32)
+    volume = np.asarray(particles["volume"]) if "volume" in particles else np.full(count, particles.spacing**3)
+    store.append({"position": particles["position"], "volume": volume, "material": material, "id": np.arange(count)})
+    store.sort()
+    places = places_of(store.block_coord, store.block_body)
+    material = store.array("material")
+    bins = bins_of(store.offset, store.stride, store.shift, store.block_start, material, places)
+    share = store.array("volume") * (1.0 / h**3)
+    pairs = pairs_of(particles.materials)
+    groups = [bins] if pairs is None else [rows_of(bins, pairs.group == each) for each in range(len(pairs.tension))]
+    for group, of in enumerate(groups):
+        if not len(of.index):
+            continue
+        inside, phi = union_of_spheres(of, places, 2.0 * radius, 0)
+        cuts = cut_edges(of, places, inside, phi, share, drawn_in_by(radius, shift), NO_MIRRORS, 0)
+        vertices, corners, start = welded(places.coord, *triangles_of(places, inside, cuts))
+        covered = interface = np.zeros(len(vertices))
+        if pairs is not None:
+            shares = [shares_at(each, places, start, vertices, share, NO_MIRRORS, 0) for each in groups]
+            covered, interface = covering(group, np.array(shares), pairs)
+        first = np.repeat(places.coord, np.diff(start), axis=0)
+        mine = np.ones(count, bool)
+        if pairs is not None:
+            mine = np.zeros(count, bool)
+            mine[store.rows("id")[0, of.index]] = True
+        yield SampledMesh(store.origin + h * (4.0 * first + 1.5 + 0.5 * vertices), corners, covered, interface, mine)
+
+
+def welded(
+    coord: np.ndarray, place: np.ndarray, corners: np.ndarray, edges: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return vertices from the low corner of their place [r], those of each triangle, and where those of each place begin.
+
+    Args:
+        coord: Of the places, shape (places, 3).
+        place, corners, edges: As in `sampling.Triangles`: corners on one edge of the grid are one vertex.
+    """
+    nodes = (edges[..., :3] + 4 * coord[place].astype(np.int64)[:, None, :]).reshape(-1, 3)
+    low = nodes.min(axis=0, initial=0)
+    size = nodes.max(axis=0, initial=0) - low + 1
+    named = np.ravel_multi_index((*(nodes - low).T, edges[..., 3].reshape(-1)), (*size, 3))
+    _, first, which = np.unique(named, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they come, place by place
+    place_in_order = np.empty_like(order)
+    place_in_order[order] = np.arange(len(order))
+    of = place[first[order] // 3]
+    start = np.searchsorted(of, np.arange(len(coord) + 1))
+    return corners.reshape(-1, 3)[first[order]], place_in_order[which.reshape(-1, 3)], start
