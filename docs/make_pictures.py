@@ -54,6 +54,7 @@ LOOKS = {
     "set_heat_source_vdb": Look(colour_by="temperature"),
     "set_temperature": Look(colour_by="temperature"),
     "collider_temperature": Look(colour_by="temperature"),
+    "collider_heat_flux": Look(colour_by="temperature"),
     "collider_temperature_usd": Look(colour_by="temperature"),
     "collider_temperature_vdb": Look(colour_by="temperature"),
     "set_temperature_vdb": Look(colour_by="temperature"),

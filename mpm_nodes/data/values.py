@@ -258,6 +258,7 @@ class Collider:
         temperature: Of its surface [K]; keys travel in it. None: no heat passes through it.
         temperatures: Of places on its surface, in the world; a `FieldCourse` where they change. None: `temperature` everywhere.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
+        heat_flux: Heat that comes through its surface into matter on it, whatever the temperatures [W/m^2]; keys travel in it.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
         contact_hysteresis: Advancing less receding angle, which lie evenly around the contact angle [degrees].
         wetting: k_SL / k_LG of places on its surface, in the world; a `FieldCourse` where they change. None: that of the contact
@@ -274,6 +275,7 @@ class Collider:
     clamp: bool = False
     temperature: float | None = None
     conductance: float = float("inf")
+    heat_flux: float = 0.0
     contact_angle: float | None = None
     contact_hysteresis: float = 0.0
     wetting: SpaceField | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from mpm_nodes.data import (
     Range,
     Thermal,
     WattsPerMetreKelvin,
+    WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
 )
 from mpm_nodes.graph.declarations import PreflightContext
@@ -174,6 +176,7 @@ def collider_temperature(
     conductance: A[
         float, WattsPerSquareMetreKelvin, Range(min=0.0, exclusive_min=True, soft_min=10.0, soft_max=1e6, log=True), KeysTravel()
     ] = 1e4,
+    held: bool = False,
 ) -> Collider:
     """Give a collider a temperature, so that matter that touches it is heated or cooled.
 
@@ -181,8 +184,26 @@ def collider_temperature(
         collider: Any collider.
         temperature: Temperature of its surface; keys are sampled at every substep.
         conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
+        held: Whether matter at the surface has the temperature itself; the conductance then says nothing.
     """
-    return dataclasses.replace(collider, temperature=temperature, conductance=conductance)
+    return dataclasses.replace(collider, temperature=temperature, conductance=math.inf if held else conductance)
+
+
+@node(category="Collide", label="Collider Heat Flux", preflight=tempered)
+def collider_heat_flux(
+    collider: Collider,
+    ctx: FrameContext,
+    *,
+    flux: A[float, WattsPerSquareMetre, Range(soft_min=-1e5, soft_max=1e5), KeysTravel()] = 1e4,
+) -> Collider:
+    """Let a flux of heat come through the surface of a collider into matter on it, whatever its temperature: a burner, a cooler.
+
+    Args:
+        collider: Any collider; with a temperature besides (collider_temperature) both count, without one it insulates else.
+        flux: Heat through a square metre of contact: a kitchen's hob 5e4, the sun 1e3; negative ones cool. Keys are sampled at
+            every substep.
+    """
+    return dataclasses.replace(collider, heat_flux=flux)
 
 
 def _smooth_noise(position: np.ndarray, size: float, random: np.random.Generator) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,9 @@ _Scale = Range(min=0.0, exclusive_min=True, soft_max=100.0)
 
 
 def _told_of_grid(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: the matter is passed on; a file or a grid that is not there is told now."""
-    grid_values(told.kept, told.knobs["path"], told.knobs["grid"])
+    """Preflight: the matter is passed on; a grid that is not there, or holds one below 0 K, is told now."""
+    values = voxels(volume_of(told.kept, told.knobs["path"], told.knobs["grid"]), 1.0)[1]
+    _refuse_below_zero("set_temperature_vdb.grid", values)
     return passed_on(told)
 
 
@@ -120,6 +122,7 @@ def collider_temperature_vdb(
     translate: A[Vec3, Metres] = (0.0, 0.0, 0.0),
     scale: A[float, Unitless, _Scale] = 1.0,
     conductance: _Conductance = 1e4,
+    held: bool = False,
 ) -> Collider:
     """Give the surface of a collider the temperatures of a grid of a .vdb file; the grid stands still while the body moves.
 
@@ -133,6 +136,7 @@ def collider_temperature_vdb(
         translate: Moves the grid; keys carry it along with a body.
         scale: Factor on all lengths of the file, for files that are not in metres.
         conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
+        held: Whether matter at the surface has the temperature itself; the conductance then says nothing.
 
     Raises:
         InputError: The file cannot be read, or has no such grid of numbers.
@@ -149,7 +153,8 @@ def collider_temperature_vdb(
         return _temperatures("collider_temperature_vdb.grid", grown * places + np.asarray(shift), values, edge, rest)
 
     field = over_frame(ctx, ("translate", "scale", "outside"), field_at)
-    return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
+    firmness = math.inf if held else conductance
+    return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=firmness)
 
 
 @node(
@@ -167,6 +172,7 @@ def collider_temperature_usd(
     frame_offset: A[float, Unitless] = 0.0,
     outside: _Outside = 293.15,
     conductance: _Conductance = 1e4,
+    held: bool = False,
 ) -> Collider:
     """Give the surface of a collider the temperatures that a primvar of USD meshes has; both may be animated.
 
@@ -178,6 +184,7 @@ def collider_temperature_usd(
         frame_offset: Added to the frame number before the stage is read.
         outside: Temperature away from the meshes.
         conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
+        held: Whether matter at the surface has the temperature itself; the conductance then says nothing.
 
     Raises:
         InputError: The file cannot be read, or a mesh has no such primvar.
@@ -190,7 +197,8 @@ def collider_temperature_usd(
         return _temperatures(f"{where}.primvar", places, samples, settings.cell_size, rest)
 
     field = over_meshes(ctx, kept, file, frame_offset, field_at)
-    return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=conductance)
+    firmness = math.inf if held else conductance
+    return dataclasses.replace(collider, temperature=outside, temperatures=field, conductance=firmness)
 
 
 def _temperatures(where: str, places: np.ndarray, values: np.ndarray, edge: float, rest: float) -> SurfaceField:

@@ -31,6 +31,7 @@ class Surroundings:
         to_air: Convection coefficient at free surfaces [W/(m^2 K)]; 0 insulates.
         walls: Temperature of the domain's walls [K].
         to_walls: Conductance of the contact with them [W/(m^2 K)]; 0 insulates.
+        flux: Heat that comes in through free surfaces, whatever their temperature [W/m^2].
         source: Heat made inside all matter [W/m^3], besides what its particles make.
         insulated: No body takes part, whatever temperature it has.
         sampled: The free surface, and the heat that flows in there, are those of samples: surface_area and surface_flux of cells.
@@ -42,6 +43,7 @@ class Surroundings:
     to_air: float = 0.0
     walls: float = 293.15
     to_walls: float = 0.0
+    flux: float = 0.0
     source: float = 0.0
     insulated: bool = False
     sampled: bool = False
@@ -179,8 +181,8 @@ def _system(
     bodies = [collider_at(each, surroundings.frame) for each in colliders.colliders]
     exchange = _at_places(staggered, bodies, near, _exchange(bodies, surroundings))
     least = LEAST_MASS[staggered.dtype] * together.largest(_capacity(staggered).reshape(count, 64))
-    to_air = 0.0 if surroundings.sampled else surroundings.to_air
-    numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least)
+    to_air, flux = (0.0, 0.0) if surroundings.sampled else (surroundings.to_air, surroundings.flux)
+    numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least, flux)
     x, y, z = (staggered.array(f"conduction_{axis}") for axis in "xyz")
     given = conduction.HeatFields(
         staggered.array("heat"),
@@ -251,24 +253,27 @@ def _near_bodies(
 
 
 def _exchange(bodies: Sequence[Collider], surroundings: Surroundings) -> np.ndarray:
-    """Return temperature and conductance of the colliders and, behind them, of the six walls."""
+    """Return temperature, conductance and flux of the colliders and, behind them, of the six walls."""
     rows = []
     for collider in bodies:
+        flux = 0.0 if surroundings.insulated else collider.heat_flux
+        if not math.isfinite(flux):
+            raise MpmNodesError(f"collider '{collider.name}': heat flux = {flux:g} W/m^2; give a finite one")
         if collider.temperature is None or surroundings.insulated:
-            rows.append((0.0, 0.0))
+            rows.append((0.0, 0.0, flux))
             continue
         if not (math.isfinite(collider.temperature) and collider.temperature >= 0.0):
             raise MpmNodesError(f"collider '{collider.name}': temperature = {collider.temperature:g} K; give a finite one >= 0 K")
         if not collider.conductance >= 0.0:
             raise MpmNodesError(f"collider '{collider.name}': conductance = {collider.conductance:g} W/(m^2 K); give one >= 0")
-        rows.append((collider.temperature, collider.conductance))
-    return np.array([*rows, *[(surroundings.walls, surroundings.to_walls)] * 6], float)
+        rows.append((collider.temperature, collider.conductance, flux))
+    return np.array([*rows, *[(surroundings.walls, surroundings.to_walls, 0.0)] * 6], float)
 
 
 def _at_places(
     staggered: StaggeredStore, bodies: Sequence[Collider], near: tuple[np.ndarray, ...], exchange: np.ndarray
 ) -> np.ndarray:
-    """Return temperatures and conductances with a row of its own for each cell near a body whose temperature varies over it.
+    """Return temperatures, conductances and fluxes with a row for each cell near a body whose temperature varies over it.
 
     The cells' numbers of bodies in `near` are changed to those of their rows. A cell takes the temperature of the place on the
     surface that is nearest to its centre.
@@ -283,5 +288,6 @@ def _at_places(
         place -= (phi[cells] * staggered.h)[:, None] * normal.reshape(-1, 3)[cells]
         which[cells] = sum(map(len, rows)) + np.arange(len(cells))
         found = collider.temperatures.at(place)
-        rows.append(np.stack([found, np.full(len(cells), collider.conductance)], axis=1))
+        same = (np.full(len(cells), value) for value in exchange[body, 1:])
+        rows.append(np.stack([found, *same], axis=1))
     return np.concatenate(rows)

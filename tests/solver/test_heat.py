@@ -11,7 +11,7 @@ from solver_scenes import cube
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, MpmNodesError, Particles, Thermal
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
-from mpm_nodes.nodes.heat import Ramp, collider_temperature, material_thermal, set_temperature
+from mpm_nodes.nodes.heat import Ramp, collider_heat_flux, collider_temperature, material_thermal, set_temperature
 from mpm_nodes.nodes.surface import attribute_volume
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -201,7 +201,11 @@ def test_nodes_set_temperatures():
     assert np.allclose(ramped["temperature"], 300.0 + 100.0 * (height - height.min()) / np.ptp(height))
     noisy = set_temperature(matter, temperature=300.0, noise=10.0, noise_size=0.1, freezing_variation=2.0, seed=4)
     assert 1.0 < np.abs(noisy["temperature"] - 300.0).max() <= 10.0 and 1.0 < np.abs(noisy["freezing_shift"]).max() <= 2.0
-    assert collider_temperature(plate(), FrameContext(1), temperature=600.0).temperature == 600.0
+    hot = collider_temperature(plate(), FrameContext(1), temperature=600.0)
+    assert hot.temperature == 600.0 and hot.conductance == 1e4
+    assert collider_temperature(plate(), FrameContext(1), temperature=600.0, held=True).conductance == np.inf
+    burner = collider_heat_flux(hot, FrameContext(1), flux=-300.0)
+    assert (burner.temperature, burner.heat_flux) == (600.0, -300.0)
 
 
 def test_a_volume_holds_the_temperature():

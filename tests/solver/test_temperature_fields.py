@@ -13,7 +13,9 @@ from test_heat import WAX, plate, solver, wax
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, SurfaceField
 from mpm_nodes.data.field_courses import FieldCourse
+from mpm_nodes.graph import preflight
 from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
 from mpm_nodes.solver.surroundings import collider_at
 
@@ -78,6 +80,17 @@ def test_grids_without_temperatures_are_refused(tmp_path):
         set_temperature_vdb(matter, path=path, grid="heat")
     with pytest.raises(InputError, match="no such file"):
         set_temperature_vdb(matter, path=tmp_path / "none.vdb")
+
+
+@pytest.mark.parametrize("kind", ["set_temperature_vdb", "collider_temperature_vdb"])
+def test_a_grid_below_absolute_zero_is_told_before_the_cook(tmp_path, kind):
+    """The estimate looks into the file."""
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    box = graph.add("emit_box", "box", material=graph.add("material_liquid", "water"), size=(0.4, 0.4, 0.4))
+    wire = {"particles": box} if kind.startswith("set") else {"collider": graph.add("collide_plane", "floor")}
+    graph.add(kind, "cold", path=str(warm_grid(tmp_path, low=-50.0)), **wire)
+    with pytest.raises(MpmNodesError, match=rf"{kind}.grid: a temperature is -[0-9]+ K"):
+        preflight.estimate(plan_graph(graph), 1)
 
 
 def test_a_collider_takes_the_temperatures_of_a_grid(tmp_path):

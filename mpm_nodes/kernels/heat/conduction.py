@@ -12,8 +12,10 @@
 | A_c | area of free surface in a cell, o h^3 |grad r| by central differences that leave bodies out | m^2 | coarea formula |
 | phi, n | distance of a cell's centre from a body [cells], unit normal out of it | -, - | `near_bodies` |
 | B_c | conductance between a cell and a body | W/K | |
+| b_b, b_a | flux that comes through a body's surface, and through free surfaces, whatever the temperatures | W/m^2 | |
 
-    (M_c + dt B_c + dt h_a A_c) T_c - dt sum_f G_f (T_n - T_c) = M_c T_c^n + dt (B_c T_b + h_a A_c T_a + q V_c + Q_c)
+    (M_c + dt B_c + dt h_a A_c) T_c - dt sum_f G_f (T_n - T_c)
+        = M_c T_c^n + dt (B_c T_b + F_c + h_a A_c T_a + b_a A_c + q V_c + Q_c)
 
 Matter fills the cells at its surface partly: M_c and G_f are small there alike, so that no heat crosses the surface by itself and
 the heat that particles give is the heat of the cells, also of those behind a wall. What crosses it is said:
@@ -21,8 +23,12 @@ the heat that particles give is the heat of the cells, also of those behind a wa
 - through the surface to the air, h_a A_c (T_a - T_c). The sum of A_c over a plane surface is its area exactly, also where
   it meets walls; there is none against a body, where matter fills all that is open.
 - to a body with a temperature, over the faces between a cell outside and one inside: area h^2 |n_a|, so that stairs have the area
-  of the slope, distance phi to the surface itself: B = min(1, f / WHOLE) h^2 |n_a| / (phi h / K_c + 1 / h_b). These faces do not
-  conduct besides. Matter that lies in a cell inside the body takes its temperature through phi h as well.
+  of the slope, distance phi to the surface itself: B = min(1, f / (o WHOLE)) h^2 |n_a| / (phi h / K_c + 1 / h_b), n that of the
+  cell inside: beside the cell outside a wall may be nearer. These faces do not conduct besides. Matter that lies in a cell inside
+  the body takes its temperature through phi h as well.
+- a body's flux comes in over the same faces, F_c = b_b min(1, f / (o WHOLE)) h^2 |n_a|. Of that b_b |n_a| V_f / h comes in through
+  the cell inside, which so stays warmer by b_b h |n_a| / K than the one outside, as the gradient at the surface has it: a body
+  without a temperature insulates else, and its faces conduct.
 """
 
 from __future__ import annotations
@@ -39,8 +45,8 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 
-WHOLE = 0.8
-"""Share of a cell from which on it counts as whole beside a body; matter up to the surface fills 5/6 of it."""
+WHOLE = 0.96
+"""Share of what bodies leave open of a cell from which on it counts as whole; lattices and flows fluctuate by less."""
 LOOSE = 0.15
 """What a cell may hold less than all without a surface inside: lattices and flows fluctuate by less."""
 CLOSED = 0.02
@@ -59,9 +65,9 @@ class HeatFields(NamedTuple):
         x, y, z: (V K, 0, 0, V) of the faces.
         around: Blocks before and behind along x, y and z, shape (n, 6), int32; -1 for none.
         phi, normal, which, opened: Nearest bodies, see `near_bodies`.
-        bodies: (temperature, conductance) of bodies and walls, shape (bodies, 2), then of cells beside
-            bodies whose temperature varies; conductance 0: insulated.
-        numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M.
+        bodies: (temperature, conductance, flux) of bodies and walls, shape (bodies, 3), then of cells beside
+            bodies whose temperature varies; conductance 0: no heat but the flux.
+        numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M, b_a [W/m^2].
     """
 
     heat: Any
@@ -86,8 +92,8 @@ class HeatSystem(NamedTuple):
         right: Right side [J].
         start: T^n [K].
         body, air: dt B and dt h_a A.
-        body_heat: dt B T_b.
-        source: dt (q V + Q).
+        body_heat: dt (B T_b + F).
+        source: dt (q V + Q + b_a A).
     """
 
     diagonal: Any
@@ -185,9 +191,33 @@ def _to_body(given, body, area, phi, conductivity):
     return given.numbers[0] * area / (max(phi, NEAREST) * h / conductivity + 1.0 / contact)
 
 
+@inline
+def _face_volume(given, axis, side, c, other):
+    """Return V_f of the face between a cell and the one before (side 0) or behind it, 0 where it does not conduct."""
+    if given.heat[4 * c + 3] <= given.numbers[5] or given.heat[4 * other + 3] <= given.numbers[5]:
+        return 0.0
+    return np.float64(face_of(given, axis)[4 * (other if side else c) + 3])
+
+
+@part
+def _through(given, g, n):
+    """Return what comes in through a cell inside a body without a temperature, to go on to those outside."""
+    c, h, heat = 64 * g + n, given.numbers[1], 0.0
+    flux = given.bodies[given.which[c], 2]
+    if flux == 0.0:
+        return heat
+    for axis in range(3):
+        for side in range(2):
+            other = behind(given.around, g, n, axis) if side else before(given.around, g, n, axis)
+            if other >= 0 and given.phi[other] > 0.0:
+                across = abs(given.normal[3 * c + axis])
+                heat += given.numbers[0] * flux * across * _face_volume(given, axis, side, c, other) / h
+    return heat
+
+
 @part
 def _contact(given, g, n):
-    """Return (dt B, dt B T_b) of a cell."""
+    """Return (dt B, dt (B T_b + F)) of a cell."""
     c, h = 64 * g + n, given.numbers[1]
     total, heat = 0.0, 0.0
     if abs(given.phi[c]) > NEAR:
@@ -197,14 +227,22 @@ def _contact(given, g, n):
         body = given.which[c]
         total = _to_body(given, body, filled * h * h, -given.phi[c], conductivity)
         return total, total * given.bodies[body, 0]
-    share = min(1.0, filled / WHOLE)
+    if given.phi[c] <= 0.0:
+        heat = _through(given, g, n)
+    share = min(1.0, filled / (WHOLE * max(given.opened[c], CLOSED)))
     for axis in range(3):
         for side in range(2):
             other = behind(given.around, g, n, axis) if side else before(given.around, g, n, axis)
-            if other >= 0 and _thermal(given, other):
-                body = given.which[other]
-                area = share * h * h * abs(given.normal[3 * c + axis])
-                gain = _to_body(given, body, area, given.phi[c], conductivity)
+            if other < 0 or given.phi[other] > 0.0:
+                continue
+            body = given.which[other]
+            across = abs(given.normal[3 * other + axis])
+            area = share * h * h * across
+            if given.phi[c] > 0.0 and given.bodies[body, 2] != 0.0:
+                through = 0.0 if _thermal(given, other) else _face_volume(given, axis, side, c, other) / h
+                heat += given.numbers[0] * given.bodies[body, 2] * (area - through * across)
+            if _thermal(given, other):
+                gain = _to_body(given, body, area, max(given.phi[c], across + given.phi[other]), conductivity)
                 total += gain
                 heat += gain * given.bodies[body, 0]
     return total, heat
@@ -212,12 +250,13 @@ def _contact(given, g, n):
 
 @part
 def _assemble_at(g, given, ramps, system):
-    dt, air, to_air, source, least = (
+    dt, air, to_air, source, least, flux = (
         given.numbers[0],
         given.numbers[2],
         given.numbers[3],
         given.numbers[4],
         given.numbers[5],
+        given.numbers[6],
     )
     for n in range(64):
         c = 64 * g + n
@@ -232,8 +271,10 @@ def _assemble_at(g, given, ramps, system):
             continue
         system.source[c] = dt * (source * np.float64(given.heat[4 * c + 1]) + np.float64(given.heat[4 * c + 2]))
         system.body[c], system.body_heat[c] = _contact(given, g, n)
-        if to_air > 0.0:
-            system.air[c] = dt * to_air * _free_area(given, ramps, g, n)
+        if to_air > 0.0 or flux != 0.0:
+            area = _free_area(given, ramps, g, n)
+            system.air[c] = dt * to_air * area
+            system.source[c] += dt * flux * area
         total = mass + system.body[c] + system.air[c] + system.x[c] + system.y[c] + system.z[c]
         for axis in range(3):
             other = behind(given.around, g, n, axis)
@@ -251,7 +292,7 @@ def assemble_heat(count, given, system):
         given: What it is made of.
         system: The system, written.
     """
-    ramps = np.empty(64 * count if given.numbers[3] > 0.0 else 0)
+    ramps = np.empty(64 * count if given.numbers[3] > 0.0 or given.numbers[6] != 0.0 else 0)
     if ramps.size:
         parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
     parallel_for(_assemble_at, count, (lend_plain(given), plain(ramps), lend_plain(system)))

@@ -23,6 +23,7 @@ from mpm_nodes.data import (
     Transfer,
     Unitless,
     WattsPerCubicMetre,
+    WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
     Writes,
 )
@@ -195,6 +196,7 @@ def conduct_heat(
     air_convection: A[float, WattsPerSquareMetreKelvin, Range(min=0.0, soft_max=1000.0)] = 0.0,
     wall_temperature: A[float, Kelvins, _ABSOLUTE] = 293.15,
     wall_conductance: A[float, WattsPerSquareMetreKelvin, Range(min=0.0, soft_max=1e5)] = 0.0,
+    surface_flux: A[float, WattsPerSquareMetre, Range(soft_min=0.0, soft_max=1e5)] = 0.0,
     source: A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7)] = 0.0,
     sampled: bool = False,
     tolerance: A[float, Unitless, Range(min=1e-14, max=1e-2, log=True)] = 1e-8,
@@ -203,8 +205,8 @@ def conduct_heat(
     """Conduct heat through the matter by backward Euler, stable at any step (S14 section 5.8, C21 section 4.3).
 
     Free surfaces exchange heat with the air by Newton's law; colliders with a temperature (collider_temperature) and walls through
-    the conductance of their contact; all else is insulated. What is wired into the solve's port `ambient` comes in here: air that
-    differs from place to place, and heat made in places.
+    the conductance of their contact; a flux comes in where one is said (surface_flux, collider_heat_flux); all else is insulated.
+    What is wired into the solve's port `ambient` comes in here: air that differs from place to place, and heat made in places.
 
     Args:
         staggered: Grid with heat and conduction.
@@ -213,6 +215,8 @@ def conduct_heat(
         air_convection: Heat that a square metre of free surface exchanges with the air, a kelvin of difference; 0 insulates.
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
+        surface_flux: Heat that comes in through a square metre of free surface, whatever its temperature, as the sun's; not where
+            `sampled` is set.
         source: Heat made in all matter, besides what particles make (set_heat_source).
         sampled: The free surface is that of samples, and a flux comes in through it: heat_surface says both (C21 section 4.3.2).
         tolerance: Residual at which the linear solve stops, over that of the right side.
@@ -229,6 +233,7 @@ def conduct_heat(
         air_convection,
         wall_temperature,
         wall_conductance,
+        surface_flux,
         source,
         sampled=sampled,
         ambient=step.ambient,
