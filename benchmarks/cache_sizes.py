@@ -99,7 +99,8 @@ def sample(name: str) -> Graph:
 # ---------------------------------------------------------------- measuring
 def measured(path: Path) -> dict[str, Any]:
     """Return particles, bytes and seconds of each way, and bytes of each column, a particle and frame, of a cache."""
-    first, last, fps = frames_of(path)
+    frames = frames_of(path)
+    first, last, fps = frames.first, frames.last, frames.fps
     bytes_of, seconds, columns = defaultdict(float), defaultdict(float), {way: defaultdict(float) for way in WAYS}
     count, agree, known = 0, True, set()
     cell_size = cell_of(path)

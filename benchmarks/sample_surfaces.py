@@ -84,7 +84,8 @@ def stage_of(path: Path) -> Path:
 
 def measured(stage: Path, knobs: dict[str, Any]) -> list[dict[str, float]]:
     """Return the figures of the surfaces: as they are with other knobs, where there are any, then as they are in the cache."""
-    first, last, _ = frames_of(stage)
+    frames = frames_of(stage)
+    first, last = frames.first, frames.last
     middles = sorted({min(max(round(first + place * (last - first)), first + 1), last - 1) for place in PLACES})
     ways = [knobs, None] if knobs else [None]
     figures: list[list[dict[str, float]]] = [[] for _ in ways]

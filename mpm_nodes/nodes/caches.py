@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from mpm_nodes.data import (
     Collider,
     FrameContext,
     Frames,
+    GraphSettings,
     InputError,
     LevelSet,
     Many,
@@ -34,6 +36,7 @@ from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body
+from mpm_nodes.nodes.collider_files import point_codes
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
 
 
@@ -251,7 +254,7 @@ def _found(told: PreflightContext) -> dict[str, Any]:
         return {}
     try:
         frame = told.settings.start + knobs["frame_offset"]
-        found = _read(frame, next(iter(wired), None), knobs["path"], knobs["prim"], knobs["spacing"])
+        found = _read(told.settings, frame, next(iter(wired), None), knobs["path"], knobs["prim"], knobs["spacing"])
     except (MpmNodesError, ImportError):
         return {}
     half = 0.5 * found.spacing
@@ -264,7 +267,7 @@ def _found(told: PreflightContext) -> dict[str, Any]:
     return {"particles": len(found), "bodies": tuple(bodies), "heated": heated, "scaled": "tension_scale" in found}
 
 
-@node(category="Cache", label="Read Points", version=1, preflight=_found)
+@node(category="Cache", label="Read Points", version=2, preflight=_found)
 def read_points(
     ctx: FrameContext,
     material: Material | None = None,
@@ -276,6 +279,9 @@ def read_points(
 ) -> Particles:
     """Read points from a USD file as particles, in metres and Y up, with every attribute that they carry.
 
+    Frame and file meet in seconds: frame f is time code f times the file's codes per second over the graph's fps. Frames of our
+    own caches are taken by number. `retime_points` plays what has another rate.
+
     Velocities, ids and primvars that bear the name of a particle attribute (`v`, `F`, `stiffness`, ...) fill it; others
     are carried along. Mass and volume follow from the material and the spacing where the file has none.
 
@@ -283,20 +289,42 @@ def read_points(
         material: Material of all points; without it, the materials stored in a cache of ours.
         path: USD file.
         prim: Path or name of the Points prim; may stay empty when the file holds only one.
-        frame_offset: Added to the frame to get the frame of the file.
+        frame_offset: Added to the frame number before the file is read.
         spacing: Distance of neighbouring points; 0 takes it from the file, or from its widths.
     """
-    return _read(ctx.frame + frame_offset, material, path, prim, spacing)
+    if ctx.frame <= ctx.settings.start:
+        _tell_of_another_rate(path, ctx.settings.fps)
+    return _read(ctx.settings, ctx.frame + frame_offset, material, path, prim, spacing)
 
 
-def _read(frame: int, material: Material | None, path: Path, prim: str, spacing: float) -> Particles:
-    """Return the particles of a frame of a file."""
+def _tell_of_another_rate(path: Path, fps: float) -> None:
+    """Warn where a cache of ours has other frames per second than the shot: its velocities do not fit its frames then."""
     from usd_io import require_usd
 
     require_usd()
+    from usd_io.stage_reader import is_ours, open_stage
+    from usd_io.time_codes import per_second
+
+    stage = open_stage(path)
+    its = per_second(stage)
+    if is_ours(stage) and stage.GetStartTimeCode() < stage.GetEndTimeCode() and its != fps:
+        warnings.warn(
+            f"read_points: {path.name} has {its:g} frames a second and the shot {fps:g}: its frames come one by one, and its "
+            "velocities do not fit them; retime_points plays it at the shot's rate",
+            stacklevel=3,
+        )
+
+
+def _read(settings: GraphSettings, frame: int, material: Material | None, path: Path, prim: str, spacing: float) -> Particles:
+    """Return the particles of a file at a frame of the shot."""
+    from usd_io import require_usd
+
+    require_usd()
+    from usd_io.stage_reader import open_stage
     from usd_io.stage_reader import read_points as read_from_stage
 
-    found = read_from_stage(path, frame, prim)
+    stage = open_stage(path)
+    found = read_from_stage(stage, frame, prim, point_codes(settings, stage))
     materials = (material,) if material is not None else found.materials
     if not materials:
         raise InputError(f"read_points.material: {path} carries no materials of ours; wire a material into it")

@@ -21,7 +21,6 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
@@ -265,13 +264,12 @@ LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
 def _check_mesh(told: PreflightContext) -> dict[str, Any]:
     """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh where their size is given."""
     from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
-    from mpm_nodes.nodes.collider_files import stamp
+    from mpm_nodes.nodes.collider_files import shot_codes, stamp
     from usd_io.collider_meshes import StageMeshes
 
     stamp(told.knobs["path"])  # says what is wrong with the file, if anything
     meshes = StageMeshes(told.knobs["path"], told.knobs["prim"])
-    codes = float(meshes.stage.GetTimeCodesPerSecond())
-    code = Clock.of(told.settings).code(told.settings.start + told.knobs["frame_offset"], codes)
+    code = shot_codes(told.settings, meshes.stage).code(told.settings.start + told.knobs["frame_offset"])
     topology, points = meshes.topology(code), np.asarray(meshes.points(code), float)
     triangles = triangulate(topology.counts, topology.indices)[0]
     if not told.knobs["thickness"]:

@@ -1,4 +1,4 @@
-"""What the readers of colliders from files share: which version of a file it is, and stages that stay open.
+"""What the readers of files share: which version of a file it is, stages that stay open, and the time codes of the shot's frames.
 
 What is costly (reading, distances) is kept within the cook's memory limit: a still collider is built once a shot, and the
 solver sees that it is the same object.
@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import InputError
+from mpm_nodes.data import GraphSettings, InputError
+from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.kept import Kept
 
 
@@ -32,3 +33,25 @@ def open_meshes(kept: Kept, path: Path, prim: str) -> Any:
 
     file = stamp(path)
     return kept.get(("stage", *file, prim), lambda: StageMeshes(path, prim), lambda _: file[1])  # as much as its file
+
+
+def shot_codes(settings: GraphSettings, stage: Any) -> Any:
+    """Return the time codes (`usd_io.time_codes.Codes`) of a shot's frames in an open stage: both count seconds from 0."""
+    from usd_io.time_codes import Codes, per_second
+
+    return Codes(Clock.of(settings).code(1.0, per_second(stage)))
+
+
+def point_codes(settings: GraphSettings, stage: Any) -> Any:
+    """Return those at which a shot's frames find points: as `shot_codes`, and in a cache of ours those of its frames by number."""
+    from usd_io.stage_reader import is_ours
+    from usd_io.time_codes import Codes
+
+    return Codes() if is_ours(stage) else shot_codes(settings, stage)
+
+
+def frame_of_file(settings: GraphSettings, frame: float, frames: Any) -> float:
+    """Return the (fractional) frame of a file's own (`usd_io.time_codes.StageFrames`) at a frame of the shot, as `point_codes`."""
+    if frames.numbered:
+        return float(frame)
+    return float(frames.frame(Clock.of(settings).code(frame, frames.fps * frames.step)))

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, Mesh
-from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
-from mpm_nodes.nodes.collider_files import open_meshes, stamp
+from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampled
 
 MOST_KEYS = 16
@@ -68,10 +67,10 @@ class MeshBody:
 def mesh_contents(told: ContentsContext) -> str:
     """Say what a collider's reader finds in a file at a frame: the meshes at the first frame, and on the way to this one."""
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
-    clock, codes = Clock.of(told.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    codes = shot_codes(told.settings, meshes.stage)
     frames = key_frames(FrameContext(frame=told.frame, settings=told.settings))
-    poses = [clock.code(frame + told.sample("frame_offset", frame), codes) for frame in frames]
-    first = clock.code(told.settings.start + told.sample("frame_offset", told.settings.start), codes)
+    poses = [codes.code(frame + told.sample("frame_offset", frame)) for frame in frames]
+    first = codes.code(told.settings.start + told.sample("frame_offset", told.settings.start))
     inside = meshes.authored_codes(min(poses), max(poses))
     return meshes.digest([first, min(poses), *inside, max(poses)], poses)
 
@@ -83,11 +82,10 @@ def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: Mesh
         InputError: As `usd_io.collider_meshes.StageMeshes`, or the mesh has no inside.
     """
     file, meshes = stamp(path), open_meshes(kept, path, prim)
-    frames = key_frames(ctx)
-    clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    frames, codes = key_frames(ctx), shot_codes(ctx.settings, meshes.stage)
 
     def code(frame: float) -> float:
-        return clock.code(frame + sampled(ctx, "frame_offset", offset, frame), codes)
+        return float(codes.code(frame + sampled(ctx, "frame_offset", offset, frame)))
 
     reference, last = code(ctx.settings.start), code(frames[-1])
     topology = meshes.topology(last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,15 +74,19 @@ def _level_set_of(told: PreflightContext) -> Region:
 
 
 def _mesh_of(told: PreflightContext) -> Region:
-    return _mesh_region(told.kept, told.knobs["path"], _MeshOptions.of(told.knobs, told.settings))[0]
+    knobs = told.knobs
+    options = _MeshOptions(knobs["prim"], knobs["frame"], knobs["thickness"])
+    return _mesh_region(told.kept, knobs["path"], options, told.settings)[0]
 
 
 def _contents(told: ContentsContext) -> str:
     """Say what counts of a stage at a frame: its meshes where they are read, and where they were when the shot began."""
-    from mpm_nodes.nodes.collider_files import open_meshes
+    from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
 
-    codes = [told.knobs["frame"], *([float(told.settings.start)] if told.knobs["lattice"] is Lattice.BODY else [])]
-    return str(open_meshes(told.kept, told.path, told.knobs["prim"]).digest(codes))
+    meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
+    codes = shot_codes(told.settings, meshes.stage)
+    frames = [told.knobs["frame"], *([float(told.settings.start)] if told.knobs["lattice"] is Lattice.BODY else [])]
+    return str(meshes.digest([codes.code(frame) for frame in frames]))
 
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
@@ -248,7 +252,7 @@ def emit_mesh(
         material: Material of the particles.
         path: USD file.
         prim: Path or name of a mesh, or of a prim above meshes; empty for the whole stage.
-        frame: Time code at which the mesh is read.
+        frame: Frame at which the mesh is read, in frames of the shot.
         thickness: 0 fills the inside; above 0 fills all within half of it around the surface, for sheets.
         rotation: Turns about x, then y, then z, about the origin.
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
@@ -267,8 +271,8 @@ def emit_mesh(
         translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
     if lattice is Lattice.BODY and frame != settings.start:
-        placement, frame = _carried(kept, placement, path, prim, frame, settings.start)
-    region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness, 0.25 * settings.cell_size))
+        placement, frame = _carried(kept, placement, (path, prim), frame, settings)
+    region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness), settings)
     if findings:
         warnings.warn(f"emit_mesh: {path.name}: the mesh has {findings}", stacklevel=2)
     return fill_region("emit_mesh", region, placement, settings, material)
@@ -343,43 +347,46 @@ class _MeshOptions(NamedTuple):
     prim: str
     frame: float
     thickness: float
-    voxel_size: float
-
-    @classmethod
-    def of(cls, knobs: Mapping[str, Any], settings: GraphSettings) -> _MeshOptions:
-        """Return the options that the knobs of `emit_mesh` say."""
-        return cls(knobs["prim"], knobs["frame"], knobs["thickness"], 0.25 * settings.cell_size)
 
 
-def _mesh_region(kept: Kept, path: Path, options: _MeshOptions) -> tuple[Region, str]:
+def _mesh_region(kept: Kept, path: Path, options: _MeshOptions, settings: GraphSettings) -> tuple[Region, str]:
     """Return the region inside the meshes, and what was imperfect about them in words."""
-    return kept.get(("mesh region", path, *_stamp(path), options), lambda: _read_mesh_region(path, *options))
+    from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
+
+    stamped, voxel_size = _stamp(path), 0.25 * settings.cell_size
+    meshes = open_meshes(kept, path, options.prim)
+    code = shot_codes(settings, meshes.stage).code(options.frame)
+    key = ("mesh region", path, *stamped, options.prim, code, options.thickness, voxel_size)
+    return kept.get(key, lambda: _read_mesh_region(meshes, code, options.thickness, voxel_size))
 
 
-def _carried(kept: Kept, placement: SeedLayout, path: Path, prim: str, frame: float, start: float) -> tuple[SeedLayout, float]:
+def _carried(
+    kept: Kept, placement: SeedLayout, file: tuple[Path, str], frame: float, settings: GraphSettings
+) -> tuple[SeedLayout, float]:
     """Return a layout and its mesh's frame: those of the first frame, moved on, where the file moves the mesh as a rigid body."""
-    from mpm_nodes.nodes.collider_files import open_meshes
+    from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
 
-    way = open_meshes(kept, path, prim).way(start, frame)
+    meshes = open_meshes(kept, *file)
+    codes = shot_codes(settings, meshes.stage)
+    way = meshes.way(codes.code(settings.start), codes.code(frame))
     if way is None:
         return placement, frame
     turn, shift = way
     own = turn_matrix(placement.rotation, placement.orientation)
     x, y, z = map(float, own @ shift + np.asarray(placement.centre))
-    return dataclasses.replace(placement, centre=(x, y, z), rotation=_STILL, orientation=quaternion_of(own @ turn)), start
+    moved = dataclasses.replace(placement, centre=(x, y, z), rotation=_STILL, orientation=quaternion_of(own @ turn))
+    return moved, settings.start
 
 
-def _read_mesh_region(path: Path, prim: str, frame: float, thickness: float, voxel_size: float) -> tuple[Region, str]:
+def _read_mesh_region(meshes: Any, code: float, thickness: float, voxel_size: float) -> tuple[Region, str]:
     from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
     from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
     from mpm_nodes.kernels.level_sets.regions import solid_region
-    from usd_io.collider_meshes import StageMeshes
 
-    stage = StageMeshes(path, prim)
-    topology = stage.topology(frame)
-    points, (triangles, _) = stage.points(frame), triangulate(topology.counts, topology.indices)
+    topology = meshes.topology(code)
+    points, (triangles, _) = meshes.points(code), triangulate(topology.counts, topology.indices)
     if thickness > 0.0:
-        return solid_region(mesh_level_set(points, triangles, voxel_size, thickness, name=stage.name)), ""
-    solid = solid_mesh(points, triangles, stage.name)
-    body = mesh_level_set(solid.extended(points), solid.triangles, voxel_size, name=stage.name)
+        return solid_region(mesh_level_set(points, triangles, voxel_size, thickness, name=meshes.name)), ""
+    solid = solid_mesh(points, triangles, meshes.name)
+    body = mesh_level_set(solid.extended(points), solid.triangles, voxel_size, name=meshes.name)
     return solid_region(body), solid.findings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.looks import LOOKS
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.collider_files import frame_of_file, stamp
 from mpm_nodes.nodes.retime import read_by_id
 
 REST, SECOND_REST, BLEND = "rest", "restB", "rest_blend"
@@ -38,7 +39,7 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
     return dataclasses.replace(particles, materials=materials)
 
 
-@node(category="Surface", label="Rest Positions", version=1, preflight=passed_on)
+@node(category="Surface", label="Rest Positions", version=2, preflight=passed_on)
 def rest_positions(
     ctx: FrameContext,
     particles: Particles,
@@ -69,12 +70,13 @@ def rest_positions(
     from usd_io.stage_reader import frames_of
 
     stamped = stamp(path)
-    begin, end, _ = kept.get(("range", *stamped), lambda: frames_of(path), lambda _: 64)
-    frame = min(max(int(ctx.frame), begin), end)
+    frames = kept.get(("range", *stamped, prim), lambda: frames_of(path, prim), lambda _: 64)
+    begin, end = frames.first, frames.last
+    frame = min(max(math.floor(frame_of_file(ctx.settings, ctx.frame, frames)), begin), end)
 
     def places(reference: int) -> np.ndarray:
         """Return where the particles were then; those that were not there yet are where they are now."""
-        then = kept.get(("points", *stamped, prim, reference), lambda: read_by_id(path, reference, prim))
+        then = kept.get(("points", *stamped, prim, reference), lambda: read_by_id(path, reference, prim, frames))
         found = particles["position"].astype(np.float32)
         _, here, there = np.intersect1d(particles["id"], then["id"], return_indices=True)
         found[here] = then["position"][there]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ def _source(told: PreflightContext) -> dict[str, int]:
 
     path, prim = told.knobs["path"], told.knobs["prim"]
     stamp(path)
-    return {"particles": len(read_points(path, frames_of(path)[1], prim))}
+    frames = frames_of(path, prim)
+    return {"particles": len(read_points(path, frames.last, prim, frames))}
 
 
 @node(category="Cache", label="Retime Points", version=1, preflight=_source)
@@ -59,14 +61,15 @@ def retime_points(
     require_usd()
     from usd_io.stage_reader import frames_of
 
-    begin, end, fps = kept.get(("range", *stamp(path)), lambda: frames_of(path), lambda _: 64)
+    frames = kept.get(("range", *stamp(path), prim), lambda: frames_of(path, prim), lambda _: 64)
+    begin, end, fps = frames.first, frames.last, frames.fps
     source = begin + frame_offset + Clock.of(ctx.settings, pace=speed).simulated(ctx.frame) * fps
     pace = keys.at(speed, ctx.frame) if begin <= source <= end else 0.0
     source = min(max(source, float(begin)), float(end))
     now = int(source)
 
     def at(frame: int) -> Particles:
-        return kept.get(("points", *stamp(path), prim, frame), lambda: read_by_id(path, frame, prim))
+        return kept.get(("points", *stamp(path), prim, frame), lambda: read_by_id(path, frame, prim, frames))
 
     if source == now and ("velocity" in at(now) or begin == end):
         found = _paced(at(now), pace)
@@ -79,11 +82,11 @@ def retime_points(
     return completed(found, materials, spacing or found.spacing, path, material is not None)
 
 
-def read_by_id(path: Path, frame: int, prim: str) -> Particles:
-    """Return the particles of a frame in the order of their ids."""
+def read_by_id(path: Path, frame: int, prim: str, frames: Any) -> Particles:
+    """Return the particles of one of a file's frames (`usd_io.time_codes.StageFrames`) in the order of their ids."""
     from usd_io.stage_reader import read_points
 
-    found = read_points(path, frame, prim)
+    found = read_points(path, frame, prim, frames)
     order = np.argsort(found["id"], kind="stable")
     ids = found["id"][order]
     if len(ids) > 1 and (np.diff(ids) == 0).any():

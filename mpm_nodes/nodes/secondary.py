@@ -39,7 +39,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.caches import completed
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.collider_files import frame_of_file, stamp
 from mpm_nodes.nodes.retime import read_by_id
 from mpm_nodes.nodes.secondary_births import Births, Emission, SecondarySource, births, numbers
 
@@ -85,13 +85,14 @@ def _source(told: PreflightContext) -> dict[str, int]:
 
     path, prim, knobs = told.knobs["path"], told.knobs["prim"], told.knobs
     stamp(path)
-    begin, end, fps = frames_of(path)
-    parents = len(read_points(path, end, prim))
+    frames = frames_of(path, prim)
+    begin, end, fps = frames.first, frames.last, frames.fps
+    parents = len(read_points(path, end, prim, frames))
     lives = min(float(knobs["life"]), (end - begin) / fps)
     return {"particles": int(min(EMITTING * parents * knobs["amount"] * lives, knobs["most"] * lives * fps))}
 
 
-@node(category="Cache", label="Emit Secondary", version=1, preflight=_source)
+@node(category="Cache", label="Emit Secondary", version=2, preflight=_source)
 def emit_secondary(
     ctx: FrameContext,
     material: Material | None = None,
@@ -152,20 +153,21 @@ def emit_secondary(
     from usd_io.stage_reader import frames_of
 
     stamped = stamp(path)
-    begin, end, fps = kept.get(("range", *stamped), lambda: frames_of(path), lambda _: 64)
+    frames = kept.get(("range", *stamped, prim), lambda: frames_of(path, prim), lambda _: 64)
+    begin, end, fps, now = frames.first, frames.last, frames.fps, frame_of_file(ctx.settings, ctx.frame, frames)
     how = Emission(source, low, high, amount, surface_only, most, seed)
     motion = _Motion(kind, fall_speed or abs(FALL[kind]), inherit, spread, wind, life, floor, rest_on_floor)
 
     def at(frame: int) -> Particles:
-        return kept.get(("points", *stamped, prim, frame), lambda: read_by_id(path, frame, prim))
+        return kept.get(("points", *stamped, prim, frame), lambda: read_by_id(path, frame, prim, frames))
 
     def born(frame: int) -> Births:
         key = ("births", *stamped, prim, frame, how)
         return kept.get(key, lambda: births(at(frame - 1), at(frame), frame, fps, how), lambda all: sum(c.nbytes for c in all))
 
-    last = min(int(ctx.frame), end)
-    first = max(begin + 1, int(ctx.frame) - math.ceil(life * fps))
-    parts = [_flown(born(k), k, (ctx.frame - k) / fps, (k - begin - 1) * most, motion, seed) for k in range(first, last + 1)]
+    last = min(math.ceil(now), end)
+    first = max(begin + 1, math.floor(now) - math.ceil(life * fps))
+    parts = [_flown(born(k), k, (now - k) / fps, (k - begin - 1) * most, motion, seed) for k in range(first, last + 1)]
     known = at(begin)
     diameter = size or 0.5 * known.spacing
     parts = parts or [_nothing(motion, seed)]
@@ -200,7 +202,7 @@ def _flown(new: Births, frame: int, since: float, first_id: int, motion: _Motion
         return numbers(seed, frame, new.parent, use, new.number)
 
     age = since + new.back
-    alive = age < motion.life * (OLD_ENOUGH + (1.0 - OLD_ENOUGH) * random(3))
+    alive = (age >= 0.0) & (age < motion.life * (OLD_ENOUGH + (1.0 - OLD_ENOUGH) * random(3)))
     height, turn = 2.0 * random(4) - 1.0, 2.0 * math.pi * random(5)
     around = np.sqrt(1.0 - height**2)
     away = np.stack([around * np.cos(turn), height, around * np.sin(turn)], axis=1)

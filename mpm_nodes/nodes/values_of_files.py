@@ -13,10 +13,9 @@ import numpy as np
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError, SpaceField, SurfaceField, Vec3
 from mpm_nodes.data.field_courses import FieldCourse
 from mpm_nodes.graph import keys
-from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import ContentsContext
 from mpm_nodes.graph.kept import Kept
-from mpm_nodes.nodes.collider_files import open_meshes, stamp
+from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import key_frames, sampled
 from mpm_nodes.nodes.collider_volumes import sequence_files
 
@@ -76,7 +75,7 @@ def primvar_values(
 
     path, prim, primvar = file
     meshes = open_meshes(kept, path, prim)
-    code = Clock.of(settings).code(frame, float(meshes.stage.GetTimeCodesPerSecond()))
+    code = shot_codes(settings, meshes.stage).code(frame)
     topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
     return _over_faces(where, points, values, triangulate(topology.counts, topology.indices)[0], 0.5 * settings.cell_size)
 
@@ -84,12 +83,12 @@ def primvar_values(
 def primvar_contents(told: ContentsContext) -> str:
     """Say what counts of meshes and their primvar: at the frame that the node names, or over the interval that ends at a frame."""
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
-    clock, codes = Clock.of(told.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    codes = shot_codes(told.settings, meshes.stage)
     if "frame" in told.knobs:
         frames = [told.knobs["frame"]]
     else:
         frames = [each + told.sample("frame_offset", each) for each in key_frames(FrameContext(told.frame, told.settings))]
-    at = [clock.code(frame, codes) for frame in frames]
+    at = [codes.code(frame) for frame in frames]
     return str(meshes.digest(at, primvar=told.knobs["primvar"]))
 
 
@@ -114,10 +113,10 @@ def over_meshes(
     """
     path, prim, primvar = file
     meshes = open_meshes(kept, path, prim)
-    clock, codes = Clock.of(ctx.settings), float(meshes.stage.GetTimeCodesPerSecond())
+    codes = shot_codes(ctx.settings, meshes.stage)
     frames = [float(frame) for frame in key_frames(ctx)]
     of_file = {frame: frame + float(sampled(ctx, "frame_offset", offset, frame)) for frame in frames}
-    told = {meshes.digest([clock.code(of_file[frame], codes)], primvar=primvar) for frame in frames}
+    told = {meshes.digest([codes.code(of_file[frame])], primvar=primvar) for frame in frames}
     return _course(frames if len(told) > 1 else frames[-1:], lambda frame: make(of_file[frame]))
 
 
