@@ -1,4 +1,4 @@
-"""Matter that lies on top of other matter before a solve begins: sources on one spot, bodies that overlap."""
+"""Matter that lies on top of other matter as a solve begins: sources or emitters on one spot, bodies that overlap."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Particles
+from mpm_nodes.data import Emitter, Particles
 
-__all__ = ["crowded_share", "crowding"]
+__all__ = ["crowded_share", "crowding", "crowds"]
 
 FULL = 1.7
 """Share of a cell's volume that its matter fills from which on two bodies lie there: even matter fills 1, random seeds to 1.4."""
@@ -18,6 +18,49 @@ DENSE = 1 << 23
 
 SHOWS = 0.02
 """Share of the matter from which on it is worth a warning."""
+
+
+def crowds(sources: Sequence[Particles], emitters: Sequence[Emitter], cell_size: float) -> Iterator[tuple[str, str]]:
+    """Yield the port and a warning where sources, emitters, or both lie on top of each other.
+
+    A source in the place of an emitter counts where the emitter begins with the solve: later the source may have gone.
+
+    Args:
+        sources: Particles of each source.
+        emitters: Streams, and drops by the copies that come first.
+        cell_size: [m].
+    """
+    first = [first_matter(emitter) for emitter in emitters]
+    parts = {"sources": list(sources), "emitters": [each for _, each in first]}
+    for port, each in parts.items():
+        text = crowding(each, cell_size, port)
+        if text:
+            yield port, text
+    at_once = [each for time, each in first if time <= 0.0 and len(each)]
+    lying = [each for each in sources if len(each)]
+    if not at_once or not lying:
+        return
+    there, coming = (sum(float(_volumes(each).sum()) for each in parts) for parts in (lying, at_once))
+    double = crowded_share([*lying, *at_once], cell_size) * (there + coming)
+    double -= crowded_share(lying, cell_size) * there + crowded_share(at_once, cell_size) * coming
+    share = double / min(there, coming)
+    if share >= SHOWS:
+        yield (
+            "emitters",
+            f"sources lie where emitters bring matter from the start on: {100.0 * min(share, 1.0):.0f} % of the smaller of both is "
+            "where the other is, and will burst apart; move them apart, or let the emitter begin later",
+        )
+
+
+def first_matter(emitter: Emitter) -> tuple[float, Particles]:
+    """Return when an emitter begins [s since the start frame], and what it brings then, where it brings it."""
+    template = emitter.template
+    if not emitter.drops:
+        return emitter.start, template
+    time = min(drop.time for drop in emitter.drops)
+    drop = next(drop for drop in emitter.drops if drop.time == time)
+    place = np.asarray(template["position"], float) @ np.asarray(drop.rotation, float).T + drop.offset
+    return time, Particles({**template.attributes, "position": place}, template.materials, template.spacing)
 
 
 def crowding(parts: Sequence[Particles], cell_size: float, what: str = "sources") -> str:

@@ -36,7 +36,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed, marks
-from mpm_nodes.nodes.crowding import crowding
+from mpm_nodes.nodes.crowding import crowds
 from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -199,10 +199,8 @@ def solve(
             if previous.is_trial:
                 return SolveOutputs(_written(solver, clock, ctx.frame), previous)
         if previous is None:
-            templates = [emitter.template for emitter in emitters]
-            for text in (crowding(sources, settings.cell_size), crowding(templates, settings.cell_size, "emitters")):
-                if text:
-                    ctx.report("warning", where="sources", message=text)
+            for port, text in crowds(sources, emitters, settings.cell_size):
+                ctx.report("warning", where=port, message=text)
     if ctx.frame == settings.start and clock.origin > settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {settings.end}: nothing moves"
         ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise settings.end")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,35 @@ def test_matter_that_is_dense_in_itself_does_not_lie_on_others():
     assert crowded_share([thread], CELL) > 0.1
     assert crowds.crowding([thread, far], CELL) == ""
     assert "on top of each other" in crowds.crowding([thread, thread], CELL)
+
+
+def emitting(copies: int, kind: str = "emit_stream", source: float | None = None, **knobs) -> list[str]:
+    """Return what a solve with emitters of one box says before it moves, with a source so far above their place [m] if given."""
+    graph = scene(copies=1, centre=(0.0, 1.0 + (source or 0.0), 0.0))
+    graph.add("emit_box", "template", material="matter", size=(0.2, 0.2, 0.2), centre=(0.0, 1.0, 0.0))
+    each = [graph.add(kind, f"emitter{n}", template="template", **knobs) for n in range(copies)]
+    graph.connect("solve.emitters", *each)
+    if source is None:
+        graph.disconnect("solve.sources")
+    return [text for text in execute(graph, frames=(1, 1)).warnings if "burst apart" in text]
+
+
+@pytest.mark.parametrize("kind", ["emit_stream", "emit_drops"])
+def test_emitters_on_one_spot_are_said(kind):
+    """Ten streams, or ten that drop their first copy, in one place warn; one does not, nor one with a source elsewhere."""
+    (text,) = emitting(10, kind)
+    assert "the 10 emitters lie on top of each other" in text
+    assert emitting(1, kind) == emitting(1, kind, source=2.0) == []
+
+
+@pytest.mark.parametrize("kind", ["emit_stream", "emit_drops"])
+def test_a_source_in_the_place_of_an_emitter_is_said(kind):
+    """All of the box on one spot, half of it where they overlap by half; nothing where they touch, or the emitter begins later."""
+    (whole,), (half,) = emitting(1, kind, source=0.0), emitting(1, kind, source=0.1)
+    assert "sources lie where emitters bring matter" in whole and "sources lie where emitters bring matter" in half
+    whole, half = (int(re.search(r"(\d+) %", text)[1]) for text in (whole, half))
+    assert 40 <= whole <= 100 and 10 <= half < 0.75 * whole
+    assert emitting(1, kind, source=0.2) == emitting(1, kind, source=0.0, start_frame=2) == []
 
 
 # ---------------------------------------------------------------- shots without matter
