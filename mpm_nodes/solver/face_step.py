@@ -30,6 +30,9 @@ from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["FaceStep"]
 
+ROUNDING = 4.0
+"""Units of the float type's rounding that a tolerance is at least."""
+
 
 class FaceStep:
     """One semi-implicit step.
@@ -69,12 +72,13 @@ class FaceStep:
         """Write v* to the faces, by conjugate residuals: the second derivative may be indefinite.
 
         Args:
-            tolerance: Residual at which to stop, over that of no velocity, both as sum |r|^2 / m.
+            tolerance: Residual at which to stop, over that of no velocity, both as sum |r|^2 / m; at least `ROUNDING` units of the
+                grid's float type, in which the products are found.
             most: Iterations at most.
             check: Called now and then; raises to end the solve.
         """
         equations = Equations(self._product, self._precondition, self.vectors.dot, self.vectors)
-        until = Until(tolerance, most)
+        until = Until(max(tolerance, ROUNDING * float(np.finfo(self.staggered.dtype).eps)), most)
         found = krylov(equations, self.right, self.velocity, until, method=Method.RESIDUALS, guess=True, check=check)
         for n, axis in enumerate(AXES):
             face_vectors.write_faces(self.staggered.count, n * self.size, self.velocity, self.staggered.array(f"velocity_{axis}"))

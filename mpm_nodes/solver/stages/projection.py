@@ -243,7 +243,7 @@ def semi_implicit_faces(
         staggered: Grid with masses, momenta and forces.
         colliders: Bodies and walls: what sticks to them keeps their velocity.
         beta: Share of the new velocities in the elastic force: 1/2 damps least, 1 is linearised backward Euler.
-        tolerance: Residual of the linear solve over that of no velocity, by mass.
+        tolerance: Residual of the linear solve over that of no velocity, by mass; at least 4 units of rounding of the float type.
         iterations: Iterations of the linear solve at most.
     """
     if not staggered.count:
@@ -307,7 +307,8 @@ def project_velocity(
         tolerance: Residual at which the pressure solve stops, over that of the right side.
         iterations: Iterations of the pressure solve at most.
         coupled: Solve for shape and pressure together, in several times the time. Off: one after the other, as in S14.
-        coupled_tolerance: What may be left of the difference between one after the other and together, over what both change.
+        coupled_tolerance: What may be left of the difference between one after the other and together, over what both change; at
+            least what rounding leaves of the speeds.
         coupled_iterations: Iterations of that solve at most, each with a pressure solve.
         beta: As in semi_implicit_faces, before it.
     """
