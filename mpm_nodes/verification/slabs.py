@@ -100,7 +100,7 @@ class SlabEquivalence(VerificationProblem):
     """A slab gives the numbers of a two-dimensional run, whatever its axis.
 
     Scene: a block of liquid of six cells that moves at random, 20 explicit substeps, float64: in two dimensions by a code of its
-        own, and as slabs along z, x and y: of eight cells between periodic sides, of three cells between walls that slip.
+        own, and as slabs along z, x and y: eight cells between periodic sides, one and three cells between walls that slip.
     Exact: positions and velocities of every layer are those of the plane.
     Tolerance: 1e-12 of a cell, and of the largest velocity. (Between walls two cells apart, which share their middle nodes, 2e-9.)
     """
@@ -109,18 +109,18 @@ class SlabEquivalence(VerificationProblem):
     source = "Jiang 2015, in two dimensions"
 
     def findings(self) -> Iterator[Finding]:
-        """Step all seven."""
+        """Step all ten."""
         plane, start = scene(), scene()
         for _ in range(STEPS):
             plane.step()
-        for cells, rule in ((8, WallRule.PERIODIC), (3, WallRule.SLIP)):
+        for cells, rule in ((8, WallRule.PERIODIC), (1, WallRule.SLIP), (3, WallRule.SLIP)):
             for turn in range(3):
                 run = slab_of(start, turn, cells, rule)
                 for _ in range(STEPS):
                     run.step(DT)
                 away, slower = differences(plane, run, turn)
-                yield Finding(0.0, away, 1e-12, f"positions, {rule.value} slab along {'zxy'[turn]} [cells]")
-                yield Finding(0.0, slower, 1e-12, f"velocities, {rule.value} slab along {'zxy'[turn]}")
+                yield Finding(0.0, away, 1e-12, f"positions, {cells}-cell {rule.value} slab along {'zxy'[turn]} [cells]")
+                yield Finding(0.0, slower, 1e-12, f"velocities, {cells}-cell {rule.value} slab along {'zxy'[turn]}")
 
 
 def differences(plane: Plane, run: SubstepSolver, turn: int) -> tuple[float, float]:

