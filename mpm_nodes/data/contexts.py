@@ -85,6 +85,7 @@ class StepContext:
         ambient: Air and heat in places during this frame; empty where none is wired.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
+        checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
     """
 
     dt: float = 0.0
@@ -106,6 +107,7 @@ class StepContext:
     ambient: tuple[Ambient, ...] = ()
     frame_at: Callable[[float], float] | None = None
     share: Any = None
+    checked: bool = False
 
     @property
     def middle(self) -> float:

@@ -154,7 +154,7 @@ class SubstepSolver:
         }
         self.walls, self.gravity, self.checked = walls, gravity, checked
         self.wall_motion: Callable[[float], Walls] | None = None
-        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max, share=self.share)
+        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max, share=self.share, checked=checked)
         self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)

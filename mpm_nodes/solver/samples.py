@@ -38,9 +38,11 @@ from mpm_nodes.solver.stores import Saved
 from mpm_nodes.solver.symmetry import OPEN_PLANE, Slab, Window
 
 __all__ = [
+    "MOST_OPEN",
     "SamplePlacement",
     "SampleStore",
     "Touch",
+    "area_vector",
     "drawn_in_by",
     "merge_mass",
     "open_area",
@@ -48,6 +50,13 @@ __all__ = [
     "split_mass",
     "touched",
 ]
+
+
+MOST_OPEN = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1.2e-7}
+"""Most that area vectors of a closed surface sum to, over the area: of double and of single precision.
+
+In single precision normals and areas are rounded, each by up to 2^-24 of a sample's area, however many samples there are.
+"""
 
 
 AROUND = 2
@@ -76,6 +85,10 @@ class SampleStore(ParticleStore):
         domain: The domain.
         fields: Fields to allocate, by name.
         stores: Stores of the domains before it: "particles" and "grid".
+
+    Attributes:
+        aside: Area vectors of the surface that has no samples, because its matter has no tension, summed [m^2], shape (3,).
+        cut: Axes along which a slab or planes of symmetry cut the surface off, shape (3,), bool.
     """
 
     domain = SAMPLES
@@ -96,6 +109,7 @@ class SampleStore(ParticleStore):
         self.particles: ParticleStore = particles
         self.grid: GridStore = stores["grid"]
         self.grid.margin = True
+        self.aside, self.cut = np.zeros(3), np.zeros(3, bool)
         self._of: int | None = None
 
     def begin_substep(self) -> None:
@@ -105,6 +119,7 @@ class SampleStore(ParticleStore):
         self.block_start = np.zeros(1, np.int64)
         self.retable()
         self.sorted = True
+        self.aside, self.cut = np.zeros(3), np.zeros(3, bool)
         self._of = self.particles.generation
 
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
@@ -164,6 +179,7 @@ def sample_surface(
     own = None
     if particles.share is not None:
         matter, own = particles_around(particles, ("material", "volume"), reach=AROUND)
+    samples.cut = (np.abs(within.low) < OPEN_PLANE) | (np.abs(within.high) < OPEN_PLANE)
     if not particles.count:
         return
     places = places_of(matter.block_coord, matter.block_body)
@@ -180,14 +196,18 @@ def sample_surface(
         inside, phi = union_of_spheres(of, places, 2.0 * radius, drift)
         cuts = cut_edges(of, places, inside, phi, volume, depth, mirrors, drift)
         points = sample_union(of, places, inside, cuts, (within.low, within.high), spread, drift)
-        if not tense.all():
-            points = _kept(points, tense[material[points.owner]])
-        if own is None:
+        pulls = None if tense.all() else tense[material[points.owner]]
+        if own is not None:
+            here = np.full(matter.count, -1, np.int32)
+            here[own] = np.arange(len(own))
+            points = points._replace(owner=here[points.owner])
+            mine = points.owner >= 0
+            points, pulls = _kept(points, mine), None if pulls is None else pulls[mine]
+        if pulls is None:
             return points
-        here = np.full(matter.count, -1, np.int32)
-        here[own] = np.arange(len(own))
-        points = points._replace(owner=here[points.owner])
-        return _kept(points, points.owner >= 0)
+        left = _kept(points, ~pulls)
+        samples.aside += (left.normal * left.area[:, None]).sum(axis=0) * (0.25 * samples.h**2)
+        return _kept(points, pulls)
 
     if pairs is None:
         _fill(samples, places, surface(bins))
@@ -231,6 +251,20 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints, behind: t
     offset = np.rint((0.5 * points.position - 2.0) * samples.unit)
     samples.append_blocks(columns, (places.coord[filled], body), start, offset)
     samples.drift, samples.sorted = 3.2, False
+
+
+def area_vector(samples: SampleStore) -> np.ndarray:
+    """Return what the area vectors of the surface sum to [m^2], shape (3,): nothing but rounding where it is closed.
+
+    What has no samples for want of a tension counts as well; along the axes in `cut` the surface is open, and the sum is put to 0.
+
+    Args:
+        samples: Samples of the surface, and balance points, which have no area.
+    """
+    area = samples.rows("area")[0]
+    mine = area > 0.0
+    vectors = samples.rows("normal")[:, mine].astype(float) * area[mine].astype(float)
+    return np.where(samples.cut, 0.0, vectors.sum(axis=1) + samples.aside)
 
 
 class Touch(NamedTuple):

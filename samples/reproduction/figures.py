@@ -8,6 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import InputError
 from mpm_nodes.materials.volumes import volume_ratios
+from mpm_nodes.solver.samples import MOST_OPEN
 from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -48,6 +49,20 @@ def skin_figures(shot: Shot) -> list[Figure]:
             return []
     name = "volume inside the skin, off the particles' own at most [%]"
     return [Figure(name, max(errors), Bar(most=SKIN_VOLUME))] if errors else []
+
+
+def closed_figures(shot: Shot) -> list[Figure]:
+    """Return how closed the surfaces with a tension were in every substep that was cooked; nothing where the shot has none.
+
+    The bar is that of rounding: of double precision where all solves have it, else of single.
+    """
+    if shot.progress.open is None:
+        return []
+    solves = [entry for entry in shot.graph.nodes.values() if entry.type == "solve"]
+    double = all(entry.knobs.get("precision") == "double" for entry in solves)
+    most = MOST_OPEN[np.dtype(np.float64 if double else np.float32)]
+    name = "sum of the area vectors of the surface over its area, at most in a substep"
+    return [Figure(name, shot.progress.open, Bar(most=most), "closed, to rounding")]
 
 
 def particle_change(shot: Shot, says: str, bar: Bar | None = None) -> Figure:

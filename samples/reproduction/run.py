@@ -14,7 +14,7 @@ from mpm_nodes.commands.demo import contact_sheet
 from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.preview.pictures import Picture, find_root
 from mpm_nodes.preview.scene import look
-from mpm_nodes_samples.reproduction.figures import common_figures, skin_figures
+from mpm_nodes_samples.reproduction.figures import closed_figures, common_figures, skin_figures
 from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
 from mpm_nodes_samples.reproduction.sizes import graph_of
@@ -88,7 +88,7 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     """Return the figures of the quick size, or those of the paper's that three frames show."""
     found = common_figures(shot)
     if args.size == "quick":
-        return [*found, *skin_figures(shot), *sample.figures(shot)]
+        return [*found, *skin_figures(shot), *closed_figures(shot), *sample.figures(shot)]
     paper = sample.paper
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured
@@ -101,4 +101,4 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     if paper.step:
         found.append(Figure("seconds a substep, solve", found[-1].measured / found[-2].measured, Bar(most=0.1 * paper.step),
                             f"a tenth of the source's on {paper.machine}"))  # fmt: skip
-    return [*found, *skin_figures(shot)]
+    return [*found, *skin_figures(shot), *closed_figures(shot)]

@@ -84,6 +84,7 @@ class Progress:
         heat: Heat that came from bodies, air and sources [J].
         made: Of that, what came from sources and flames [J].
         evaporated: Solute that left through the surface [m^3].
+        open: What area vectors of a surface with a tension sum to over its area, the most of any substep; None without one.
         done: Frames that were cooked.
         folder: Where the cook writes.
         files: Names of what it wrote, in that folder.
@@ -98,6 +99,7 @@ class Progress:
     heat: float = 0.0
     made: float = 0.0
     evaporated: float = 0.0
+    open: float | None = None
     done: list[int] = field(default_factory=list)
     folder: Path | None = None
     files: list[str] = field(default_factory=list)
@@ -127,6 +129,8 @@ class Progress:
             self.made += event["from_sources"]
         elif kind == "solute":
             self.evaporated += event["evaporated"]
+        elif kind == "surface":
+            self.open = max(self.open or 0.0, event["open"])
         elif kind == "frame_done":
             self.substeps[event["frame"]] = event.get("substeps", 0)
             self.done.append(event["frame"])

@@ -14,6 +14,7 @@ from mpm_nodes.data import (
     Facts,
     Kernel,
     Limit,
+    MpmNodesError,
     Range,
     Reads,
     Reduction,
@@ -51,6 +52,7 @@ SURFACE = Facts(
         Fact("samples", "", Reduction.MAX, "Most samples of a substep."),
         Fact("area", "m^2", Reduction.LAST, "Area of the sampled surface; of interfaces between liquids both sides."),
         Fact("energy", "J", Reduction.LAST, "Energy of the surface, that against colliders and walls included."),
+        Fact("open", "", Reduction.MAX, "Length of the sum of area vectors over the area: rounding where the surface is closed."),
     ),
 )
 
@@ -275,10 +277,18 @@ def merge_surface_mass(
 # ---------------------------------------------------------------- force and energy
 def _tell(samples: SampleStore, step: StepContext) -> None:
     area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
-    count, whole, energy = float((area > 0).sum()), float(area.sum()), float(area @ tension)
+    sums = np.array([(area > 0).sum(), area.sum(), area @ tension, *sharing.area_vector(samples)])
     if step.share is not None:
-        count, whole, energy = step.share.team.totals((count, whole, energy)).tolist()
-    step.tell(SURFACE, samples=int(count), area=whole, energy=energy)
+        sums = step.share.team.totals(sums)
+    count, whole, energy = sums[:3].tolist()
+    gap = float(np.linalg.norm(sums[3:])) / whole if whole > 0.0 else 0.0
+    step.tell(SURFACE, samples=int(count), area=whole, energy=energy, open=gap)
+    most = sharing.MOST_OPEN[samples.dtype]
+    if step.checked and gap > most:
+        raise MpmNodesError(
+            f"surface samples: the surface is open: its area vectors sum to {gap:.3g} of its area, where rounding makes at most "
+            f"{most:.3g}; bypass stages of your own between sample_surface and the force, and report it if that does not help"
+        )
 
 
 @needs_whole_nodes
