@@ -25,7 +25,11 @@ CURES = {
     "strain rate": "raise settings.cell_size, or lower the speed that the particles are given",
     "elastic wave": "lower youngs_modulus of the material, raise its density or settings.cell_size, or solve with "
     'substeps "semi_implicit" or "implicit"',
+    "capillary wave": "lower the surface tension of the material, raise settings.cell_size, or solve with substeps "
+    '"implicit_surface_tension", or "auto_surface_tension", which takes the cheaper of the two',
     "viscosity": "lower the viscosity of the material, raise settings.cell_size, or solve with implicit substeps",
+    "explicit viscosity": "wire the stage semi_implicit_faces, lower the viscosity of the material, or raise settings.cell_size",
+    "explicit shear": "wire the stage semi_implicit_faces, take a softer material, or raise settings.cell_size",
     "law": "change the material that asks for so short a substep, or raise settings.cell_size",
     "collider": "change the collider that asks for so short a substep",
     "implicit solve": "raise newton_iterations or tolerance of minimise_energy",

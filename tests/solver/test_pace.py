@@ -88,6 +88,27 @@ def test_every_limit_has_a_cure():
     assert {limit.name for limit in LIMITS} - {FRAME_END.name} <= set(CURES)
 
 
+def test_every_limit_that_a_stage_offers_has_a_cure():
+    """Those that the built-in stages measure, capillary waves among them."""
+    stages = registry.load(path="", entry_points=False).stages()
+    offered = {each.limit.name for stage in stages.values() for each in stage.limits if each.limit.function is not None}
+    assert {"capillary wave", "explicit shear"} <= offered <= set(CURES)
+
+
+def test_a_frame_of_capillary_waves_names_the_presets_that_are_free_of_them():
+    """A strong tension on fine cells: the message names the limit and both presets."""
+    graph = Graph(registry=registry.load(path="", entry_points=False), start=1, end=2, cell_size=0.1)
+    water = graph.add("material_liquid", "water", bulk_modulus=10.0)
+    tense = graph.add("material_surface_tension", "tense", material=water, tension=1e9)
+    drop = graph.add("emit_box", "drop", size=(0.2, 0.2, 0.2), centre=(0.0, 0.5, 0.0), material=tense)
+    graph.add("solve", "fall", sources=[drop], substeps="surface_tension")
+    with pytest.raises(TooManySubsteps) as caught:
+        execute(graph, max_substeps=3)
+    text = str(caught.value)
+    assert "limited by capillary wave" in text and "lower the surface tension" in text
+    assert all(f'"{preset}"' in text for preset in ("implicit_surface_tension", "auto_surface_tension"))
+
+
 def test_a_cap_stops_before_time_is_spent():
     """The first substep shows what the frame would take; exactly as many as allowed pass."""
     watch, _, _ = watched(most=100)
