@@ -35,7 +35,7 @@ from mpm_nodes.solver.liquid_pairs import covering, pairs_of
 from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
-from mpm_nodes.solver.symmetry import OPEN_PLANE, Slab, Window
+from mpm_nodes.solver.symmetry import OPEN_PLANE, Window
 
 __all__ = [
     "MOST_OPEN",
@@ -299,19 +299,18 @@ def touched(samples: SampleStore, colliders: ColliderSet, step: StepContext, rea
     return Touch(which, below[:, :3], below[:, 3])
 
 
-def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, slab: Slab) -> np.ndarray:
+def open_area(samples: SampleStore, colliders: ColliderSet, step: StepContext, reach: float, cuts: Sequence[int]) -> np.ndarray:
     """Return the area of each sample against air [m^2], shape (n,): none of interfaces, nor where it touches a body or a wall.
 
     Args:
         samples: Samples of the surface.
         colliders: Bodies and walls; posed here.
         step: The substep.
-        reach: As of `touched`.
-        slab: Its two walls are none.
+        reach, cuts: As of `touched`.
     """
     area = samples.rows("area")[0] * (1.0 - samples.rows("covered")[0].astype(float))
     if not colliders.idle:
-        area[touched(samples, colliders, step, reach, slab.sides).which >= 0] = 0.0
+        area[touched(samples, colliders, step, reach, cuts).which >= 0] = 0.0
     return area
 
 

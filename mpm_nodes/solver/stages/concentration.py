@@ -29,7 +29,7 @@ from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.symmetry import Slab
+from mpm_nodes.solver.symmetry import Mirrors, Slab
 from mpm_nodes.solver.transfers import Deposit, Take, gather, scatter
 
 SOLUTE = Facts(
@@ -67,6 +67,7 @@ def evaporate_solute(
     evaporation: A[float, MetresPerSecond, Range(min=0.0, soft_max=1e-3)] = 0.0,
     contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.3,
     slab: Slab = Slab.NONE,
+    mirrors: Mirrors = Mirrors.NONE,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "samples", "staggered"]:
     """Let a solute leave through the free surface, e c of it a square metre and second: alcohol from wine.
@@ -83,6 +84,7 @@ def evaporate_solute(
         evaporation: Speed e of the mass transfer; 0: nothing leaves.
         contact_distance: As in set_tension.
         slab: As in sample_surface.
+        mirrors: As in sample_surface: planes of symmetry are not bodies.
         kernel: B-spline of the weights; the one of diffuse_concentration.
 
     Raises:
@@ -100,7 +102,7 @@ def evaporate_solute(
     area[:], flows[:] = 0.0, 0.0
     if evaporation == 0.0 or not (samples.count or staggered.halo):
         return
-    own = open_area(samples, colliders, step, contact_distance, slab)
+    own = open_area(samples, colliders, step, contact_distance, (*slab.sides, *mirrors.sides(colliders)))
     area[:] = evaporation * np.bincount(samples.rows("owner")[0], own, particles.count)
     scatter(particles, staggered, kernel, Deposit("surface_heat", "surface_area", ("surface_flux", None, None)))
 

@@ -26,7 +26,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.symmetry import Slab
+from mpm_nodes.solver.symmetry import Mirrors, Slab
 from mpm_nodes.solver.transfers import Deposit, scatter
 
 
@@ -47,6 +47,7 @@ def heat_surface(
     flame_end: A[float, Seconds, Range(min=0.0)] = 1e9,
     contact_distance: A[float, Unitless, Range(min=0.0, max=2.0)] = 0.3,
     slab: Slab = Slab.NONE,
+    mirrors: Mirrors = Mirrors.NONE,
     kernel: Kernel = Kernel.QUADRATIC,
 ) -> Stage["particles", "samples", "staggered"]:
     """Bring the area of the free surface, and the heat that flows in there, to the cells (C21 eq. 6): -h_c (T - T_a) + b.
@@ -70,6 +71,7 @@ def heat_surface(
         flame_end: Time from which on the flames are out.
         contact_distance: As in set_tension.
         slab: As in sample_surface.
+        mirrors: As in sample_surface: planes of symmetry are not bodies.
         kernel: B-spline of the weights; the one of rasterize_heat.
 
     Raises:
@@ -80,7 +82,7 @@ def heat_surface(
     area[:], flows[:] = 0.0, 0.0
     if not (samples.count or staggered.halo):
         return
-    own = open_area(samples, colliders, step, contact_distance, slab)
+    own = open_area(samples, colliders, step, contact_distance, (*slab.sides, *mirrors.sides(colliders)))
     given = np.full(samples.count, flux)
     if any(flux_from):
         towards = np.array(flux_from) / math.hypot(*flux_from)
