@@ -149,12 +149,15 @@ def surface_of(position: np.ndarray) -> dict[str, Any]:
 
 
 class ClosedSurface(VerificationProblem):
-    """The surface is closed whatever the particles do, and samples stand for all of it.
+    """The surface is closed whatever the particles do, samples stand for all of it, and that of a ball is a sphere's.
 
-    Scene: a lone particle; a thread; a sheet of one layer; a ball; two balls that touch; random clouds of several densities.
+    Scene: a lone particle; a thread; a sheet of one layer; two balls that touch; random clouds of several densities; a ball of ten
+        cells.
     Exact: no edge that fewer triangles leave than enter; areas of samples sum to the mesh's, area vectors to zero; owners are
-        nearest.
-    Tolerance: none for edges; 1e-12 of the area; 1e-5 cells for owners, the rounding of single precision.
+        nearest; 4 pi R^2 of the ball of R cells, and of R + 0.867 - 0.25 for the union of spheres that is not drawn in: spheres
+        stand on the outermost particles, a quarter of a cell inside.
+    Tolerance: none for edges; 1e-12 of the area; 1e-5 cells for owners, the rounding of single precision; 6 % of the sphere's area,
+        never less than all of it: the surface over a lattice is rough.
     """
 
     name = "closed_surface"
@@ -181,6 +184,14 @@ class ClosedSurface(VerificationProblem):
             yield Finding(0.0, area / found["area"] - 1.0, 1e-12, f"{name}: area of the samples")
             yield Finding(0.0, float(np.abs(found["vectors"].sum(axis=0)).max()) / area, 1e-12, f"{name}: sum of area vectors")
             yield Finding(0.0, float(np.abs(distance - nearest).max()) / H, 1e-5, f"{name}: owners")
+        cells = 10
+        ball = lattice(cells, (-cells,) * 3, (cells,) * 3, liquid())["position"]
+        for shift, radius in ((True, cells), (False, cells + SPHERES - 0.25)):
+            vectors = samples_of(ball, shift=shift)[1]
+            area = float(np.linalg.norm(vectors, axis=1).sum())
+            how = "drawn in" if shift else "of the union of spheres"
+            yield Finding(1.03, area / (4.0 * math.pi * (radius * H) ** 2), 0.03, f"a ball: area {how}, over the sphere's")
+            yield Finding(0.0, float(np.linalg.norm(vectors.sum(axis=0))) / area, 1e-10, f"a ball: sum of area vectors {how}")
 
 
 class EllipseMomentum(VerificationProblem):
