@@ -34,10 +34,12 @@ class SurfaceTension:
         solute_table: Rows (concentration, share of the way to `solute_tension`); none: the share is the concentration.
         solute_diffusivity: With which the solute spreads in the liquid [m^2/s].
         interfaces: (label of another material, tension against it [N/m]) of each pair.
+        interface_tables: (label, rows as those of `table`) of pairs whose tension follows the temperature; they stand among the
+            `interfaces`, too, with the largest tension of their rows.
 
     Raises:
         MpmNodesError: A tension or the diffusivity is negative or not finite, the hot temperature lies below the cold one, rows do
-            not ascend, or a material is named twice.
+            not ascend, a material is named twice, or a curve of a pair is of no pair or not below its largest tension.
     """
 
     tension: float
@@ -49,6 +51,7 @@ class SurfaceTension:
     solute_table: Rows = ()
     solute_diffusivity: float = 0.0
     interfaces: tuple[tuple[str, float], ...] = ()
+    interface_tables: tuple[tuple[str, Rows], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("tension", "hot_tension", "solute_tension"):
@@ -65,12 +68,15 @@ class SurfaceTension:
                 "exchange them, and the two tensions"
             )
         for name, unit in (("table", "N/m"), ("solute_table", "")):
-            rows = tuple((float(at), float(value)) for at, value in getattr(self, name))
-            object.__setattr__(self, name, rows)
-            for _, value in rows:
-                _check(name, value, unit)
-            if not all(low < high for (low, _), (high, _) in pairwise(rows)):
-                raise MpmNodesError(f"surface tension: the rows of {name} do not ascend; sort them, each place once")
+            object.__setattr__(self, name, _ascending(name, getattr(self, name), unit))
+        curves = tuple((str(other), _ascending(f"that against '{other}'", rows, "N/m")) for other, rows in self.interface_tables)
+        object.__setattr__(self, "interface_tables", curves)
+        for other, rows in curves:
+            if dict(self.interfaces).get(other) != max((value for _, value in rows), default=None):
+                raise MpmNodesError(
+                    f"surface tension: the curve against '{other}' and its largest tension do not belong together; give that "
+                    "tension among the interfaces"
+                )
         if not all(0.0 <= at <= 1.0 for at, _ in self.solute_table):
             raise MpmNodesError("surface tension: a concentration of solute_table lies outside 0 to 1; give shares of the solute")
         if any(share > 1.0 for _, share in self.solute_table):
@@ -107,7 +113,8 @@ class SurfaceTension:
     def to_json(self) -> dict[str, Any]:
         """Return every member as plain JSON values."""
         tables = {name: [list(row) for row in getattr(self, name)] for name in ("table", "solute_table", "interfaces")}
-        return {**dataclasses.asdict(self), **tables}
+        curves = [[other, [list(row) for row in rows]] for other, rows in self.interface_tables]
+        return {**dataclasses.asdict(self), **tables, "interface_tables": curves}
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> SurfaceTension:
@@ -118,6 +125,20 @@ class SurfaceTension:
 def _check(name: str, value: float | None, unit: str) -> None:
     if value is not None and not 0.0 <= value < math.inf:
         raise MpmNodesError(f"surface tension: {name} = {value:g} {unit}".rstrip() + "; give a finite value >= 0")
+
+
+def _ascending(name: str, given: Rows, unit: str) -> Rows:
+    """Return rows as floats.
+
+    Raises:
+        MpmNodesError: They do not ascend, or one holds a number that is negative or not finite.
+    """
+    rows = tuple((float(at), float(value)) for at, value in given)
+    for _, value in rows:
+        _check(name, value, unit)
+    if not all(low < high for (low, _), (high, _) in pairwise(rows)):
+        raise MpmNodesError(f"surface tension: the rows of {name} do not ascend; sort them, each place once")
+    return rows
 
 
 def _columns(rows: Rows) -> tuple[np.ndarray, np.ndarray]:

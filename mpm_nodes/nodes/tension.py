@@ -118,7 +118,9 @@ def _told_with_interface(told: PreflightContext) -> dict[str, Any]:
 
 
 @node(category="Material", label="Interface Tension", preflight=_told_with_interface)
-def material_interface_tension(material: Material, *, other: str = "oil", tension: _Tension = 0.05) -> Material:
+def material_interface_tension(
+    material: Material, *, other: str = "oil", tension: _Tension = 0.05, table: A[Rows | None, Kelvins, _KEPT] = None
+) -> Material:
     """Give a material a tension against another liquid: oil in water, a lens of fat on soup.
 
     Both then have closed surfaces of their own, and the interface bears the tension of the pair. Where three kinds of matter meet,
@@ -128,9 +130,11 @@ def material_interface_tension(material: Material, *, other: str = "oil", tensio
         material: Material of any law, a liquid as a rule; against air it has the tension of material_surface_tension, or none.
         other: Label of the other material.
         tension: Energy density of the interface: water and oil 0.05, water and olive oil 0.02, water and mercury 0.4.
+        table: That over the temperature [K], a curve as in material_surface_tension, in place of the one number. Each side of the
+            interface bears half of it at its own temperature; differences along it drive Marangoni flow.
 
     Raises:
-        MpmNodesError: No other material is named, or one twice.
+        MpmNodesError: No other material is named, or one twice, or a tension of the curve is negative.
 
     Source: Neumann 1894; C21 section 3.3.
     """
@@ -139,7 +143,10 @@ def material_interface_tension(material: Material, *, other: str = "oil", tensio
             f"material {material.label}: material_interface_tension.other is empty; give the other material's label"
         )
     own = material.surface_tension or SurfaceTension(0.0)
-    changed = dataclasses.replace(own, interfaces=(*own.interfaces, (other, tension)))
+    curves = own.interface_tables
+    if table:
+        tension, curves = max(value for _, value in table), (*curves, (other, table))
+    changed = dataclasses.replace(own, interfaces=(*own.interfaces, (other, tension)), interface_tables=curves)
     return dataclasses.replace(material, surface_tension=changed)
 
 

@@ -217,7 +217,8 @@ def sample_surface(
         if len(of.index) and tense[pairs.group == group].any():
             points = surface(of)
             shares = [shares_at(each, places, points.start, points.position, volume, mirrors, drift) for each in groups]
-            _fill(samples, places, points, covering(group, np.array(shares), pairs))
+            warmth = particles.rows("temperature")[0][points.owner].astype(float) if pairs.curves else None
+            _fill(samples, places, points, covering(group, np.array(shares), pairs, warmth))
 
 
 def drawn_in_by(radius: float, shift: bool) -> float:

@@ -68,6 +68,45 @@ def test_the_interface_bears_the_tension_of_the_pair(parted):
         np.testing.assert_allclose(parted["tension"][free], own, rtol=1e-12)
 
 
+WARM = material_interface_tension(
+    dataclasses.replace(WATER, label="oil", surface_tension=SurfaceTension(0.5)), other="water", table=((300.0, 0.4), (400.0, 0.1))
+)
+
+
+def test_the_tension_of_a_pair_follows_the_temperature():
+    """Each side bears half of it at its owner's temperature, by the curve; its largest value is what limits the step."""
+    height = cube(WARM, WATER)["position"][:, 1]
+    run = solver(cube(WARM, WATER, temperature=310.0 + 80.0 * height / (4.0 * H)), fuse=False)
+    run_until(run, "set_tension")
+    samples = run.stores["samples"]
+    x, warm = samples.unpack("position"), run.particles.unpack("temperature")[samples.unpack("owner")]
+    middle = (np.abs(x[:, 1:] - 2.0 * H) < 1.2 * H).all(axis=1) & (np.abs(x[:, 0] - 2.0 * H) < 0.5 * H)
+    middle &= samples.unpack("covered") == 1.0
+    assert middle.sum() > 10 and np.ptp(warm[middle]) > 20.0
+    np.testing.assert_allclose(samples.unpack("tension")[middle], 0.5 * (0.4 - 0.003 * (warm[middle] - 300.0)), rtol=1e-12)
+    assert pairs_of([WARM, WATER]).most(0) == 0.4
+    assert Material.from_json(WARM.to_json()) == WARM
+
+
+def test_an_interface_is_pulled_to_where_its_tension_is_larger():
+    """Matter beside it starts down or up as the curve falls or rises, twice as fast as with one tension; momentum stays."""
+    begun = {}
+    for name, table in {"falls": (0.4, 0.1), "even": (0.25, 0.25), "rises": (0.1, 0.4)}.items():
+        curve = ((300.0, table[0]), (400.0, table[1]))
+        oil = dataclasses.replace(WATER, label="oil", surface_tension=SurfaceTension(0.5))
+        oil = material_interface_tension(oil, other="water", table=curve)
+        height = cube(oil, WATER)["position"][:, 1]
+        run = solver(cube(oil, WATER, velocity=np.zeros((512, 3)), temperature=310.0 + 200.0 * height))
+        for _ in range(4):
+            run.step(1e-3)
+        end = run.snapshot()
+        v = end["velocity"].astype(float)
+        inner = (np.abs(end["position"] - 2.0 * H) < 0.8 * H).all(axis=1)
+        begun[name] = float(v[inner, 1].mean())
+        assert np.abs(end["mass"] @ v).max() < 1e-10 * (end["mass"] @ np.linalg.norm(v, axis=1))
+    assert begun["falls"] < -2.0 * abs(begun["even"]) and begun["rises"] > 2.0 * abs(begun["even"])
+
+
 def test_on_a_body_the_tension_against_air_counts():
     """Side by side on a floor both liquids have the energy of their angle in air up to the line where they meet."""
     walls = walled((-H, 0.0, -H), (9 * H, 9 * H, 9 * H), OPEN, OPEN, SLIP, OPEN, OPEN, OPEN)
@@ -166,6 +205,15 @@ def test_pairs_are_kept_and_mistakes_told():
     assert material_surface_tension(OIL, tension=0.3).surface_tension.interfaces == OIL.surface_tension.interfaces
     with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'water', and no other material.*: 'fat'"):
         solver(cube(OIL, dataclasses.replace(WATER, label="fat"))).step(1e-3)
+    steep = dataclasses.replace(WATER, surface_tension=SurfaceTension(1.0, interfaces=(("oil", 0.4),)))
+    with pytest.raises(
+        MpmNodesError, match=r"material water: its tension against 'oil' follows the temperature otherwise than oil says"
+    ):
+        pairs_of([WARM, steep])
+    with pytest.raises(MpmNodesError, match=r"the rows of that against 'water' do not ascend; sort them"):
+        material_interface_tension(WATER, other="water", table=((400.0, 0.1), (300.0, 0.4)))
+    with pytest.raises(MpmNodesError, match=r"the curve against 'water' and its largest tension do not belong together"):
+        SurfaceTension(1.0, interface_tables=(("water", ((300.0, 0.1),)),))
     with pytest.raises(MpmNodesError, match=r"material oil: has a tension against 'oil', and no other material"):
         pairs_of([material_interface_tension(OIL, other="oil"), WATER])
     other = material_interface_tension(WATER, other="oil", tension=0.3)

@@ -92,7 +92,7 @@ CAPILLARY = Limit(
 # ---------------------------------------------------------------- samples and their tension
 @stage(label="Sample Surface")
 def sample_surface(
-    particles: A[ParticleStore, Reads("position", "material", "volume")],
+    particles: A[ParticleStore, Reads("position", "material", "volume", "temperature")],
     samples: A[SampleStore, Writes(*SAMPLE_FIELDS)],
     colliders: A[ColliderSet, Reads("level_set")],
     *,
@@ -112,7 +112,8 @@ def sample_surface(
     (material_interface_tension) has a surface of its own, also against other matter. Wire it before rasterize.
 
     Args:
-        particles: Particles of materials with a tension (material_surface_tension), and others.
+        particles: Particles of materials with a tension (material_surface_tension), and others. Their temperature is read where the
+            tension of a pair follows it.
         samples: Found again in every substep.
         colliders: Whose walls bound a slab, or are planes of symmetry.
         radius: Of the spheres, in cells: 0.867 in space, 0.73 in a slab; from 0.866 on single particles have a surface.
