@@ -55,6 +55,7 @@ _MODULES = (
     "wetting",
     "liquid_pairs",
     "implicit_drops",
+    "resting_drops",
     "slabs",
     "contact_lines",
     "capillarity",
