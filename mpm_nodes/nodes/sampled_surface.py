@@ -55,6 +55,7 @@ def sampled_surface(
     Source: C21 sections 3.3 and 4.1.
     """
     from mpm_nodes.kernels.surfaces.splat import bin_particles
+    from mpm_nodes.solver.liquid_pairs import covering, pairs_of
     from mpm_nodes.solver.sampled_mesh import sampled_meshes
 
     if not any(each.surface_tension is not None for each in particles.materials):
@@ -66,16 +67,17 @@ def sampled_surface(
     names = (*(name for name in CARRIED if known_as(particles, name)), *attributes)
     particles = with_columns("sampled_surface.attributes", particles, names)
     reach = REACH * particles.spacing
-    parts = []
+    pairs, parts = pairs_of(particles.materials), []
     for part in sampled_meshes(particles, radius, shift, origin):
         own = dataclasses.replace(particles, attributes={name: held[part.inside] for name, held in particles.attributes.items()})
         counts = np.full(len(part.corners), 3, np.int32)
         mesh = Mesh(part.points, counts, part.corners.astype(np.int32).ravel(), _normals(part.points, part.corners))
         mesh = dressed(mesh, own, bin_particles(own["position"], reach), reach, names)
         told = dict(mesh.attributes)
-        if any(each.surface_tension.interfaces for each in particles.materials if each.surface_tension is not None):
-            told["covered"] = part.covered.astype(np.float32)
-            told[TENSION] = told[TENSION] + told["covered"] * (part.interface.astype(np.float32) - told[TENSION])
+        if pairs is not None:
+            covered, interface = covering(part.group, part.shares, pairs, told.get("temperature"))
+            told["covered"] = covered.astype(np.float32)
+            told[TENSION] = (told[TENSION] + covered * (interface - told[TENSION])).astype(np.float32)
         parts.append(dataclasses.replace(mesh, attributes=told))
     return _joined(parts) if parts else Mesh(np.zeros((0, 3)), np.zeros(0, np.int32), np.zeros(0, np.int32))
 

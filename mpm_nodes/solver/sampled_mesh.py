@@ -16,7 +16,7 @@ from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges, share
 from mpm_nodes.kernels.interfaces.sampling import triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of, rows_of
-from mpm_nodes.solver.liquid_pairs import covering, pairs_of
+from mpm_nodes.solver.liquid_pairs import pairs_of
 from mpm_nodes.solver.samples import drawn_in_by
 from mpm_nodes.solver.state import ParticleStore
 
@@ -29,15 +29,15 @@ class SampledMesh(NamedTuple):
     Attributes:
         points: Shape (n, 3) [m].
         corners: Points of each triangle, counter-clockwise seen from outside, shape (triangles, 3), int64.
-        covered: How far other matter covers each point, from 0 to 1, shape (n,).
-        interface: Tension of its side against what covers it [N/m], shape (n,).
+        group: Of `liquid_pairs.LiquidPairs`, 0 where there are no pairs.
+        shares: Of space that matter of each group fills at the points, shape (groups, n); none where there are no pairs.
         inside: Which particles it is around, shape (particles,), bool.
     """
 
     points: np.ndarray
     corners: np.ndarray
-    covered: np.ndarray
-    interface: np.ndarray
+    group: int
+    shares: np.ndarray
     inside: np.ndarray
 
 
@@ -71,16 +71,15 @@ def sampled_meshes(particles: Particles, radius: float, shift: bool, origin: Vec
         inside, phi = union_of_spheres(of, places, 2.0 * radius, 0)
         cuts = cut_edges(of, places, inside, phi, share, drawn_in_by(radius, shift), NO_MIRRORS, 0)
         vertices, corners, start = welded(places.coord, *triangles_of(places, inside, cuts))
-        covered = interface = np.zeros(len(vertices))
-        if pairs is not None:
-            shares = [shares_at(each, places, start, vertices, share, NO_MIRRORS, 0) for each in groups]
-            covered, interface = covering(group, np.array(shares), pairs)
         first = np.repeat(places.coord, np.diff(start), axis=0)
-        mine = np.ones(count, bool)
-        if pairs is not None:
-            mine = np.zeros(count, bool)
-            mine[store.rows("id")[0, of.index]] = True
-        yield SampledMesh(store.origin + h * (4.0 * first + 1.5 + 0.5 * vertices), corners, covered, interface, mine)
+        points = store.origin + h * (4.0 * first + 1.5 + 0.5 * vertices)
+        if pairs is None:
+            yield SampledMesh(points, corners, group, np.empty((0, len(points))), np.ones(count, bool))
+            continue
+        shares = np.array([shares_at(each, places, start, vertices, share, NO_MIRRORS, 0) for each in groups])
+        mine = np.zeros(count, bool)
+        mine[store.rows("id")[0, of.index]] = True
+        yield SampledMesh(points, corners, group, shares, mine)
 
 
 def welded(
