@@ -177,6 +177,29 @@ def test_negative_frames_are_renumbered_by_the_stored_offset(tmp_path):
     assert stage.GetRootLayer().customLayerData["mpm_nodes"]["frame_offset"] == 2
 
 
+@pytest.mark.parametrize("first", [0, -5, 1, 1001])
+@pytest.mark.parametrize("fps", [23.976, 24.0, 25.0, 30.0, 48.0, 60.0, 120.0])
+def test_a_cache_counts_as_many_codes_a_second_as_the_shot_has_frames(tmp_path, fps, first):
+    """Stage and every layer say the rate, each frame is a whole code, and lies at its second of the shot; so it is read back."""
+    revision, settings = Revision.create(tmp_path, manifest(first)), GraphSettings(fps=fps, start=first, end=first + 1)
+    for frame in (first, first + 1):
+        write_cache(
+            FrameContext(frame, settings, files=(files := revision.begin(frame))), particles(3, seed=frame + 9), name="shot"
+        )
+        files.commit()
+    revision.close()
+    stage, offset = open_stage(revision.folder / "shot.usda"), max(0, -first)
+    assert (stage.GetTimeCodesPerSecond(), stage.GetFramesPerSecond()) == (fps, fps)
+    assert (stage.GetStartTimeCode(), stage.GetEndTimeCode()) == (first + offset, first + 1 + offset)
+    for layer in stage.GetUsedLayers():
+        if not layer.anonymous:
+            assert (layer.timeCodesPerSecond, layer.framesPerSecond) == (fps, fps), layer.identifier
+    for frame in (first, first + 1):
+        read = read_points(FrameContext(frame, settings), path=revision.folder / "shot.usda", frame_offset=offset)
+        assert np.array_equal(np.sort(read["id"]), np.arange(3) + 7)
+        assert np.allclose(read["position"], particles(3, seed=frame + 9)["position"], atol=1e-6)
+
+
 def test_gap_is_refused_before_anything_is_written(tmp_path):
     """Frame 3 after frame 1 would play as an empty frame 2."""
     revision = Revision.create(tmp_path, manifest())
