@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mpm_nodes.data import Material, MpmNodesError
 
-__all__ = ["LIBRARY", "NamedMaterial", "named_material"]
+__all__ = ["LIBRARY", "R15_GRAVITY", "R15_LENGTHS", "R15_STRESS", "NamedMaterial", "named_material"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,14 @@ class NamedMaterial:
     look: str = "matter"
 
 
+R15_LENGTHS, R15_DENSITY = 10.0, 1000.0
+"""What R15's tables count in, which print no units: lengths in a metre (decimetres), and its unit of density [kg/m^3] (g/cm^3)."""
+R15_STRESS = R15_DENSITY / R15_LENGTHS**2
+"""Its unit of stress [Pa], and of viscosity [Pa s]."""
+R15_GRAVITY = 0.981
+"""Gravity of its shots [m/s^2], which it does not print: 9.81 of its units of length."""
+
+
 def _viscoelastic(
     label: str, density: float, moduli: tuple[float, float], viscosity: float, relaxation_time: float, look: str
 ) -> NamedMaterial:
@@ -50,14 +58,14 @@ def _viscoelastic(
     gravity of the earth paste and ice cream carry no more than some millimetres of their own.
     """
     mu, lam = moduli
-    params = {"shear_modulus": 10.0 * mu, "lame_parameter": 10.0 * lam, "relaxation_time": relaxation_time}
+    params = {"shear_modulus": R15_STRESS * mu, "lame_parameter": R15_STRESS * lam, "relaxation_time": relaxation_time}
     return NamedMaterial(
         label,
         "oldroyd_b",
         params,
-        1000.0 * density,
-        "R15 Table 1, unit of stress 10 Pa (g/cm^3, dm, s), for gravity of 0.981 m/s^2",
-        viscosity=10.0 * viscosity,
+        R15_DENSITY * density,
+        f"R15 Table 1, unit of stress {R15_STRESS:g} Pa (g/cm^3, dm, s), for gravity of {R15_GRAVITY:g} m/s^2",
+        viscosity=R15_STRESS * viscosity,
         look=look,
     )
 
