@@ -95,7 +95,7 @@ def test_a_resumed_cook_has_the_same_bytes(preset, precision, tmp_path):
 
 
 def test_a_flame_sinks_with_the_wax_that_it_melts():
-    """The top falls by more than a cell; what the flame brings stays within half a cell of it, and is no less than half at the end.
+    """The top falls by more than a cell; what the flame brings stays within half a cell of it, and ends above half of its start.
 
     A flame that stood where it was would bring exp(-(0.25 / 0.2)^2) / exp(-(0.1 / 0.2)^2) = 0.27 of it after a fall of 1.5 cells.
     """
