@@ -72,3 +72,28 @@ def test_the_two_commands_can_be_read():
     commands = re.findall(r"^python3 -m venv .*$", TEXT, re.M)
     assert len(commands) == 2
     assert commands[0].endswith("mpm-nodes demo") and commands[1].endswith("python -m pytest")
+
+
+def test_missed_targets_are_those_of_the_pages():
+    """Each figure that docs/cpus.md calls missed stands in the README's table, and each figure of that table in the pages."""
+    table = TEXT.partition("Targets of speed that it misses")[2].partition("| target | measured |")[2].partition("\n\n")[0]
+    bars, pages = (ROOT / "docs/cpus.md").read_text(), (ROOT / "samples/README.md").read_text()
+    section = bars.partition("## Every bar")[2].partition("Process start to third substep")[0]
+    missed = [
+        figure
+        for line in section.splitlines()
+        for figure in re.findall(r"([\d.]+)(?: s| %)?(?: \| | splash )?(?:, )?\*\*missed", line)
+    ]
+    missed += [line.rpartition(" s")[0].rpartition(" ")[2] for line in section.splitlines() if line.endswith("splash **missed** |")]
+    assert len(missed) >= 6
+    for figure in missed:
+        assert re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", table), figure
+    for figure in re.findall(r"\d+\.\d+", table.replace("| 3.7, 4.5, 0.5 |", "")):
+        assert figure in bars, figure
+    for name, ratio in (("hot_stream", "3.7"), ("butter_on_pan", "4.5")):
+        assert re.search(rf"^\| {name} .*\| {ratio} \| at least 5, missed \|$", pages, re.M)
+    took, source = (
+        float(n.replace(",", ""))
+        for n in re.search(r"^\| scored_pie .*\| ([\d,]+) s \| [\d,]+ s \| ([\d,]+) s,", pages, re.M).groups()
+    )
+    assert round(source / took, 1) == 0.5
