@@ -23,7 +23,8 @@ from mpm_nodes_samples.reproduction.viscoelastic import (
     winding,
 )
 
-NAMES = [name for name, sample in SAMPLES.items() if sample.source.startswith("R15") and sample.paper]
+NAMES = [name for name, sample in SAMPLES.items() if sample.source.startswith("R15") and sample.paper and sample.paper.sheet]
+"""Those whose particles and frames R15 prints; test_melting_samples.py and test_beads.py have the others."""
 
 
 def graph_of(name: str, size: str = "quick"):

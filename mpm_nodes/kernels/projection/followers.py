@@ -109,8 +109,9 @@ def fold(count, f, rank, rest, turns):
 
 
 @inline
-def _mean(f, g, n, axis, rank, values, first, step, turn):
-    """Return the mean of values[first + step c] over the faces of rank `turn` that a face follows."""
+def _mean(f, g, n, axis, rank, column, turn):
+    """Return the mean over the faces of rank `turn` that a face follows; `column`: values, which is the first, their distance."""
+    values, first, step = column
     total, count, state = 0.0, 0, of_axis(axis, f.sx, f.sy, f.sz)[64 * g + n]
     for direction in range(6):
         other = _leader_at(f, g, n, direction)
@@ -127,10 +128,10 @@ def _offsets_at(g, f, rank, offset, turn):
         for axis in range(3):
             if rank[3 * c + axis] != turn + 1:
                 continue
-            found = _mean(f, g, n, axis, rank, offset, axis, 3, turn)
+            found = _mean(f, g, n, axis, rank, (offset, axis, 3), turn)
             if of_axis(axis, f.sx, f.sy, f.sz)[c] < SLIDING:
                 velocity = of_axis(axis, f.vx, f.vy, f.vz)
-                found += np.float64(velocity[4 * c]) - _mean(f, g, n, axis, rank, velocity, 0, 4, turn)
+                found += np.float64(velocity[4 * c]) - _mean(f, g, n, axis, rank, (velocity, 0, 4), turn)
             offset[3 * c + axis] = found
 
 
@@ -187,7 +188,7 @@ def _extend_at(g, f, rank, old, offset, turn):
         c = np.int64(64 * g + n)
         for axis in range(3):
             if rank[3 * c + axis] == turn + 1:
-                led = _mean(f, g, n, axis, rank, old, axis, 3, turn) - _mean(f, g, n, axis, rank, offset, axis, 3, turn)
+                led = _mean(f, g, n, axis, rank, (old, axis, 3), turn) - _mean(f, g, n, axis, rank, (offset, axis, 3), turn)
                 of_axis(axis, f.vx, f.vy, f.vz)[4 * c] = led + offset[3 * c + axis]
 
 
