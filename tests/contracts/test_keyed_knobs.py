@@ -138,11 +138,16 @@ PATHS |= {
 
 PAINTS = {name for name in PATHS if name.startswith(("collider_contact_angle_", "set_tension_scale_", "tension_field_"))}
 
+TENSE = {"sampled_surface"}
+"""Nodes that refuse matter without a surface tension."""
+
 
 def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, dict[str, Any]]:
     """Return a graph with the node `it`, fed with a small block where it wants something, and what it was given."""
     graph = Graph(cell_size=0.1, fps=24.0, start=1, end=LAST)
     matter = graph.add("material_liquid", "matter", bulk_modulus=1e4)
+    if declaration.id in TENSE:
+        matter = graph.add("material_surface_tension", "tense", material=matter)
     block = graph.add("emit_box", "block", material=matter, size=(0.2,) * 3, velocity=(1.0, 0.0, 0.0))
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
