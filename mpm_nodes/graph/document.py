@@ -268,10 +268,22 @@ def _read_settings(graph: Graph, settings: Any, problems: Problems) -> None:
 def _plain(source: Mapping[str, Any]) -> Any:
     """Return a deep copy of a graph given as a dict, held to the same rules as a file."""
     try:
-        text = json.dumps(to_json(source))
+        text = json.dumps(source, default=_written)
     except (TypeError, ValueError, RecursionError) as error:
         refuse("graph", f"holds what a graph file cannot ({error})", "use numbers, text, lists and objects")
     return strict_json.parse(text, "graph")
+
+
+def _written(value: Any) -> Any:
+    """Return what JSON does not know as it stands in a file.
+
+    Raises:
+        TypeError: A file cannot hold it.
+    """
+    found = to_json(value)
+    if found is value:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return found
 
 
 def apply_override(graph: Graph, text: str) -> None:

@@ -22,6 +22,10 @@ LONGEST_KEY = 200
 """Letters of a key that a message repeats."""
 
 
+PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Types whose values stand in files as they are: asked first, as most values have them."""
+
+
 class _Refused(Exception):
     """Carries a message and a cure out of the JSON parser's hooks."""
 
@@ -76,7 +80,12 @@ def depth(value: Any) -> int:
     while level:
         deepest += 1
         inside = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [child for children in inside for child in children if isinstance(child, (dict, list, tuple))]
+        level = [
+            child
+            for children in inside
+            for child in children
+            if type(child) not in PLAIN and isinstance(child, (dict, list, tuple))
+        ]
     return deepest
 
 
