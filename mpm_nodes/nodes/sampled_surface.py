@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import A, Mesh, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
+from mpm_nodes.data import ATTRIBUTES, A, Mesh, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.nodes.derived import known_as
 from mpm_nodes.nodes.dressing import dressed, with_columns
@@ -75,7 +75,8 @@ def sampled_surface(
         mesh = dressed(mesh, own, bin_particles(own["position"], reach), reach, names)
         told = dict(mesh.attributes)
         if pairs is not None:
-            covered, interface = covering(part.group, part.shares, pairs, told.get("temperature"))
+            warmth = told.get("temperature", ATTRIBUTES["temperature"].rest_values(len(mesh.points), np.float64))
+            covered, interface = covering(part.group, part.shares, pairs, warmth)
             told["covered"] = covered.astype(np.float32)
             told[TENSION] = (told[TENSION] + covered * (interface - told[TENSION])).astype(np.float32)
         parts.append(dataclasses.replace(mesh, attributes=told))

@@ -47,7 +47,7 @@ class WiredIn(NamedTuple):
     Attributes:
         made: Some matter makes heat.
         scaled: Some matter has a factor on its tension.
-        tempered: A collider has a temperature.
+        tempered: A collider has a temperature or a flux of heat.
         ambient: Air or a heat field is there.
         airs: How many nodes say how warm the air is.
         tension: A field of tension is there.
@@ -144,7 +144,7 @@ def _left_aside(
                 "neither melts nor freezes; wire update_phase last, or set material_thermal.freezing_temperature to 0"
             )
     if tempered and not carries_heat:
-        yield f"a collider has a temperature, and these substeps carry no heat; {HEAT}, or leave the collider's temperature out"
+        yield f"a collider has a temperature or a flux of heat, and these substeps carry no heat; {HEAT}, or leave it out"
 
 
 def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator[str]:

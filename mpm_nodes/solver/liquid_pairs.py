@@ -29,7 +29,7 @@ import numpy as np
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.data.temperature_tables import Rows
 
-__all__ = ["LiquidPairs", "covering", "pairs_of"]
+__all__ = ["LiquidPairs", "covering", "have_surfaces", "pairs_of"]
 
 
 class LiquidPairs(NamedTuple):
@@ -91,6 +91,12 @@ def pairs_of(materials: Sequence[Material]) -> LiquidPairs | None:
         table[groups[one], groups[other]] = table[groups[other], groups[one]] = tension
     curves = tuple((groups[one], groups[other], rows) for (one, other), (_, _, rows) in named.items() if rows)
     return LiquidPairs(np.array([groups.get(label, 0) for label in labels]), table, curves)
+
+
+def have_surfaces(materials: Sequence[Material], pairs: LiquidPairs | None) -> np.ndarray:
+    """Return which materials have a surface that pulls: a tension of their own, or a pair; shape (materials,), bool."""
+    tense = np.array([each.surface_tension is not None for each in materials], bool)
+    return tense if pairs is None else tense | (pairs.group > 0)
 
 
 def covering(

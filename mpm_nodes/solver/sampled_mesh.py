@@ -16,7 +16,7 @@ from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges, share
 from mpm_nodes.kernels.interfaces.sampling import triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of, rows_of
-from mpm_nodes.solver.liquid_pairs import pairs_of
+from mpm_nodes.solver.liquid_pairs import have_surfaces, pairs_of
 from mpm_nodes.solver.samples import drawn_in_by
 from mpm_nodes.solver.state import ParticleStore
 
@@ -42,7 +42,7 @@ class SampledMesh(NamedTuple):
 
 
 def sampled_meshes(particles: Particles, radius: float, shift: bool, origin: Vec3) -> Iterator[SampledMesh]:
-    """Yield the surface of the matter, or that of each liquid that a pair names and that of the rest.
+    """Yield the surface of the matter, or those of each liquid that a pair names and of the rest, where they pull.
 
     Args:
         particles: Published particles; the grid's cells are two spacings wide.
@@ -65,8 +65,9 @@ def sampled_meshes(particles: Particles, radius: float, shift: bool, origin: Vec
     share = store.array("volume") * (1.0 / h**3)
     pairs = pairs_of(particles.materials)
     groups = [bins] if pairs is None else [rows_of(bins, pairs.group == each) for each in range(len(pairs.tension))]
+    tense = have_surfaces(particles.materials, pairs)
     for group, of in enumerate(groups):
-        if not len(of.index):
+        if not len(of.index) or (pairs is not None and not tense[pairs.group == group].any()):
             continue
         inside, phi = union_of_spheres(of, places, 2.0 * radius, 0)
         cuts = cut_edges(of, places, inside, phi, share, drawn_in_by(radius, shift), NO_MIRRORS, 0)

@@ -31,7 +31,7 @@ from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.liquid_pairs import covering, pairs_of
+from mpm_nodes.solver.liquid_pairs import covering, have_surfaces, pairs_of
 from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
@@ -168,9 +168,7 @@ def sample_surface(
     samples.begin_substep()
     materials = [law.material for law in particles.laws]
     pairs = pairs_of(materials)
-    tense = np.array([each.surface_tension is not None for each in materials])
-    if pairs is not None:
-        tense |= pairs.group > 0
+    tense = have_surfaces(materials, pairs)
     if not tense.any():
         return
     if not particles.sorted:

@@ -96,6 +96,21 @@ def test_each_liquid_of_a_pair_has_a_surface():
     assert set(np.unique(mesh.attributes["material"])) == {0, 1}
 
 
+def test_tension_of_a_pair_is_that_at_rest_without_temperatures():
+    """A curve is taken at the 293.15 K that a solve gives matter without a temperature, and matter that never pulls is left out."""
+    curve = ((273.15, 0.09), (313.15, 0.01))
+    water = liquid("water", SurfaceTension(0.07, interfaces=(("oil", 0.09),), interface_tables=(("oil", curve),)))
+    oil, sand = liquid("oil", SurfaceTension(0.03)), liquid("sand", None)
+    particles = ball(water, oil)
+    aside = np.arange(len(particles)) % 7 == 0
+    apart = particles["position"] + np.where(aside, 1.0, 0.0)[:, None]
+    columns = {**particles.attributes, "position": apart, "material": np.where(aside, 2, particles["material"]).astype(np.int32)}
+    mesh = sampled_surface(dataclasses.replace(particles, attributes=columns, materials=(water, oil, sand)))
+    assert mesh.points.max() < 0.5
+    covered = mesh.attributes["covered"] == 1.0
+    assert covered.any() and mesh.attributes["surface_tension"][covered] == pytest.approx(0.025)
+
+
 def test_smooth_surface_carries_the_tension_too():
     """surface_particles takes surface_tension as a computed attribute, constant where the tension is."""
     particles = ball(liquid("water", SurfaceTension(0.07)), radius=5)

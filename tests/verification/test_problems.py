@@ -11,8 +11,15 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.verification import Finding, VerificationProblem, viscosity
 
 PROBLEMS = verification.problems()
-MISSED = {"cylinder_slump slump at t' = 0.15 by Tresca [H]", "cylinder_slump slump at t' = 0.2 by Tresca [H]"}
-"""What docs/limitations.md says is missed: the bars stay, and a row that comes to hold leaves this list."""
+MISSED = {
+    "cylinder_slump slump at t' = 0.15 by Tresca [H]",
+    "cylinder_slump slump at t' = 0.2 by Tresca [H]",
+    "flux_half_space profile error, 0.5 cells off the nodes",
+    "parasitic_currents disc of 5 cells, even samples",
+    "parasitic_currents ball of 5 cells, even samples",
+    "parasitic_currents disc of 10 cells, random samples",
+}
+"""What pages say is missed (limitations, heat, surface_tension): the bars stay, and a row that comes to hold leaves this list."""
 
 
 @pytest.mark.parametrize(

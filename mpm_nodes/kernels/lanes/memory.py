@@ -169,32 +169,28 @@ load8 = load_of(8)
 """Load eight elements from element `i` on."""
 
 
-@intrinsic
-def load_quarter(context, array, i):
-    """Load four elements and repeat them in the four quarters."""
-    kind = checked_kind(array, _ALL_KINDS)
+def _load_four(lanes: list[int]) -> Callable:
+    """Return an intrinsic that loads four elements from element `i` on, and puts number lanes[n] of them into lane n."""
 
-    def generate(context, builder, signature, args):
-        four = vector(kind, 4)
-        pointer = builder.bitcast(pointer_to(context, builder, signature, args), four.as_pointer())
-        value = builder.load(pointer, align=ELEMENT_BYTES[kind], typ=four)
-        return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices([0, 1, 2, 3] * 4))
+    @intrinsic
+    def load(context, array, i):
+        kind = checked_kind(array, _ALL_KINDS)
 
-    return LANES[kind](array, i), generate
+        def generate(context, builder, signature, args):
+            four = vector(kind, 4)
+            pointer = builder.bitcast(pointer_to(context, builder, signature, args), four.as_pointer())
+            value = builder.load(pointer, align=ELEMENT_BYTES[kind], typ=four)
+            return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices(lanes))
+
+        return LANES[kind](array, i), generate
+
+    return load
 
 
-@intrinsic
-def load_by_quarter(context, array, i):
-    """Load four elements, each into all four lanes of a quarter."""
-    kind = checked_kind(array, _ALL_KINDS)
-
-    def generate(context, builder, signature, args):
-        four = vector(kind, 4)
-        pointer = builder.bitcast(pointer_to(context, builder, signature, args), four.as_pointer())
-        value = builder.load(pointer, align=ELEMENT_BYTES[kind], typ=four)
-        return builder.shuffle_vector(value, ir.Constant(four, ir.Undefined), indices([n for n in range(4) for _ in range(4)]))
-
-    return LANES[kind](array, i), generate
+load_quarter = _load_four([0, 1, 2, 3] * 4)
+"""Load four elements and repeat them in the four quarters."""
+load_by_quarter = _load_four([n for n in range(4) for _ in range(4)])
+"""Load four elements, each into all four lanes of a quarter."""
 
 
 @intrinsic

@@ -55,7 +55,12 @@ HEAT = Facts(
         Fact("content", "J", Reduction.LAST, "Heat of the matter above 0 K, without latent heat."),
         Fact("from_bodies", "J", Reduction.SUM, "Heat that came from colliders and walls."),
         Fact("from_air", "J", Reduction.SUM, "Heat that came from the air."),
-        Fact("from_sources", "J", Reduction.SUM, "Heat that was made inside the matter."),
+        Fact(
+            "from_sources",
+            "J",
+            Reduction.SUM,
+            "Heat that was made inside the matter, and flux through its free surface.",
+        ),
         Fact("surface", "m^2", Reduction.LAST, "Free surface that the air sees; 0 where it is insulated."),
         Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve."),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
