@@ -17,12 +17,9 @@ HEAD = "| figure | measured | must show | holds |\n| --- | --- | --- | --- |\n"
 
 def table_of(record: dict) -> str:
     """Return the figures of a cook as the table of README.md."""
-    from mpm_nodes_samples.reproduction.report import number
-
     words = {True: "ok", False: "NOT", None: ""}
     rows = [
-        f"| {each['name']} | {number(each['measured'])} | {each['expected'] or '-'} | {words[each['ok']]} |"
-        for each in record["figures"]
+        f"| {each['name']} | {each['printed']} | {each['expected'] or '-'} | {words[each['ok']]} |" for each in record["figures"]
     ]
     return HEAD + "\n".join(rows) + "\n"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from mpm_nodes.graph.folder import Folder
 
 def print_figures(title: str, found: Sequence[Any]) -> None:
     """Print the figures as a table: what, measured, what the source says or what must hold, whether it does."""
-    rows = [(figure.name, number(figure.measured), figure.expected, verdict(figure)) for figure in found]
+    rows = [(figure.name, figure.printed, figure.expected, verdict(figure)) for figure in found]
     widths = [max(len(row[k]) for row in (*rows, ("figure", "measured", "must show", ""))) for k in range(3)]
     print(title)
     for row in (("figure", "measured", "must show", ""), *rows):
@@ -47,13 +46,6 @@ def print_stages(progress: Any) -> None:
     for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
         if seconds > 0.0005 * total:
             print(f"  {100.0 * seconds / total:5.1f} %  {name}")
-
-
-def number(value: float) -> str:
-    """Return a number for people: whole ones in full, others with four digits."""
-    if math.isfinite(value) and float(value).is_integer() and abs(value) < 1e12:
-        return f"{int(value):,}"
-    return f"{value:.4g}"
 
 
 def verdict(figure: Any) -> str:

@@ -67,9 +67,19 @@ class Figure:
         """Whether it holds; None where nothing is claimed."""
         return None if self.bar is None else self.bar.holds(self.measured)
 
+    @property
+    def printed(self) -> str:
+        """The number for people: whole ones in full, others with four digits, or as many as show the side of its bar."""
+        if math.isfinite(self.measured) and float(self.measured).is_integer() and abs(self.measured) < 1e12:
+            return f"{int(self.measured):,}"
+        texts = (f"{self.measured:.{digits}g}" for digits in range(4, 18))
+        return next(text for text in texts if self.bar is None or self.bar.holds(float(text)) == self.ok)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as figures.json holds it."""
-        return {"name": self.name, "measured": self.measured, "expected": self.expected, "ok": self.ok}
+        return {
+            "name": self.name, "measured": self.measured, "printed": self.printed, "expected": self.expected, "ok": self.ok,
+        }  # fmt: skip
 
 
 @dataclass

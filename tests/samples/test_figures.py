@@ -11,7 +11,7 @@ from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes import cli
 from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.report import number, verdict
+from mpm_nodes_samples.reproduction.report import verdict
 from mpm_nodes_samples.reproduction.shot import Bar, Figure
 
 NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
@@ -69,6 +69,16 @@ def test_what_is_printed_is_what_is_enforced(bar):
     assert Figure("length [m]", 1.0, says="a word").ok is None
 
 
+@pytest.mark.parametrize(
+    "measured", [1183.954, math.nextafter(1184.0, 0.0), 1184.0, 1184.04, 1184.4, 1214.04, 12.0, math.nan, -math.inf]
+)
+def test_rounding_takes_no_number_across_its_bar(measured):
+    """What is printed holds where the number holds; a number far from its bar has four digits."""
+    figure = Figure("temperature [K]", measured, Bar(1184, 1214))
+    assert verdict(Figure("temperature [K]", float(figure.printed.replace(",", "")), figure.bar)) == verdict(figure)
+    assert Figure("temperature [K]", 1100.04, figure.bar).printed == Figure("temperature [K]", 1100.04).printed == "1100"
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 def test_verdicts_of_the_readme_follow_from_its_numbers(name):
     """Every row: ok or NOT is what measured number and bar make of it, and a row that claims nothing says nothing."""
@@ -94,6 +104,6 @@ def test_a_cook_says_what_the_readme_says(name, tmp_path):
         near = math.isclose(each["measured"], float(measured.replace(",", "")), rel_tol=0.1, abs_tol=0.02)
         bars_agree = str(bar_in(each["expected"])) == str(bar_in(expected))
         if not near or words[each["ok"]] != holds or not bars_agree:
-            wrong.append(f"{figure}: {number(each['measured'])} ({each['expected']}), the table {measured} ({expected}) {holds}")
+            wrong.append(f"{figure}: {each['printed']} ({each['expected']}), the table {measured} ({expected}) {holds}")
     assert not wrong, "; ".join(wrong)
     assert code == int("NOT" in {row[3] for row in told})
