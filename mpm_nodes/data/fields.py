@@ -247,6 +247,8 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("compressibility", "1 / lam", (), "1/Pa", doc="Of the matter, for projections; 0: none.", resampling=_MEAN, passing=True),
     Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
+    Field("heat_flux", "K grad T", (3,), "W/m^2", doc="Heat that flows to where it is colder, times -1.", passing=True),
+    Field("contact_heat", "a j", (), "W", doc="Heat that goes into bodies through the surface nearby.", passing=True),
 )
 """Fields of the particles by name."""
 
@@ -256,8 +258,18 @@ GRID_FIELDS: dict[str, Field] = table(
     Field("force", "f_i", (3,), "N", doc="Force on a node.", packed=("force", 0)),
     Field("velocity", "v_i", (3,), "m/s", doc="Velocity of a node.", packed=("velocity", 0)),
     Field("position", "x_i", (3,), "m", doc="Position of a node; always known.", saved=False, always_known=True),
+    Field("heat", "m c T", (), "J", doc="Heat content of a node, over 0 K.", packed=("heat", 0)),
+    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a node.", packed=("heat", 3)),
+    Field("volume", "V", (), "m^3", doc="Volume of the matter at a node.", packed=("heat", 1)),
+    Field("heat_source", "q V", (), "W", doc="Heat made at a node by the matter's own sources.", packed=("heat", 2)),
+    Field("temperature", "T_i", (), "K", doc="Temperature of a node.", packed=("temperature", 0)),
+    Field("heat_conducted", "q_i", (), "W", doc="Heat that a node gives to others.", packed=("heat_flow", 0)),
+    Field("heat_exchanged", "b_i", (), "W", doc="Heat that a node gives to bodies.", packed=("heat_flow", 3)),
 )
 """Fields of the grid's nodes by name."""
+
+MOTION_FIELDS = ("mass", "momentum", "force", "velocity")
+"""Those of `GRID_FIELDS` that every grid holds; others are there where a stage of the solve names them."""
 
 
 def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:

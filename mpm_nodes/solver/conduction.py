@@ -19,7 +19,7 @@ from mpm_nodes.solver.ranks.together import Alone, CellVectors, together_on
 from mpm_nodes.solver.staggered import StaggeredStore, neighbour_blocks
 from mpm_nodes.solver.surroundings import ambient_at, collider_at
 
-__all__ = ["Conducted", "Surroundings", "conduct"]
+__all__ = ["Conducted", "Surroundings", "conduct", "exchange_of"]
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _system(
     count = staggered.count
     near = _near_bodies(staggered, colliders, room)
     bodies = [collider_at(each, surroundings.frame) for each in colliders.colliders]
-    exchange = _at_places(staggered, bodies, near, _exchange(bodies, surroundings))
+    exchange = _at_places(staggered, bodies, near, exchange_of(bodies, surroundings))
     least = LEAST_MASS[staggered.dtype] * together.largest(_capacity(staggered).reshape(count, 64))
     to_air, flux = (0.0, 0.0) if surroundings.sampled else (surroundings.to_air, surroundings.flux)
     numbers = (dt, staggered.h, surroundings.air, to_air, surroundings.source, least, flux)
@@ -252,7 +252,7 @@ def _near_bodies(
     return found
 
 
-def _exchange(bodies: Sequence[Collider], surroundings: Surroundings) -> np.ndarray:
+def exchange_of(bodies: Sequence[Collider], surroundings: Surroundings) -> np.ndarray:
     """Return temperature, conductance and flux of the colliders and, behind them, of the six walls."""
     rows = []
     for collider in bodies:

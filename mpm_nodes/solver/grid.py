@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import GRID, GRID_FIELDS, MpmNodesError
+from mpm_nodes.data import GRID, GRID_FIELDS, MOTION_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads, thread_count
 from mpm_nodes.kernels.composition.source import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
@@ -23,12 +23,12 @@ LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
 """Mass of an empty node over the mean particle mass: below it, the quotient of force and mass outgrows the rounding of a gather."""
 
 
-NODE_FIELDS = tuple(
-    GridField(name, NODES, field.rows, field.unit, field.doc, *field.packed)
+NODE_FIELDS = {
+    name: GridField(name, NODES, field.rows, field.unit, field.doc, *field.packed)
     for name, field in GRID_FIELDS.items()
     if field.packed is not None
-)
-"""What every grid of nodes holds."""
+}
+"""What a grid of nodes can hold."""
 
 
 class Copies(NamedTuple):
@@ -69,6 +69,10 @@ class _Tables:
 class GridStore(GridArrays):
     """The sparse grid: blocks of 4^3 nodes, and of as many faces and cells, under and around the particles.
 
+    Args:
+        particles: Particles that it follows.
+        names: Fields of `GRID_FIELDS` that it holds besides those of motion.
+
     Attributes:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
         coord: Block coordinates, shape (count, 3), int32; node position = origin + h (4 coord + (i, j, k)).
@@ -87,7 +91,7 @@ class GridStore(GridArrays):
 
     domain = GRID
 
-    def __init__(self, particles: ParticleStore) -> None:
+    def __init__(self, particles: ParticleStore, names: Collection[str] = ()) -> None:
         super().__init__(particles.h, particles.origin, particles.dtype)
         self.particles = particles
         self.count = 0
@@ -97,7 +101,7 @@ class GridStore(GridArrays):
         self._slots = np.empty(0, np.int32)
         self._tables: dict[int, _Tables] = {}
         self._followed: tuple[int, ...] = ()
-        self.declare(*NODE_FIELDS)
+        self.declare(*(field for name, field in NODE_FIELDS.items() if name in MOTION_FIELDS or name in names))
         self._derived: dict[str, Any] = {}
         self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
         self.base = aligned(64 * most_threads(), particles.offset.dtype)

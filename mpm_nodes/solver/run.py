@@ -143,7 +143,7 @@ class SubstepSolver:
         self.particles.laws = laws
         self.transient = frozenset.intersection(*(program.transient for program in self.programs))
         self.transient -= {("particles", name) for name in (*columns, *ALWAYS)}
-        self.grid = GridStore(self.particles)
+        self.grid = GridStore(self.particles, {name for plan in plans for name in plan.fields_needed.get("grid", ())})
         self.share = shared_among(team, self.particles, self.grid, plans)
         self.energy = EnergyStore(self.grid)
         self.stores: dict[str, Store] = {

@@ -27,30 +27,37 @@ def matter(conductivity: float = CONDUCTIVITY, **thermal: Any) -> Material:
     return dataclasses.replace(material("neo_hookean", DENSITY), thermal=own)
 
 
-def still(transfer: str = "apic", melts: bool = False, **conduct: float) -> dict[str, Any]:
-    """Return a substep graph of heat alone: nothing moves."""
+def still(transfer: str = "apic", melts: bool = False, form: str = "cells", **conduct: float) -> dict[str, Any]:
+    """Return a substep graph of heat alone: nothing moves.
+
+    Args:
+        transfer: Of the temperatures.
+        melts: Whether it melts and freezes.
+        form: Where heat is conducted: "cells" of the staggered grid or "nodes".
+        conduct: Knobs of the conduction.
+    """
+    heat, domain = ("heat", "staggered") if form == "cells" else ("nodal_heat", "grid")
+    rasterize, conduct_it, gather = f"rasterize_{heat}", f"conduct_{heat}", f"gather_{heat}"
+    wires = {domain: rasterize, "colliders": "colliders"} | ({} if form == "cells" else {"particles": rasterize})
+    before = rasterize if form == "cells" else conduct_it
     nodes: dict[str, Any] = {
         "thermal_properties": {"type": "thermal_properties", "inputs": {"particles": "particles"}},
-        "rasterize_heat": {
-            "type": "rasterize_heat",
+        rasterize: {
+            "type": rasterize,
             "knobs": {"transfer": transfer},
-            "inputs": {"particles": "thermal_properties", "staggered": "staggered"},
+            "inputs": {"particles": "thermal_properties", domain: domain},
         },
-        "conduct_heat": {
-            "type": "conduct_heat",
-            "knobs": conduct,
-            "inputs": {"staggered": "rasterize_heat", "colliders": "colliders"},
-        },
-        "gather_heat": {
-            "type": "gather_heat",
-            "knobs": {"transfer": transfer},
-            "inputs": {"particles": "rasterize_heat", "staggered": "conduct_heat"},
-        },
+        conduct_it: {"type": conduct_it, "knobs": conduct, "inputs": wires},
+        gather: {"type": gather, "knobs": {"transfer": transfer}, "inputs": {"particles": before, domain: conduct_it}},
     }
     if melts:
-        nodes["update_phase"] = {"type": "update_phase", "inputs": {"particles": "gather_heat"}}
+        nodes["update_phase"] = {"type": "update_phase", "inputs": {"particles": gather}}
     head = {"format": "mpm_nodes.substeps", "version": 1, "label": "Heat Alone", "doc": "Heat in matter that does not move."}
     return {**head, "parameters": {}, "nodes": nodes}
+
+
+FORMS = ("cells", "nodes")
+"""Where heat is conducted."""
 
 
 def hot_plane(axis: int, temperature: float, conductance: float = math.inf) -> Collider:
@@ -91,9 +98,13 @@ class TemperatureWave(VerificationProblem):
             yield Finding.relative(1.0, rate, 0.02, f"rate in steps of {step:g} / (a k^2)")
         yield Finding.relative(1.0, self.decay(0.01, "flip")[0], 0.02, "rate by FLIP in steps of 0.01 / (a k^2)")
         yield Finding(0.0, lost, 1e-12, "share of the heat that is lost")
+        for step in (0.01, 0.0025):
+            rate, lost = self.decay(step, form="nodes")
+            yield Finding.relative(1.0, rate, 0.02, f"rate on nodes in steps of {step:g} / (a k^2)")
+        yield Finding(0.0, lost, 1e-12, "share of the heat that is lost on nodes")
 
     @staticmethod
-    def decay(step: float, transfer: str = "apic") -> tuple[float, float]:
+    def decay(step: float, transfer: str = "apic", form: str = "cells") -> tuple[float, float]:
         """Return the rate over the exact one, and the share of the heat that is lost."""
         length, k = 1.0, np.pi
         h = length / 32
@@ -101,7 +112,7 @@ class TemperatureWave(VerificationProblem):
         x = start["position"][:, 0]
         slope = np.zeros((len(start), 3))
         slope[:, 0] = -k * np.sin(k * x)
-        run = solver(changed(start, temperature=START + np.cos(k * x), temperature_gradient=slope), still(transfer), h)
+        run = solver(changed(start, temperature=START + np.cos(k * x), temperature_gradient=slope), still(transfer, form=form), h)
         before, rate = heat_of(run), DIFFUSIVITY * k * k
         run.advance(0.5 / rate, step / rate)
         shape = np.cos(k * x[run.particles.unpack("id")])
@@ -134,10 +145,12 @@ class RobinHalfSpace(VerificationProblem):
         start = changed(block(matter(), (0, 0, 0), (2 * length, 2 * h, 2 * h), h))
         start = changed(start, temperature=np.full(len(start), START))
         walls = walled((-8 * h, 0, 0), (4 * length, 2 * h, 2 * h), SLIP)
-        run = solver(start, still(air_temperature=air, air_convection=convection), h, walls=walls)
         time = 0.1 * length**2 / DIFFUSIVITY
-        run.advance(time, time / 200)
-        yield Finding(0.0, profile_error(run, length, air, convection), 0.03, "profile error, of the difference in temperature")
+        for form in FORMS:
+            run = solver(start, still(form=form, air_temperature=air, air_convection=convection), h, walls=walls)
+            run.advance(time, time / 200)
+            error = profile_error(run, length, air, convection)
+            yield Finding(0.0, error, 0.03, f"profile error on {form}, of the difference in temperature")
 
 
 def profile_error(run: SubstepSolver, length: float, air: float, convection: float) -> float:
@@ -168,19 +181,22 @@ class SmallBiotSphere(VerificationProblem):
         radius, air, hot = 0.5, START, 400.0
         h, convection = radius / 5, 0.01 * CONDUCTIVITY / radius
         start = ball(matter(), (0, 0, 0), radius, h)
-        run = solver(changed(start, temperature=np.full(len(start), hot)), still(air_temperature=air, air_convection=convection), h)
         area = 4.0 * math.pi * radius**2
-        capacity = float(np.sum(column(run, "mass"))) * HEAT_CAPACITY
-        cooling = capacity / (convection * area)
-        run.advance(cooling, cooling / 100)
-        seen = float(run.step_context.report["heat"]["surface"])
-        yield Finding.relative(area, seen, 0.05, "surface [m^2]")
-        mean = heat_of(run) / capacity
-        rate = -math.log((mean - air) / (hot - air)) / run.time * capacity / (convection * seen)
-        yield Finding.relative(1.0, rate, 0.02, "rate, of h_c A / (m c)")
-        for _ in range(6):
-            run.step(cooling * 100)
-        yield Finding(0.0, float(np.abs(column(run, "temperature") - air).max()) / (hot - air), 1e-6, "difference that is left")
+        for form in FORMS:
+            substeps = still(form=form, air_temperature=air, air_convection=convection)
+            run = solver(changed(start, temperature=np.full(len(start), hot)), substeps, h)
+            capacity = float(np.sum(column(run, "mass"))) * HEAT_CAPACITY
+            cooling = capacity / (convection * area)
+            run.advance(cooling, cooling / 100)
+            seen = float(run.step_context.report["heat"]["surface"])
+            yield Finding.relative(area, seen, 0.05, f"surface on {form} [m^2]")
+            mean = heat_of(run) / capacity
+            rate = -math.log((mean - air) / (hot - air)) / run.time * capacity / (convection * seen)
+            yield Finding.relative(1.0, rate, 0.02, f"rate on {form}, of h_c A / (m c)")
+            for _ in range(6):
+                run.step(cooling * 100)
+            left = float(np.abs(column(run, "temperature") - air).max()) / (hot - air)
+            yield Finding(0.0, left, 1e-6, f"difference that is left on {form}")
 
 
 class HeatBudget(VerificationProblem):
@@ -199,8 +215,8 @@ class HeatBudget(VerificationProblem):
         h = 0.1
         start = block(matter(), (0, 0, 0), (4 * h, 4 * h, 4 * h), h, jitter=0.5, seed=1)
         warm = START + 20.0 * np.random.default_rng(2).normal(size=len(start))
-        for transfer in ("apic", "flip"):
-            document = still(transfer, air_temperature=250.0, air_convection=50.0, source=1e5, tolerance=1e-14)
+        for transfer, form in (("apic", "cells"), ("flip", "cells"), ("apic", "nodes"), ("flip", "nodes")):
+            document = still(transfer, form=form, air_temperature=250.0, air_convection=50.0, source=1e5, tolerance=1e-14)
             run = solver(changed(start, temperature=warm), document, h, colliders=[hot_plane(1, 500.0, 100.0)])
             worst, before = 0.0, heat_of(run)
             for substep in range(10):
@@ -211,7 +227,7 @@ class HeatBudget(VerificationProblem):
                 after = heat_of(run)
                 worst = max(worst, abs(after - before - sum(flux)) / sum(map(abs, flux)))
                 before = after
-            yield Finding(0.0, worst, 1e-10, f"share of the heat exchanged that is missing, {transfer}")
+            yield Finding(0.0, worst, 1e-10, f"share of the heat exchanged that is missing, {transfer} on {form}")
 
 
 class Stefan(VerificationProblem):

@@ -144,3 +144,51 @@ def with_stage(document: dict[str, Any], wire: tuple[str, str, int], stage: Any,
 def attributes(run: SubstepSolver) -> dict[str, np.ndarray]:
     """Return every attribute of a solver by name, in the order of the ids."""
     return dict(run.snapshot().attributes)
+
+
+# ---------------------------------------------------------------- stages that stand in no preset
+def semi_implicit_steps() -> dict:
+    """Return implicit steps with one linear solve in the place of the minimisation."""
+    document = copy.deepcopy(presets()["implicit_apic"])
+    document["parameters"] = {}
+    document["nodes"]["minimise_energy"].update(type="semi_implicit_update", knobs={})
+    return document
+
+
+def explicit_faces() -> dict:
+    """Return the projection with an explicit update of the faces, and the stress of the whole law without its pressure."""
+    document = copy.deepcopy(presets()["incompressible"])
+    document["parameters"] = {}
+    nodes = document["nodes"]
+    nodes["choose_time_step"]["knobs"] = {}
+    nodes["deviatoric_stress"]["type"] = "compute_stress"
+    nodes["keep_deviator"] = {"type": "keep_deviator", "inputs": {"particles": "deviatoric_stress"}}
+    nodes["add_face_forces"]["inputs"]["particles"] = "keep_deviator"
+    nodes["semi_implicit_faces"]["type"] = "advance_faces"
+    del nodes["semi_implicit_faces"]["inputs"]["colliders"]
+    return document
+
+
+def nodal_heat() -> dict:
+    """Return the heat of `explicit_heat` on the nodes."""
+    document = copy.deepcopy(presets()["explicit_heat"])
+    document["parameters"] = {}
+    nodes = document["nodes"]
+    for name in ("rasterize", "conduct", "gather"):
+        nodes[f"{name}_heat"]["type"] = f"{name}_nodal_heat"
+    nodes["rasterize_heat"]["inputs"] = {"particles": "thermal_properties", "grid": "grid"}
+    nodes["conduct_heat"]["inputs"] = {"particles": "rasterize_heat", "grid": "rasterize_heat", "colliders": "choose_time_step"}
+    nodes["gather_heat"]["inputs"] = {"particles": "conduct_heat", "grid": "conduct_heat"}
+    nodes["rasterize"]["inputs"] = {"particles": "gather_heat", "grid": "gather_heat"}
+    return document
+
+
+NO_PRESET = {
+    "semi_implicit_update": semi_implicit_steps,
+    "advance_faces": explicit_faces,
+    "keep_deviator": explicit_faces,
+    "rasterize_nodal_heat": nodal_heat,
+    "conduct_nodal_heat": nodal_heat,
+    "gather_nodal_heat": nodal_heat,
+}
+"""Built-in stages that stand in no preset, and a wiring that has them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stage_scenes import NO_PRESET, presets
 
 from mpm_nodes.data import domain_names
 from mpm_nodes.graph import keys
@@ -20,7 +21,6 @@ from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.fusion import fused
 from mpm_nodes.graph.knobs import NUMERIC, Knob
 from mpm_nodes.graph.plan import plan_substeps
-from mpm_nodes.graph.substep_document import load_substeps
 from mpm_nodes.graph.validate import validate
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.shared_loops import shared_loop
@@ -255,27 +255,24 @@ def test_keys_of_a_solves_sources_are_refused(declaration: NodeDeclaration, knob
     assert validate(streamed) == []
 
 
-def homes(declaration: StageDeclaration) -> list[tuple[str, str]]:
-    """Return (preset, stage) for each preset that holds the stage."""
-    found = []
-    for name in sorted(registries.default().presets):
-        substeps, problems = load_substeps(name)
-        if not problems and not substeps.others:
-            found += [(name, stage) for stage, each in substeps.declarations.items() if each.id == declaration.id]
-    return found
+def homes(declaration: StageDeclaration) -> list[tuple[dict, str]]:
+    """Return each preset that holds the stage, as a document, and the stage's name there; for those of no preset a wiring."""
+    documents = presets().values() if declaration.id not in NO_PRESET else [NO_PRESET[declaration.id]()]
+    return [
+        (document, stage) for document in documents for stage, entry in document["nodes"].items() if entry["type"] == declaration.id
+    ]
 
 
 @pytest.mark.parametrize("fuse", [False, True], ids=["single", "fused"])
 @pytest.mark.parametrize(("declaration", "knob"), STAGES, ids=name_of)
 def test_keys_of_a_stage_reach_its_call(declaration: StageDeclaration, knob: Knob, fuse: bool):
     """In every preset, fused or not, the call of a substep at frame 1, 2 and 3 gets the knob as it is at that frame."""
-    presets, (first, other) = homes(declaration), two_values(knob)
-    assert presets or declaration.id in ("semi_implicit_update",), f"{declaration.id} stands in no preset"
-    if not presets:
-        assert knob.sample(key_list(knob), 2.0) not in (first, other)
-        return
-    for preset, stage in presets:
-        plan = plan_substeps({"preset": preset, "set": {f"{stage}.{knob.name}": key_list(knob)}}, ("deformation",))
+    found, (first, other) = homes(declaration), two_values(knob)
+    assert found, f"{declaration.id} stands in no preset"
+    for document, stage in found:
+        entry = document["nodes"][stage]
+        keyed = {**entry, "knobs": {**entry.get("knobs", {}), knob.name: key_list(knob)}}
+        plan = plan_substeps({**document, "nodes": {**document["nodes"], stage: keyed}}, ("deformation",))
         plan = fused(plan, shared_loop) if fuse else plan
         dispatch = plan.bind(dict.fromkeys(domain_names()), None)
         seen = []

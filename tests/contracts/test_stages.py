@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
-from stage_scenes import CELL, LAW_SETS, MATERIALS, attributes, bodies, plan, presets, solver, wires, with_stage
+from stage_scenes import CELL, LAW_SETS, MATERIALS, NO_PRESET, attributes, bodies, plan, presets, solver, wires, with_stage
 
 from mpm_nodes.data import (
     A,
@@ -137,32 +135,6 @@ def test_the_scene_of_the_sweep_gives_every_stage_something_to_do():
     assert all(np.abs(ends[name]["velocity"] - ends["whole"]["velocity"]).max() > 0.01 for name in ends if name != "whole")
     assert (ends["whole"]["plastic_volume_ratio"] != 1.0).any() and (ends["whole"]["volume_change"] != 0.0).any()
     assert np.abs(ends["whole"]["position"] - start["position"]).max() > 0.01 * runs["whole"].cell_size
-
-
-def semi_implicit_steps() -> dict:
-    """Return implicit steps with one linear solve in the place of the minimisation."""
-    document = copy.deepcopy(PRESETS["implicit_apic"])
-    document["parameters"] = {}
-    document["nodes"]["minimise_energy"].update(type="semi_implicit_update", knobs={})
-    return document
-
-
-def explicit_faces() -> dict:
-    """Return the projection with an explicit update of the faces, and the stress of the whole law without its pressure."""
-    document = copy.deepcopy(PRESETS["incompressible"])
-    document["parameters"] = {}
-    nodes = document["nodes"]
-    nodes["choose_time_step"]["knobs"] = {}
-    nodes["deviatoric_stress"]["type"] = "compute_stress"
-    nodes["keep_deviator"] = {"type": "keep_deviator", "inputs": {"particles": "deviatoric_stress"}}
-    nodes["add_face_forces"]["inputs"]["particles"] = "keep_deviator"
-    nodes["semi_implicit_faces"]["type"] = "advance_faces"
-    del nodes["semi_implicit_faces"]["inputs"]["colliders"]
-    return document
-
-
-NO_PRESET = {"semi_implicit_update": semi_implicit_steps, "advance_faces": explicit_faces, "keep_deviator": explicit_faces}
-"""Built-in stages that stand in no preset, and a wiring that has them."""
 
 
 def test_every_built_in_stage_stands_in_a_preset():

@@ -173,6 +173,15 @@ HEAT: dict[str, Any] = {
     "preset": "explicit_heat",
     "set": {"air_convection": 2e3, "wall_temperature": 290.0, "wall_conductance": 1e4},
 }
+NODAL = ("thermal_properties", "rasterize_nodal_heat", "conduct_nodal_heat", "gather_nodal_heat")
+NODAL_HEAT = {
+    "preset": "explicit_apic",
+    "edits": [
+        *({"insert": name, "before": "rasterize", "type": name} for name in NODAL),
+        {"insert": "update_phase", "after": "move_particles", "type": "update_phase"},
+        {"set": {f"conduct_nodal_heat.{name}": value for name, value in HEAT["set"].items()}},
+    ],
+}
 WETTED = {"contact_angle": 60.0, "hysteresis": 20.0}
 TENSION = {"preset": "surface_tension", "set": WETTED}
 SOLUTE = {"preset": "surface_tension_solute", "set": {**WETTED, "placement": "even"}}
@@ -188,6 +197,7 @@ SCENES: dict[str, Any] = {
     "semi_implicit": lambda: (swirling(RUBBER), SEMI_IMPLICIT, {**surroundings(streams=True), "dt_max": 2e-3}),
     "bodies": lambda: (sliding(), BODIES, surroundings(streams=True)),
     "heat": lambda: (warm(swirling(WAX)), HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
+    "nodal_heat": lambda: (warm(swirling(WAX)), NODAL_HEAT, surroundings(True, warm(bar(WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     "ambient": lambda: (warm(swirling(WAX)), HEAT, {"gravity": (0.0, 0.0, 0.0), "ambient": AMBIENT}),
     "tension": lambda: (
         uneven(swirling(WATER)),
@@ -213,6 +223,7 @@ SCENES: dict[str, Any] = {
 
 TOLD = {
     "heat": {"heat", "phases"},
+    "nodal_heat": {"heat", "phases"},
     "ambient": {"heat", "phases"},
     "tension": {"surface"},
     "drops": {"surface"},

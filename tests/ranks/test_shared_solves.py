@@ -76,7 +76,7 @@ def test_ranks_equal_one_after_200_substeps(scene, ranks, alone, on_ranks, tmp_p
     told = rank_scenes.told_of(solver)
     assert {name: facts[name] for name in told} == pytest.approx(told, rel=1e-9)
     assert {name.partition(" ")[0] for name in told} == rank_scenes.TOLD.get(scene, set())
-    if scene in ("heat", "melting_surface"):
+    if scene in ("heat", "nodal_heat", "melting_surface"):
         assert all(told[name] for name in ("phases melted", "phases frozen", "heat from_bodies", "heat from_air", "heat surface"))
     if scene == "ambient":
         assert told["heat from_air"] and told["heat from_sources"]

@@ -43,7 +43,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
+__all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "find_near_surface", "write_temperatures"]
 
 WHOLE = 0.96
 """Share of what bodies leave open of a cell from which on it counts as whole; lattices and flows fluctuate by less."""
@@ -296,6 +296,32 @@ def assemble_heat(count, given, system):
     if ramps.size:
         parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
     parallel_for(_assemble_at, count, (lend_plain(given), plain(ramps), lend_plain(system)))
+
+
+@part
+def _near_surface_at(g, given, ramps, near):
+    for n in range(64):
+        c = np.int64(64 * g + n)
+        mine = 1.0 if ramps[c] < 0.0 else ramps[c]
+        least = mine
+        for axis in range(3):
+            low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
+            least = min(least, _ramp(ramps, low, mine), _ramp(ramps, high, mine))
+        near[c] = least < 1.0 and given.heat[4 * c + 3] > given.numbers[5]
+
+
+@compiled(fastmath=False)
+def find_near_surface(count, given, near):
+    """Write which points of the blocks, cells or nodes, lie at a free surface or beside a point that does.
+
+    Args:
+        count: Number of grid blocks.
+        given: Of `HeatFields` heat, around, opened and numbers count.
+        near: Written, shape (64 count,), bool.
+    """
+    ramps = np.empty(64 * count)
+    parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
+    parallel_for(_near_surface_at, count, (lend_plain(given), plain(ramps), plain(near)))
 
 
 # ---------------------------------------------------------------- what comes of it

@@ -1,4 +1,4 @@
-"""Which body or wall each sample of a surface touches, and how that moves."""
+"""Which body or wall each sample of a surface touches, how that moves, and how far points are from a body."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["find_footing", "find_touched"]
+__all__ = ["find_distances", "find_footing", "find_touched"]
 
 CHUNK = 256
 
@@ -77,3 +77,25 @@ def find_footing(points, which, dt, bodies, footing):
         footing: Written, shape (n, 3) [m/s].
     """
     parallel_for(_footing_at, -(-points.shape[0] // CHUNK), (points, which, dt, lend(bodies), footing))
+
+
+@part
+def _distances_at(c, points, b, bodies, found):
+    for p in range(c * CHUNK, min((c + 1) * CHUNK, points.shape[0])):
+        y0, y1, y2 = to_body(b, 1, points[p, 0], points[p, 1], points[p, 2], bodies.real)
+        distance, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+        found[p, 0], found[p, 1], found[p, 2] = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+        found[p, 3] = distance
+
+
+@compiled(fastmath=False)
+def find_distances(points, body, bodies, found):
+    """Write how far points are from one body.
+
+    Args:
+        points: In the frame of the bodies, shape (n, 3) [m].
+        body: Its number.
+        bodies: `Bodies`.
+        found: Written, shape (n, 4): the unit normal out of the body, and the signed distance [m].
+    """
+    parallel_for(_distances_at, -(-points.shape[0] // CHUNK), (points, body, lend(bodies), found))

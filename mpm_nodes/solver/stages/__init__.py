@@ -17,6 +17,7 @@ MODULES = (
     "move_particles",
     "avoid_a_void",
     "heat",
+    "nodal_heat",
     "projection",
     "density",
     "concentration",

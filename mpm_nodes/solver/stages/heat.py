@@ -34,7 +34,7 @@ from mpm_nodes.kernels.heat import phases as phase_kernels
 from mpm_nodes.kernels.lanes.arithmetic import const, select
 from mpm_nodes.materials.values import LawModule, Value, Vector
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.conduction import Surroundings
+from mpm_nodes.solver.conduction import Conducted, Surroundings
 from mpm_nodes.solver.conduction import conduct as solve_conduction
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.phases import change_phase, checked_thermal, densities_of, partners_of, swell
@@ -45,8 +45,9 @@ from mpm_nodes.solver.transfers import Deposit, Take, give_heat
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
 
-_ROW, _SLOPES = ("temperature", None, None), (("temperature_gradient", 0), None, None)
-_ABSOLUTE = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
+TEMPERATURE, SLOPES = ("temperature", None, None), (("temperature_gradient", 0), None, None)
+"""Rows of the temperature and of its gradient, as transfers take them."""
+ABSOLUTE = Range(min=0.0, soft_min=200.0, soft_max=2000.0)
 
 HEAT = Facts(
     "heat",
@@ -164,19 +165,25 @@ def rasterize_heat(
     """
     arrays = ("heat", *(f"conduction_{axis}" for axis in AXES))
     staggered.clear(*arrays)
-    heating = None
-    if len(particles.optional("heat_source")):
-        heating = "heating_rate"  # the array's weight is m c: m c times q V / (m c) is the power
-        source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
-        np.multiply(source, volume_per_heat, out=particles.rows(heating)[0])
+    heating = heating_of(particles)
     if kernel is Kernel.QUADRATIC:
         give_heat(particles, staggered, transfer is Transfer.APIC, heating is not None)
         return
-    slopes = _SLOPES if transfer is Transfer.APIC else None
+    slopes = SLOPES if transfer is Transfer.APIC else None
     faces = [Deposit(name, "volume", ("conductivity", None, None)) for name in arrays[1:]]
     give(
         particles, staggered, kernel, Deposit("heat", "heat_capacity", ("temperature", "volume_per_heat", heating), slopes), *faces
     )
+
+
+def heating_of(particles: ParticleStore) -> str | None:
+    """Write what particles make to "heating_rate" and return that name, None where they make nothing."""
+    if not len(particles.optional("heat_source")):
+        return None
+    # the arrays' weight is m c: m c times q V / (m c) is the power
+    source, volume_per_heat = (particles.rows(name)[0] for name in ("heat_source", "volume_per_heat"))
+    np.multiply(source, volume_per_heat, out=particles.rows("heating_rate")[0])
+    return "heating_rate"
 
 
 # ---------------------------------------------------------------- on the grid
@@ -197,9 +204,9 @@ def conduct_heat(
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
     *,
-    air_temperature: A[float, Kelvins, _ABSOLUTE] = 293.15,
+    air_temperature: A[float, Kelvins, ABSOLUTE] = 293.15,
     air_convection: A[float, WattsPerSquareMetreKelvin, Range(min=0.0, soft_max=1000.0)] = 0.0,
-    wall_temperature: A[float, Kelvins, _ABSOLUTE] = 293.15,
+    wall_temperature: A[float, Kelvins, ABSOLUTE] = 293.15,
     wall_conductance: A[float, WattsPerSquareMetreKelvin, Range(min=0.0, soft_max=1e5)] = 0.0,
     surface_flux: A[float, WattsPerSquareMetre, Range(soft_min=0.0, soft_max=1e5)] = 0.0,
     source: A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7)] = 0.0,
@@ -248,6 +255,11 @@ def conduct_heat(
     if not math.isfinite(done.content):
         step.limit = UNSOLVED
         raise diverged(staggered.grid.particles, step)
+    tell_heat(step, done)
+
+
+def tell_heat(step: StepContext, done: Conducted) -> None:
+    """Tell what a step of conduction did."""
     step.tell(
         HEAT,
         content=done.content,
@@ -286,13 +298,16 @@ def gather_heat(
         smoothing: Rate at which particles take the temperature of the cells [a / h^2]; used with APIC only.
         flip_fraction: Share of FLIP in the blend with PIC; used with FLIP only.
     """
-    fraction = flip_fraction
-    if transfer is Transfer.APIC:
-        diffusivity = max((_diffusivity(law.material) for law, _ in particles.runs()), default=0.0)
-        if step.share is not None:
-            diffusivity = float(step.share.team.largest([diffusivity])[0])
-        fraction = math.exp(-smoothing * diffusivity * step.dt / step.cell_size**2)
-    take(particles, staggered, kernel, Take("temperature", _ROW, affine=_SLOPES, before="heat", flip=fraction))
+    fraction = flip_share(particles, step, smoothing) if transfer is Transfer.APIC else flip_fraction
+    take(particles, staggered, kernel, Take("temperature", TEMPERATURE, affine=SLOPES, before="heat", flip=fraction))
+
+
+def flip_share(particles: ParticleStore, step: StepContext, smoothing: float) -> float:
+    """Return the share of FLIP that smooths as fast as matter conducts over a cell."""
+    diffusivity = max((_diffusivity(law.material) for law, _ in particles.runs()), default=0.0)
+    if step.share is not None:
+        diffusivity = float(step.share.team.largest([diffusivity])[0])
+    return math.exp(-smoothing * diffusivity * step.dt / step.cell_size**2)
 
 
 def _diffusivity(material: Any) -> float:
