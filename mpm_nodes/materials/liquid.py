@@ -5,12 +5,12 @@
 | e | J - 1 (state: J itself would lose all digits of a stiff liquid in single precision) | - |
 | A | dt grad v | - |
 | bulk | bulk modulus | Pa |
-| mu_v | viscosity, stress 2 mu_v eps | Pa s |
-| eps | sym(A) / dt | 1/s |
+| mu_v | viscosity, stress 2 mu_v sym(A) / dt in short steps | Pa s |
+| E | Green strain of the step, sym(A) + A^T A / 2 (`newtonian_viscosity`) | - |
 
     e(A) = e + (1 + e) (det(I + A) - 1)
-    psi  = bulk/2 e(A)^2 + dt mu_v (1 + e) eps : eps
-    T    = bulk e(A) (1 + e) cof(I + A) + 2 mu_v (1 + e) eps
+    psi  = bulk/2 e(A)^2 + mu_v (1 + e) E : E / dt
+    T    = bulk e(A) (1 + e) cof(I + A) + 2 mu_v (1 + e) (I + A) E / dt
 
 C21 takes e(A) = e + (1 + e) tr A, which keeps the force affine in the velocity. Explicit steps, which need T at A = 0 alone, and
 projected ones, which make tr A what it has to be, advance e so. Minimised ones must not: the pressure would push where the matter

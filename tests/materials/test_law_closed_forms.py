@@ -120,14 +120,18 @@ def test_liquid_pressure():
 
 
 def test_liquid_viscosity_is_two_mu_eps():
-    """Simple shear rate g gives tau_xy = mu_v g J; the incremental stress at A = dt L says the same."""
+    """Simple shear rate g gives tau_xy = mu_v g J; the incremental stress at A = dt L is 2 mu_v J (I + A) E / dt."""
     L = np.zeros((1, 3, 3))
     L[0, 0, 1] = 3.0
     params, state = {"viscosity": 0.5, "bulk_modulus": 1e-12}, {"volume_change": np.array([0.25])}
     viscous = call_law("liquid", "viscous_stress", state, L=L, params=params)
     assert viscous[0, 0, 1] == viscous[0, 1, 0] == pytest.approx(0.5 * 3.0 * 1.25, rel=1e-14)
     implicit = call_law("liquid", "stress", state, 1e-3 * L, params=params, dt=1e-3)
-    np.testing.assert_allclose(implicit - call_law("liquid", "stress", state, params=params), viscous, atol=1e-10)
+    step = 1e-3 * L[0]
+    strain = 0.5 * (step + step.T + step.T @ step)
+    exact = 2.0 * 0.5 * 1.25 * (np.eye(3) + step) @ strain / 1e-3
+    np.testing.assert_allclose((implicit - call_law("liquid", "stress", state, params=params))[0], exact, atol=1e-10)
+    assert exact[0, 1] == pytest.approx(viscous[0, 0, 1] * (1.0 + 3e-3**2), rel=1e-12)
 
 
 @pytest.mark.parametrize(("function", "exact"), [("advance", False), ("advance_minimised", True)])

@@ -15,6 +15,7 @@ from mpm_nodes.materials.contract import law_ids, law_of
 from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.nodes.materials import material_viscosity
+from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -27,21 +28,38 @@ def columns(matrices):
 
 
 def test_stress_and_its_differential_are_derivatives():
-    """psi is quadratic, so that central differences are exact; dT is self-adjoint; T is 2 mu J eps."""
+    """Central differences of psi and T; dT is self-adjoint; T is 2 mu J eps in short steps."""
     A, Q, R = (random_matrices(COUNT, size, seed) for size, seed in ((0.1, 1), (1.0, 2), (1.0, 3)))
-    J, h = np.random.default_rng(4).uniform(0.5, 1.5, COUNT), 1e-3
+    J, h = np.random.default_rng(4).uniform(0.5, 1.5, COUNT), 1e-4
 
     def energy(X):
         return term.energy(J, columns(X), VISCOSITY, DT)
 
-    T = np.array(term.stress(J, columns(A), VISCOSITY, DT)).T.reshape(-1, 3, 3)
-    strain_rate = (A + A.transpose(0, 2, 1)) / (2 * DT)
-    np.testing.assert_allclose(T, 2 * VISCOSITY * J[:, None, None] * strain_rate, rtol=1e-12)
-    np.testing.assert_allclose((energy(A + h * Q) - energy(A - h * Q)) / (2 * h), (T * Q).sum((1, 2)), rtol=1e-9, atol=1e-6)
+    def stress(X):
+        return np.array(term.stress(J, columns(X), VISCOSITY, DT)).T.reshape(-1, 3, 3)
+
+    T, short = stress(A), 1e-6 * A
+    strain_rate = (short + short.transpose(0, 2, 1)) / (2 * DT)
+    np.testing.assert_allclose(
+        stress(short), 2 * VISCOSITY * J[:, None, None] * strain_rate, rtol=0, atol=1e-5 * np.abs(stress(short)).max()
+    )
+    np.testing.assert_allclose((energy(A + h * Q) - energy(A - h * Q)) / (2 * h), (T * Q).sum((1, 2)), rtol=1e-6, atol=1e-2)
     dQ, dR = (np.array(term.stress_differential(J, columns(A), columns(X), VISCOSITY, DT)).T.reshape(-1, 3, 3) for X in (Q, R))
-    further = np.array(term.stress(J, columns(A + h * Q), VISCOSITY, DT)).T.reshape(-1, 3, 3)
-    np.testing.assert_allclose((further - T) / h, dQ, rtol=1e-8, atol=1e-6)
+    np.testing.assert_allclose((stress(A + h * Q) - stress(A - h * Q)) / (2 * h), dQ, rtol=1e-6, atol=1e-2)
     np.testing.assert_allclose((dQ * R).sum((1, 2)), (dR * Q).sum((1, 2)), rtol=1e-11, atol=1e-8)
+
+
+def test_turning_costs_nothing():
+    """Every rotation has no energy and no stress; what is strained in a turned step has the energy of the straight one."""
+    axis = np.random.default_rng(5).normal(size=(COUNT, 3))
+    turns = np.stack([rotation_matrix(tuple(100.0 * each)) for each in axis])
+    strain, ones = random_matrices(COUNT, 0.3, 6), np.ones(COUNT)
+    still = term.energy(ones, columns(turns - np.eye(3)), VISCOSITY, DT)
+    straight = term.energy(ones, columns(strain), VISCOSITY, DT)
+    assert np.abs(still).max() < 1e-25 * VISCOSITY / DT and straight.min() > 0.0
+    assert np.abs(term.stress(ones, columns(turns - np.eye(3)), VISCOSITY, DT)).max() < 1e-12 * VISCOSITY / DT
+    turned = term.energy(ones, columns(turns @ (np.eye(3) + strain) - np.eye(3)), VISCOSITY, DT)
+    np.testing.assert_allclose(turned, straight, rtol=1e-12)
 
 
 @pytest.mark.parametrize("law_id", law_ids())

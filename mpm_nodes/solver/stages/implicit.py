@@ -99,7 +99,8 @@ def viscous_energy(
 ) -> Stage["particles", "energy"]:
     """Make the materials' own Newtonian viscosity a term of the potential.
 
-    Phi = sum V0 dt mu_v J eps : eps with eps = sym(grad v) (R15 eq. 10-11, with the dt that they lack).
+    Phi = sum V0 mu_v J E : E / dt with the Green strain E = sym(A) + A^T A / 2 of the step, A = dt grad v: R15 eq. 10-11 with
+    the dt that they lack, and such that turning costs nothing.
 
     Args:
         particles: Particles whose material may have a viscosity (material_viscosity).

@@ -134,7 +134,7 @@ class LawEnergy:
 
 
 class ViscousEnergy(LawEnergy):
-    """sum_p V0 dt mu_v J eps : eps of the materials' own viscosity, by itself: the law's passes with no stiffness.
+    """sum_p V0 mu_v J E : E / dt of the materials' own viscosity, by itself: the law's passes with no stiffness.
 
     `LawEnergy` of the same particles takes it in, and then it costs no pass of its own. Arguments as there.
     """
