@@ -94,7 +94,8 @@ def _find_lost(f, g, lost, passed):
 @part
 def _cut_of(axis, n, lost, passed):
     """Return the share of the spline of face n that bodies take, and whether one cuts a cell of it."""
-    along, one, other = REACH ** (2 - axis), REACH ** (1 if axis == 0 else 2), REACH ** (1 if axis == 2 else 0)
+    layer = REACH * REACH
+    along, one, other = (layer, REACH, 1) if axis == 0 else ((REACH, layer, 1) if axis == 1 else (1, layer, REACH))
     first = (REACH * ((n >> 4) + 2) + ((n >> 2) & 3) + 2) * REACH + (n & 3) + 2
     cut, crossed = 0.0, 0
     for a in range(-2, 2):
