@@ -16,7 +16,7 @@ from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
 from mpm_nodes_samples.reproduction import melting, phases, sizes
 from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Progress, Shot
+from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
 
 NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
 COARSE = {
@@ -156,7 +156,7 @@ def test_a_table_is_put_in_its_section_or_replaced():
     """Two sections, one with a table: each gets its own, and nothing else changes."""
     from mpm_nodes_samples.write_tables import table_of, with_table
 
-    record = {"figures": [{"name": "length [m]", "measured": 12345.0, "expected": "at most 3", "ok": False}]}
+    record = {"figures": [Figure("length [m]", 12345.0, Bar(most=3.0)).to_json()]}
     table = table_of(record)
     assert table.splitlines()[2] == "| length [m] | 12,345 | at most 3 | NOT |"
     page = "# Page\n\n## one\n\nWords.\n\n| old | 1 |\n\n## two\n\nMore.\n\n# End\n"
