@@ -149,16 +149,18 @@ def _measure_block(k, cloud, cubic, moments):
             y0, wy, my, sy = smeared_spline(cubic, y, wide)
             z0, wz, mz, sz = smeared_spline(cubic, z, wide)
             for i in range(max(0, -int(x0)), min(4, 4 - int(x0))):
+                a, m, s = v * wx[i], v * mx[i], v * sx[i]
                 for j in range(max(0, -int(y0)), min(4, 4 - int(y0))):
+                    whole, mx_wy, wx_my, sx_wy, wx_sy = a * wy[j], m * wy[j], a * my[j], s * wy[j], a * sy[j]
+                    row = 16 * (int(x0) + i) + 4 * (int(y0) + j) + int(z0)
                     for e in range(max(0, -int(z0)), min(4, 4 - int(z0))):
-                        sums = moments[k, 16 * (int(x0) + i) + 4 * (int(y0) + j) + int(z0) + e]
-                        sums[0] += v * wx[i] * wy[j] * wz[e]
-                        sums[1] += v * mx[i] * wy[j] * wz[e]
-                        sums[2] += v * wx[i] * my[j] * wz[e]
-                        sums[3] += v * wx[i] * wy[j] * mz[e]
-                        sums[4] += v * sx[i] * wy[j] * wz[e]
-                        sums[5] += v * wx[i] * sy[j] * wz[e]
-                        sums[6] += v * wx[i] * wy[j] * sz[e]
+                        moments[k, row + e, 0] += whole * wz[e]
+                        moments[k, row + e, 1] += mx_wy * wz[e]
+                        moments[k, row + e, 2] += wx_my * wz[e]
+                        moments[k, row + e, 3] += whole * mz[e]
+                        moments[k, row + e, 4] += sx_wy * wz[e]
+                        moments[k, row + e, 5] += wx_sy * wz[e]
+                        moments[k, row + e, 6] += whole * sz[e]
 
 
 # ---------------------------------------------------------------- faces
