@@ -4,7 +4,7 @@
 |---|---|---|
 | J | volume ratio at the start of the step | - |
 | A, L | dt grad v, grad v | -, 1/s |
-| mu_v | viscosity, Cauchy stress 2 mu_v eps | Pa s |
+| mu_v | viscosity, Cauchy stress 2 mu_v sym(L) | Pa s |
 | E | Green strain of the step, sym(A) + A^T A / 2: dt eps for short steps, 0 for every rotation I + A | - |
 
     psi = mu_v J E : E / dt,   T = 2 mu_v J (I + A) E / dt,   dT = 2 mu_v J (dA E + (I + A) dE) / dt

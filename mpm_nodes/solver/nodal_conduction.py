@@ -32,6 +32,7 @@ from mpm_nodes.kernels.algebra.krylov import Equations, Until, krylov
 from mpm_nodes.kernels.collisions.rules import OPEN
 from mpm_nodes.kernels.heat import conduction, near_bodies
 from mpm_nodes.kernels.interfaces.near_points import find_distances
+from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Conducted, Surroundings, exchange_of
 from mpm_nodes.solver.grid import LEAST_MASS, GridStore
@@ -47,8 +48,6 @@ HELD = 30.0
 """Conductance of a contact that holds the surface at the body's temperature, in K / h: it is h / 30 thick."""
 SUNK = 0.5
 """How deep in a body matter still counts as that at its surface [cells]."""
-REACH = {Kernel.QUADRATIC: 1.5, Kernel.CUBIC: 2.0}
-"""How far splines reach [cells]."""
 STIFFNESS = {Kernel.QUADRATIC: 0.9075, Kernel.CUBIC: 0.4596}
 """h^2 times the integral of |grad N|^2 over that of N: the diagonal of the conduction, over sum w V K / h^2."""
 
@@ -75,12 +74,13 @@ class _Contact:
 
 
 class _NodalHeat(NamedTuple):
-    """The heat of the nodes, one float64 each: volume V, sources Q, heat capacity M; `filled` where there is matter."""
+    """The heat of the nodes, one float64 each: volume V, sources Q, heat capacity M; `filled` where M is more than `least`."""
 
     volume: np.ndarray
     source: np.ndarray
     capacity: np.ndarray
     filled: np.ndarray
+    least: float
 
 
 class _Operator:
@@ -175,7 +175,7 @@ def conduct_on_nodes(
     vectors, size = together.cells(), 64 * grid.count
     surroundings = replace(surroundings, ambient=ambient_at(surroundings.ambient, surroundings.frame))
     nodes = _heat_of(grid, together.largest)
-    start = np.zeros(len(vectors.new()))
+    start = vectors.new()
     start[:size][nodes.filled] = grid.array("heat")[0 : 4 * size : 4][nodes.filled] / nodes.capacity[nodes.filled]
     with np.errstate(over="ignore"):  # what is not finite is told of the whole
         area, to_air, warmth = _air(particles, grid, kernel, colliders, nodes, surroundings)
@@ -223,7 +223,7 @@ def _heat_of(grid: GridStore, largest: Callable[[np.ndarray], float]) -> _NodalH
     heat = grid.array("heat")[: 256 * grid.count].reshape(-1, 4).astype(float)
     capacity = heat[:, 3]
     least = LEAST_MASS[grid.dtype] * largest(capacity.reshape(-1, 64))
-    return _NodalHeat(heat[:, 1], heat[:, 2], capacity, capacity > least)
+    return _NodalHeat(heat[:, 1], heat[:, 2], capacity, capacity > least, least)
 
 
 def _air(
@@ -269,22 +269,26 @@ def _free_surface(
     else:  # the middles of the cells of a grid that lies half a cell lower are the nodes of this one
         walls, bodies = colliders.shapes()
         near_bodies.find_near_bodies(grid.coord, h, grid.origin - 0.5 * h - colliders.origin, walls, bodies, near)
-        at, place = normal.reshape(-1, 3), grid.positions() - colliders.origin
-        facing = (found * at).sum(axis=1)
-        met = (facing < 0.0) & (phi <= REACH[kernel])
-        found[met] -= facing[met, None] * at[met]
-        for side in np.flatnonzero(walls.rules[:6] < OPEN):
-            axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
-            distance = sign * (place[:, axis] - walls.box[side & 1, axis])
-            found[(distance <= REACH[kernel] * h) & (sign * found[:, axis] < 0.0), axis] = 0.0
-    heat, least = grid.array("heat"), 0.5 * float(nodes.capacity[nodes.filled].min(initial=np.inf))
-    numbers = np.array([0.0, h, 0.0, 0.0, 0.0, least, 0.0])
+        reach, place = 0.5 * len(STENCIL[kernel.value]), grid.positions()
+        _leave_out(found, normal.reshape(-1, 3), phi <= reach)
+        for side in range(6):
+            of_wall = _distances(colliders, len(colliders.colliders) + side, place)
+            _leave_out(found, of_wall[:, :3], of_wall[:, 3] <= reach * h)
+    heat = grid.array("heat")
+    numbers = np.array([0.0, h, 0.0, 0.0, 0.0, nodes.least, 0.0])
     given = conduction.HeatFields(
         heat, heat, heat, heat, neighbour_blocks(grid), phi, normal, which, opened, np.zeros((1, 3)), numbers
     )
     at_surface = np.empty(size, bool)
     conduction.find_near_surface(grid.count, given, at_surface)
     return np.where(at_surface, np.linalg.norm(found, axis=1), 0.0)
+
+
+def _leave_out(area: np.ndarray, normal: np.ndarray, near: np.ndarray) -> None:
+    """Take what faces a body from the areas of nodes near it: their part along its normal, where that leads into it."""
+    facing = (area * normal).sum(axis=1)
+    met = near & (facing < 0.0)
+    area[met] -= facing[met, None] * normal[met]
 
 
 def _contacts(particles: ParticleStore, colliders: ColliderSet, surroundings: Surroundings) -> list[_Contact]:

@@ -66,7 +66,7 @@ HEAT = Facts(
         Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve."),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
     ),
-    warning="{unsolved} solves of the heat equation did not reach their tolerance; raise conduct_heat.iterations",
+    warning="{unsolved} solves of the heat equation did not reach their tolerance; raise `iterations` of the stage that conducts",
     warn_if="unsolved",
 )
 PHASES = Facts(
