@@ -5,7 +5,7 @@
 | m, v~ | mass of a face with what follows it, its velocity after the forces of the substep's start and gravity | kg, m/s |
 | v*, v0, p0 | velocity after the semi-implicit step alone, velocity and pressure after the projection of v* | m/s, Pa |
 | K | change of the force of shape and viscosity over the velocities, with dt (`solver.shape_response`) | kg/s |
-| E | velocities of all faces from those that lead (`kernels.projection.followers`) | |
+| E | velocities of all faces from those that lead (`kernels.projection.followers`, `solver.mirrors`) | |
 | C | k J_P / (J_E dt) of a cell | 1/(Pa s) |
 | P | m w + dt V G q = m u, C q + div w = 0: the projection of u to w, with the pressure q | |
 
@@ -33,6 +33,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import followers
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 from mpm_nodes.solver.face_contacts import EXTENSIONS, SolidFaces
+from mpm_nodes.solver.mirrors import Mirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 
@@ -51,15 +52,21 @@ class Coupling:
         free: v~ of the faces of each axis, each for itself [m/s], shape (64 count,).
         following: Who follows whom, as `followers.fold` left it, shape (192 count,), which is kept, and read again by `solve`; and
             what they differ by (`followers.find_offsets`).
+        mirrors: Faces inside sticky bodies.
     """
 
     solution = Solution(Stop.CONVERGED)
 
     def __init__(
-        self, solver: PressureSolver, response: ShapeResponse, free: list[np.ndarray], following: tuple[np.ndarray, np.ndarray]
+        self,
+        solver: PressureSolver,
+        response: ShapeResponse,
+        free: list[np.ndarray],
+        following: tuple[np.ndarray, np.ndarray],
+        mirrors: Mirrors,
     ) -> None:
         self.solver, self.fields, self.response = solver, solver.fields, response
-        self.rank, self.offset = following
+        (self.rank, self.offset), self.mirrors = following, mirrors
         self.none = np.zeros_like(self.offset)
         self.count, self.size = solver.count, 64 * solver.count
         f = self.fields
@@ -67,12 +74,14 @@ class Coupling:
         self.velocity = [v[::4][: self.size] for v in (f.vx, f.vy, f.vz)]
         alone = [m[3::4][: self.size] for m in (f.mx, f.my, f.mz)]
         self.alone, self.mass = alone, [f.nx, f.ny, f.nz]
-        offsets = self.offset.reshape(-1, 3).T
+        offsets = list(self.offset.reshape(-1, 3).T.copy())
+        mirrors.extend(offsets)
         pushes = self._handed_over([m * (v - apart) for m, v, apart in zip(alone, free, offsets, strict=True)])
         self.free = [np.divide(i, m, out=np.zeros(self.size), where=m > 0.0) for i, m in zip(pushes, self.mass, strict=True)]
 
     def _handed_over(self, pushes: list[np.ndarray]) -> list[np.ndarray]:
         """Return E^T of impulses on the faces of each axis."""
+        self.mirrors.hand_over(pushes)
         push = np.stack(pushes, axis=1).astype(float).reshape(-1)
         followers.hand_over(self.count, self.fields, self.rank, push, EXTENSIONS)
         return list(push.reshape(-1, 3).T)
@@ -99,7 +108,7 @@ class Coupling:
             self.dt * self.h**3 * self.solver.own[:size],
         )
         start = [v.astype(float) for v in self.velocity]
-        answer = self._answer(self.offset)
+        answer = self._answer(self.offset, apart=True)
         for n, led in enumerate(self.led):
             before = self.solver.before[n] - rubbed[n]
             gone = (solid.contacts[n][:, 0] != 0.0) & (states[n] == FREE)
@@ -126,9 +135,10 @@ class Coupling:
         for n, v in enumerate(velocity):
             x[n * self.size : (n + 1) * self.size] = v
 
-    def _answer(self, offset: np.ndarray) -> list[np.ndarray]:
-        """Return dt E^T K (E v + offset) / m of the velocities that the grid holds."""
+    def _answer(self, offset: np.ndarray, apart: bool) -> list[np.ndarray]:
+        """Return dt E^T K (E v + offset) / m of the velocities that the grid holds; `apart`: whether bodies move."""
         followers.extend(self.count, self.fields, self.rank, self.old, offset, EXTENSIONS)
+        self.mirrors.extend(self.velocity, apart)
         changes = self.response.change(np.concatenate(self.velocity)).reshape(3, -1)
         pushes = self._handed_over([self.dt * each.astype(float) for each in changes])
         return [np.where(led, i / np.where(led, m, 1.0), 0.0) for led, i, m in zip(self.led, pushes, self.mass, strict=True)]
@@ -143,7 +153,7 @@ class Coupling:
     def _product(self, d: np.ndarray, q: np.ndarray) -> None:
         for n, led in enumerate(self.led):
             self.velocity[n][:] = np.where(led, d[n * self.size : (n + 1) * self.size], 0.0)
-        for v, answer in zip(self.velocity, self._answer(self.none), strict=True):
+        for v, answer in zip(self.velocity, self._answer(self.none, apart=False), strict=True):
             v[:] = answer
         self._project(q)
         self.vectors.combine(1.0, d, 1.0, q, q)

@@ -45,12 +45,14 @@ class SolidFaces(NamedTuple):
         speeds: Velocity of held faces [m/s], shape (64 count,), float64.
         contacts: Sign of the normal, friction, and the body's velocities along the next axis and the one after, shape
             (64 count, 4), float64.
+        inside: How deep faces along the surface lie in sticky bodies, shape (64 count, 3), float64.
         open: What bodies that cut faces leave open (`kernels.projection.open_faces`).
     """
 
     states: list[np.ndarray]
     speeds: list[np.ndarray]
     contacts: list[np.ndarray]
+    inside: list[np.ndarray]
     open: OpenFaces
 
 

@@ -8,7 +8,9 @@
 
     m v* + dt K(beta dt) v* = m v~                                                  (S14 eq. 24; gravity enters v~ as dt g)
 
-Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6).
+Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6). Faces
+inside those that stick mirror the faces outside (`solver.mirrors`): with v = E u + c the equations are those of u,
+E^T (m + dt K) (E u + c) = E^T m v~.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from mpm_nodes.kernels.projection import face_vectors
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import let_go
 from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.mirrors import Mirrors
 from mpm_nodes.solver.projection import solid_faces_of
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
@@ -55,9 +58,12 @@ class FaceStep:
         self.faces = np.empty(3 * self.size, staggered.dtype)
         least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
         solid = solid_faces_of(staggered, colliders, dt)
-        for n, axis in enumerate(AXES):
+        free = [staggered.array(f"velocity_{axis}")[::4][: self.size].astype(float) for axis in AXES]
+        for n in range(3):
             # what leaves a separating body by itself is not held by it
-            let_go(solid, n, staggered.array(f"velocity_{axis}")[::4][: self.size].astype(float))
+            let_go(solid, n, free[n])
+        self.mirrors = Mirrors(solid, staggered)
+        for n, axis in enumerate(AXES):
             face_vectors.begin_faces(
                 staggered.count,
                 n * self.size,
@@ -67,6 +73,13 @@ class FaceStep:
                 least,
                 (self.mass, self.velocity, self.right),
             )
+        masses = [staggered.array(f"face_{axis}")[3::4] for axis in AXES]
+        self.mirrors.bind(masses, free, (self._axes(self.mass), self._axes(self.right)))
+        self.mirrors.extend(self._axes(self.velocity))
+
+    def _axes(self, vector: np.ndarray) -> list[np.ndarray]:
+        """Return the parts of a vector that belong to the axes."""
+        return list(vector[: 3 * self.size].reshape(3, self.size))
 
     def solve(self, tolerance: float, most: int, check: Callable[[], None] = lambda: None) -> Solution:
         """Write v* to the faces, by conjugate residuals: the second derivative may be indefinite.
@@ -88,9 +101,12 @@ class FaceStep:
         """Write A d."""
         count = self.staggered.count
         face_vectors.round_faces(count, d, self.faces)
-        face_vectors.finish_product(count, self.response.change(self.faces), self.mass, self.dt, d, q)
+        change = self.response.change(self.faces)
+        self.mirrors.hand_over(self._axes(change))
+        face_vectors.finish_product(count, change, self.mass, self.dt, d, q)
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z, self.sums)
+        self.mirrors.extend(self._axes(z), apart=False)
         size = float(self.sums.sum())
         return size, size

@@ -16,6 +16,7 @@ from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.cut_contacts import CutContacts
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.mirrors import Mirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
@@ -95,12 +96,14 @@ def project_faces(
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
     fields = fields_of(staggered, solid, dt, settings)
+    mirrors = Mirrors(solid, staggered)
+    own = mirrors.own(fields)
     pressure.classify(count, fields)
     rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
-    _give_volumes(staggered, fields, settings, rank, offset)
+    _give_volumes(staggered, fields, settings, (rank, offset), (mirrors, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
-    coupling = Coupling(solver, response, free, (rank, offset)) if response is not None else None
+    coupling = Coupling(solver, response, free, (rank, offset), mirrors) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     cuts = CutContacts(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
@@ -116,6 +119,7 @@ def project_faces(
         coupling.solve(solid, rubbed, old)
         followers.extend(count, fields, rank, old, offset, EXTENSIONS)
     pressure.divergences(count, fields, found)
+    mirrors.extend(mirrors.velocities(fields))
     worst = float(np.abs(found).max(initial=0.0))
     coupled = coupling.solution if coupling is not None else None
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled, coupled)
@@ -142,18 +146,23 @@ def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray
 
 
 def _give_volumes(
-    staggered: StaggeredStore, fields: pressure.Fields, settings: ProjectionSettings, rank: np.ndarray, offset: np.ndarray
+    staggered: StaggeredStore,
+    fields: pressure.Fields,
+    settings: ProjectionSettings,
+    following: tuple[np.ndarray, np.ndarray],
+    mirrored: tuple[Mirrors, list[np.ndarray]],
 ) -> None:
     """Write control volumes and masses of the faces, add those that follow to those that lead, and note what they differ by.
 
     Without control volumes every face is by itself, with the volume of a cell.
     """
-    count = staggered.count
+    count, (rank, offset), (mirrors, own) = staggered.count, following, mirrored
     crossed = np.empty(192 * count, np.uint8)
     face_volumes.spread_volumes(count, fields, crossed)
     if not settings.control_volumes:
         return
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
+    mirrors.fold(fields, rest, own, crossed)
     pressure.find_done(count, fields, rank)
     followers.fold(count, fields, rank, rest, EXTENSIONS)
     followers.find_offsets(count, fields, rank, offset, EXTENSIONS)
@@ -220,17 +229,24 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
     cells[:, 0], cells[:, 1] = np.inf, -1.0
     gaps = OpenFaces([np.ones(count) for _ in AXES], [np.zeros(count) for _ in AXES], np.ones(count), cells)
     solid = SolidFaces(
-        [np.zeros(count, np.int32) for _ in AXES], [np.zeros(count) for _ in AXES], [np.zeros((count, 4)) for _ in AXES], gaps
+        [np.zeros(count, np.int32) for _ in AXES],
+        [np.zeros(count) for _ in AXES],
+        [np.zeros((count, 4)) for _ in AXES],
+        [np.zeros((count, 3)) for _ in AXES],
+        gaps,
     )
     if not colliders.idle:
         place = (staggered.blocks, staggered.h, staggered.origin - colliders.origin)
         walls, bodies = colliders.shapes()
         cut = _crossing(bodies)
-        for axis, (state, speed, contact) in enumerate(zip(*solid[:3], strict=True)):
-            solid_faces.find_solid_faces(axis, place, dt, walls, bodies, cut, (state, speed, contact.reshape(-1)))
+        # what lies inside a body that clamps is part of it, and the matter before it has nothing to mirror
+        sticky = (bodies.integer[:, RULE] == STICKY) & ~np.array([each.clamp for each in colliders.colliders], bool)
+        for axis, (state, speed, contact, inside) in enumerate(zip(*solid[:4], strict=True)):
+            faces = (state, speed, contact.reshape(-1), inside.reshape(-1))
+            solid_faces.find_solid_faces(axis, place, dt, walls, bodies, (cut, sticky), faces)
         if cut.any():
-            for axis, faces in enumerate(zip(gaps.shares, gaps.carried, strict=True)):
-                open_faces.find_open_faces(axis, place, dt, bodies, cut, faces)
+            for axis, shares in enumerate(zip(gaps.shares, gaps.carried, strict=True)):
+                open_faces.find_open_faces(axis, place, dt, bodies, cut, shares)
             open_faces.find_open_cells(place, dt, bodies, cut, (gaps.room, cells.reshape(-1)))
     return solid
 
