@@ -33,7 +33,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import followers
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 from mpm_nodes.solver.face_contacts import EXTENSIONS, SolidFaces
-from mpm_nodes.solver.mirrors import Mirrors
+from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 
@@ -63,7 +63,7 @@ class Coupling:
         response: ShapeResponse,
         free: list[np.ndarray],
         following: tuple[np.ndarray, np.ndarray],
-        mirrors: Mirrors,
+        mirrors: FaceMirrors,
     ) -> None:
         self.solver, self.fields, self.response = solver, solver.fields, response
         (self.rank, self.offset), self.mirrors = following, mirrors

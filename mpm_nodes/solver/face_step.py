@@ -25,7 +25,7 @@ from mpm_nodes.kernels.projection import face_vectors
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import let_go
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.mirrors import Mirrors
+from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.projection import solid_faces_of
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
@@ -62,7 +62,7 @@ class FaceStep:
         for n in range(3):
             # what leaves a separating body by itself is not held by it
             let_go(solid, n, free[n])
-        self.mirrors = Mirrors(solid, staggered)
+        self.mirrors = FaceMirrors(solid, staggered)
         for n, axis in enumerate(AXES):
             face_vectors.begin_faces(
                 staggered.count,

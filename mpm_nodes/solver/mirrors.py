@@ -37,7 +37,7 @@ from mpm_nodes.solver.face_contacts import SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["Mirrors"]
+__all__ = ["FaceMirrors"]
 
 NEAREST = 0.25
 """Least way from a surface to the face before it [cells]: no lever is longer than -3 in the first cell."""
@@ -82,7 +82,7 @@ class _Links(NamedTuple):
     speed: np.ndarray
 
 
-class Mirrors:
+class FaceMirrors:
     """The mirrored faces of all axes.
 
     Args:

@@ -16,7 +16,7 @@ from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.cut_contacts import CutContacts
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.mirrors import Mirrors
+from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
@@ -96,7 +96,7 @@ def project_faces(
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
     fields = fields_of(staggered, solid, dt, settings)
-    mirrors = Mirrors(solid, staggered)
+    mirrors = FaceMirrors(solid, staggered)
     own = mirrors.own(fields)
     pressure.classify(count, fields)
     rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
@@ -150,7 +150,7 @@ def _give_volumes(
     fields: pressure.Fields,
     settings: ProjectionSettings,
     following: tuple[np.ndarray, np.ndarray],
-    mirrored: tuple[Mirrors, list[np.ndarray]],
+    mirrored: tuple[FaceMirrors, list[np.ndarray]],
 ) -> None:
     """Write control volumes and masses of the faces, add those that follow to those that lead, and note what they differ by.
 

@@ -64,14 +64,15 @@ def _take(c, axis, rule, friction, normal, velocity, faces):
 
 
 @part
-def _lies_deep(b, c, axis, h, dt, x, phi, normal, velocity, bodies, inside):
+def _lies_deep(b, c, axis, step, found, bodies, inside):
     """Note how deep a face lies in a sticky body whose surface is level there, but for those whose axis is the normal."""
+    (h, dt), (x, phi, normal, velocity) = step, found
     main = _main_axis(normal)
     out = _along(main, normal)
     if main == axis or abs(out) <= FLAT:
         return
-    step = h if out > 0.0 else -h
-    d0, d1, d2 = step if main == 0 else 0.0, step if main == 1 else 0.0, step if main == 2 else 0.0
+    way = h if out > 0.0 else -h
+    d0, d1, d2 = way if main == 0 else 0.0, way if main == 1 else 0.0, way if main == 2 else 0.0
     y0, y1, y2 = to_body(b, 1, x[0] + d0, x[1] + d1, x[2] + d2, bodies.real)
     beyond = body_velocity(b, dt, y0, y1, y2, bodies)
     inside[3 * c + OUTWARDS] = 1.0 + 2.0 * main + (1.0 if out > 0.0 else 0.0)
@@ -102,7 +103,7 @@ def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
             velocity = body_velocity(b, dt, y0, y1, y2, bodies)
             _take(64 * g + n, axis, bodies.integer[b, RULE], bodies.real[b, FRICTION], normal, velocity, faces)
             if mirrored[b]:
-                _lies_deep(b, 64 * g + n, axis, h, dt, (x0, x1, x2), phi, normal, velocity, bodies, inside)
+                _lies_deep(b, 64 * g + n, axis, (h, dt), ((x0, x1, x2), phi, normal, velocity), bodies, inside)
     for side in range(6):
         rule = int(wall_rules[side])
         if rule >= OPEN:
