@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
-from mpm_nodes.graph.figures import FrameFigures
+from mpm_nodes.graph.figures import FrameFigures, time_left
 from mpm_nodes.graph.parts import Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.ranks import adopt_parts, follow, tell_followers
@@ -257,7 +256,7 @@ class _Cook:
         self.cooked.append(frame)
         seconds = time.perf_counter() - started
         self.figures.append(self.stream.tally.figures(seconds))
-        left = statistics.median(each.seconds for each in self.figures[-5:]) * (last - frame)
+        left = time_left(self.figures, last - frame)
         self.stream.emit("frame_done", frame=frame, seconds=seconds, seconds_left=left, **self.stream.frame_figures())
 
     def _written_frame(self, revision: Revision, frame: int, sinks: Sequence[str]) -> None:

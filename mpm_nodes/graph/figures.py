@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FrameFigures", "FrameTally", "SubstepFigures"]
+__all__ = ["FrameFigures", "FrameTally", "SubstepFigures", "time_left"]
 
 
 _OWN = ("dt", "substep", "frame", "node", "particles")
@@ -124,3 +125,16 @@ class FrameTally:
         shortest = min(self.solves.values(), key=lambda each: each.dt_min)
         found = {**shortest.facts, "dt_min": whole.dt_min, "particles": whole.particles}
         return {"substeps": whole.substeps} | {name: value for name, value in found.items() if value is not None}
+
+
+def time_left(figures: Sequence[FrameFigures], frames: int) -> float:
+    """Return how long some more frames will take, by the last five [s].
+
+    Kernels are compiled in the first frames: until there are five, the quickest tells how long one takes.
+
+    Args:
+        figures: Those of the frames so far, at least one.
+        frames: How many there are still to be.
+    """
+    recent = [each.seconds for each in figures[-5:]]
+    return (statistics.median(recent) if len(recent) == 5 else min(recent)) * frames

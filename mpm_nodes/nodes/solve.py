@@ -252,7 +252,8 @@ def _advance_frame(
             ctx.report("warning", where="colliders", message=text)
         splines = Splines(solver.spline_width, solver.cell_size)
         refuse_coupled(solver.particles, solver.colliders, splines, clock.begin)
-    if cold_start.is_cold(solver):
+    cold = cold_start.is_cold(solver)
+    if cold:
         ctx.report("note", message=cold_start.NOTICE)
     # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
     solver.particles.sorted, solver.particles.limits = False, None
@@ -260,7 +261,7 @@ def _advance_frame(
     step.frame, step.substep = ctx.frame, 0
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
-    pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps)
+    pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold)
     while end - solver.time > 1e-9 * length:
         step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
         step.tick = clock.tick_at(solver.time)

@@ -51,6 +51,7 @@ class Pace:
         length: Simulated seconds of the frame.
         report: Called as `FrameContext.report` is.
         most: Substeps that the frame may take; None for any number.
+        cold: Whether kernels are compiled in the first substep, whose seconds say nothing of the others.
         clock: Gives seconds; for tests.
     """
 
@@ -60,10 +61,11 @@ class Pace:
         length: float,
         report: Callable[..., None],
         most: int | None = None,
+        cold: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.frame, self.length, self.report, self.most, self.clock = frame, length, report, most, clock
-        self.begin = clock()
+        self.begin, self.done, self.cold = clock(), 0.0, cold
         self.word_at = self.begin + FIRST_WORD
         self.substeps, self.warned = 0, False
 
@@ -82,11 +84,13 @@ class Pace:
                 f"frame {self.frame}: {_text(expected, dt, facts)}, and {self.most:,} are allowed (--max-substeps); {_cure(facts)}"
             )
         now = self.clock()
+        if self.cold and self.substeps == 1:
+            self.begin, self.done, self.word_at = now, self.length - left, now + FIRST_WORD
         if now < self.word_at or left <= 0.0:
             return
         self.word_at = now + NEXT_WORD
-        share = 1.0 - left / self.length
-        seconds = (now - self.begin) * left / (self.length - left) if share > 0 else math.inf
+        share, since = 1.0 - left / self.length, self.length - left - self.done
+        seconds = (now - self.begin) * left / since if since > 0 else math.inf
         self.report("pace", substeps_expected=expected, share=share, seconds_left=seconds)
         if seconds > LONG_FRAME and not self.warned:
             self.warned = True

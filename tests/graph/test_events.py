@@ -12,12 +12,21 @@ from fake_nodes import shot
 
 from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, Thinned, duration
 from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.figures import FrameTally, time_left
 
 
 def cooked(**options) -> list[dict]:
     events: list[dict] = []
     execute(shot(end=3), on_event=events.append, **options)
     return events
+
+
+def test_frames_that_compile_do_not_tell_how_long_a_cook_takes():
+    """Two slow frames at first are forgotten with the third; later one slow frame among five is."""
+    seconds = [38.0, 51.0, 0.5, 0.4, 0.6, 9.0, 0.5]
+    figures = [FrameTally().figures(each) for each in seconds]
+    left = [time_left(figures[:n], 10) for n in range(1, len(figures) + 1)]
+    assert left == pytest.approx([380.0, 380.0, 5.0, 4.0, 6.0, 6.0, 5.0])
 
 
 def test_a_cook_tells_its_frames_in_order(tmp_path):

@@ -57,6 +57,20 @@ def test_a_quick_frame_says_nothing():
     assert said == []
 
 
+def test_compiling_says_nothing_of_the_pace():
+    """Of a first substep that compiles kernels for 40 s nothing is concluded; one that takes so long by itself is warned of."""
+    for cold in (True, False):
+        watch, said, clock = watched(cold=cold)
+        clock.now += 40.0
+        watch.after(1.0 / 64, 63.0 / 64, {"limit": "cfl"})
+        for number in range(2, 40):
+            clock.now += 0.3
+            watch.after(1.0 / 64, 1.0 - number / 64, {"limit": "cfl"})
+        assert [each["event"] for each in said if each["event"] == "warning"] == ([] if cold else ["warning"])
+        first = next(each for each in said if each["event"] == "pace")
+        assert (first["seconds_left"] < 20.0) == cold
+
+
 def test_a_long_frame_tells_how_far_it_is_every_ten_seconds():
     """Share, substeps and seconds left follow from the frame's own progress; no warning below ten minutes."""
     watch, said, clock = watched()
