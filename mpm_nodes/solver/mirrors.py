@@ -16,9 +16,9 @@ through the surface in their place they are not unknowns: what pushes them pushe
 its mass (the rows of a Galerkin method for velocities that are bound so). The pressure does not know of it: no flux passes a
 surface.
 
-Long levers feed on themselves: with a = -9 the open end of a layer began to swing. k - d is `NEAREST` at least, and -a m_f
-`HEAVIEST` m_l at most, which undisturbed matter reaches at that lever. Matter that lies in the body is thereby held by it, not
-mirrored.
+Long levers feed on themselves: with a = -9 the open end of a layer on a slope began to swing. k - d is `NEAREST` at least, and
+-a m_f `HEAVIEST` m_l at most, which undisturbed matter reaches at that lever. Matter that lies in the body is thereby held by it,
+not mirrored.
 
 Only faces along surfaces that lie along the grid are mirrored. On slopes velocities along the surface have parts on all axes, one
 of them across it. Mirrored alike they hold a layer's stress to 2 %, but draw all matter off a ball that comes out of a bath; each
@@ -184,7 +184,7 @@ class FaceMirrors:
         momenta = [mass * v for mass, v in zip(masses, alone, strict=True)]
         for v, each, its in zip(alone, self.axes, own, strict=True):
             v[each.faces] = its
-        self.bind([mass.copy() for mass in masses], alone, (list(masses), momenta))
+        self.bind(list(masses), alone, (list(masses), momenta))
         for v, momentum, mass, each in zip(velocities, momenta, masses, self.axes, strict=True):
             v[each.leaders] = momentum[each.leaders] / mass[each.leaders]
 

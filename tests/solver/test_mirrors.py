@@ -192,3 +192,25 @@ def test_a_sheared_layer_keeps_its_profile(off):
     middle = np.abs(place[:, 0] - 0.3) < 0.11
     # the open ends turn, and are felt by a few per cent two cells away; faces held half a cell deep lost a third at the plates
     np.testing.assert_allclose(found[middle], rate, rtol=0.05)
+
+
+def test_a_tube_a_cell_wide_keeps_its_liquid_whole():
+    """Where a leader leads faces on four sides pressure still pushes it: uneven liquid falls no faster than g."""
+    rules = (WallRule.OPEN, WallRule.OPEN, *(WallRule.STICKY,) * 4)
+    start = kept(cube(LIQUID, cells=6), lambda x: (x[:, 1] < H) & (x[:, 2] < H))
+    random = np.random.default_rng(3)
+    place = start["position"] + random.uniform(-0.2 * H, 0.2 * H, start["position"].shape)
+    run = SubstepSolver(
+        changed(start, position=np.clip(place, 1e-3, [0.6, H - 1e-3, H - 1e-3])),
+        "incompressible",
+        cell_size=H,
+        walls=Walls((-1.0, 0.0, 0.0), (2.0, H, H), rules),
+        gravity=(9.81, 0, 0),
+        dtype=np.float64,
+        dt_max=2e-3,
+        origin=(0.0, 0.0, 0.0),
+    )
+    for _ in range(50):
+        run.step(2e-3)
+        assert run.step_context.report["projection"]["unsolved"] == 0
+    assert np.abs(run.particles.unpack("velocity")).max() < 9.81 * run.time
