@@ -10,7 +10,7 @@ import against_peers
 import environments
 import numpy as np
 import pytest
-from conftest import FOLDER
+from benchmark_folder import FOLDER
 
 from mpm_nodes.data import MpmNodesError
 

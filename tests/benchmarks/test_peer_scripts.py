@@ -6,7 +6,7 @@ from pathlib import Path
 import falling_cube
 import numpy as np
 import pytest
-from conftest import FOLDER
+from benchmark_folder import FOLDER
 from surface_of_points import enclosed_volume
 
 SCRIPTS = sorted((FOLDER / "peers").glob("*.py"))

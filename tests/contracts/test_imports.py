@@ -278,3 +278,18 @@ def test_no_room_is_called_after_nothing():
     """No module is called utils, core, common, manager or helpers."""
     found = [str(path.relative_to(ROOT)) for path in SOURCES if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_ROOMS]
     assert found == []
+
+
+def test_no_test_means_another_folders_module():
+    """pytest puts each folder of tests first on the path: one name is one module, and what they all have is imported by none."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    names = [path.name for path in files if path.name != "conftest.py"]
+    assert sorted(names) == sorted(set(names))
+    found = [
+        str(path.relative_to(ROOT))
+        for path in files
+        for item in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(item, ast.ImportFrom) and item.module == "conftest")
+        or (isinstance(item, ast.Import) and "conftest" in [each.name for each in item.names])
+    ]
+    assert found == []

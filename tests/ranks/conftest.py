@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
-
 
 def launcher() -> str | None:
     """Return the path of mpiexec, the one beside this Python first."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import rank_scenes
-from conftest import HERE
 
 STEPS = 200
 ROUNDING = 1e-10
@@ -16,7 +17,7 @@ FLAT = {"velocity_gradient": 1.0, "affine": 1.0}
 
 
 def shared(on_ranks, ranks, scene, steps, path):
-    on_ranks(ranks, HERE / "rank_scenes.py", scene, steps, path)
+    on_ranks(ranks, Path(__file__).with_name("rank_scenes.py"), scene, steps, path)
     with np.load(path) as found:
         values = dict(found)
     facts = {name.removeprefix("fact "): float(values.pop(name)) for name in [*values] if name.startswith("fact ")}
