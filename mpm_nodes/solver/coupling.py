@@ -53,6 +53,8 @@ class Coupling:
         following: Who follows whom, as `followers.fold` left it, shape (192 count,), which is kept, and read again by `solve`; and
             what they differ by (`followers.find_offsets`).
         mirrors: Faces inside sticky bodies.
+        clinging: Velocities of the faces that cling to those before which they lie, as `SolidFaces.clinging`: K has them so, and
+            pushes none of them.
     """
 
     solution = Solution(Stop.CONVERGED)
@@ -64,9 +66,12 @@ class Coupling:
         free: list[np.ndarray],
         following: tuple[np.ndarray, np.ndarray],
         mirrors: FaceMirrors,
+        clinging: list[np.ndarray],
     ) -> None:
         self.solver, self.fields, self.response = solver, solver.fields, response
         (self.rank, self.offset), self.mirrors = following, mirrors
+        self.clinging = [np.flatnonzero(~np.isnan(each)) for each in clinging]
+        self.carried = [each[faces] for each, faces in zip(clinging, self.clinging, strict=True)]
         self.none = np.zeros_like(self.offset)
         self.count, self.size = solver.count, 64 * solver.count
         f = self.fields
@@ -76,7 +81,8 @@ class Coupling:
         self.alone, self.mass = alone, [f.nx, f.ny, f.nz]
         offsets = list(self.offset.reshape(-1, 3).T.copy())
         mirrors.extend(offsets)
-        pushes = self._handed_over([m * (v - apart) for m, v, apart in zip(alone, free, offsets, strict=True)])
+        held = [np.where(np.isnan(speed), v, speed) for v, speed in zip(free, clinging, strict=True)]
+        pushes = self._handed_over([m * (v - apart) for m, v, apart in zip(alone, held, offsets, strict=True)])
         self.free = [np.divide(i, m, out=np.zeros(self.size), where=m > 0.0) for i, m in zip(pushes, self.mass, strict=True)]
 
     def _handed_over(self, pushes: list[np.ndarray]) -> list[np.ndarray]:
@@ -138,8 +144,12 @@ class Coupling:
     def _answer(self, offset: np.ndarray, apart: bool) -> list[np.ndarray]:
         """Return dt E^T K (E v + offset) / m of the velocities that the grid holds; `apart`: whether bodies move."""
         followers.extend(self.count, self.fields, self.rank, self.old, offset, EXTENSIONS)
+        for v, faces, speed in zip(self.velocity, self.clinging, self.carried, strict=True):
+            v[faces] = speed if apart else 0.0
         self.mirrors.extend(self.velocity, apart)
         changes = self.response.change(np.concatenate(self.velocity)).reshape(3, -1)
+        for change, faces in zip(changes, self.clinging, strict=True):
+            change[faces] = 0.0
         pushes = self._handed_over([self.dt * each.astype(float) for each in changes])
         return [np.where(led, i / np.where(led, m, 1.0), 0.0) for led, i, m in zip(self.led, pushes, self.mass, strict=True)]
 

@@ -46,6 +46,7 @@ class SolidFaces(NamedTuple):
         contacts: Sign of the normal, friction, and the body's velocities along the next axis and the one after, shape
             (64 count, 4), float64.
         inside: How deep faces along the surface lie in sticky bodies, shape (64 count, 3), float64.
+        clinging: Velocity of the sticky body to which a face before it clings [m/s], nan elsewhere, shape (64 count,), float64.
         open: What bodies that cut faces leave open (`kernels.projection.open_faces`).
     """
 
@@ -53,6 +54,7 @@ class SolidFaces(NamedTuple):
     speeds: list[np.ndarray]
     contacts: list[np.ndarray]
     inside: list[np.ndarray]
+    clinging: list[np.ndarray]
     open: OpenFaces
 
 

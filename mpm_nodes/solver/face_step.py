@@ -10,7 +10,8 @@
 
 Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6). Faces
 inside those that stick mirror the faces outside (`solver.mirrors`): with v = E u + c the equations are those of u,
-E^T (m + dt K) (E u + c) = E^T m v~.
+E^T (m + dt K) (E u + c) = E^T m v~. Where their surface is not level, those a little before it are held as well, and free again in
+the projection: matter there does not slip, and yet comes, leaves and bears pressure where the surface is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import face_vectors
+from mpm_nodes.kernels.projection.solid_faces import HELD
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import let_go
 from mpm_nodes.solver.grid import LEAST_MASS
@@ -62,6 +64,8 @@ class FaceStep:
         for n in range(3):
             # what leaves a separating body by itself is not held by it
             let_go(solid, n, free[n])
+            clings = (solid.states[n] != HELD) & ~np.isnan(solid.clinging[n])
+            solid.states[n][clings], solid.speeds[n][clings] = HELD, solid.clinging[n][clings]
         self.mirrors = FaceMirrors(solid, staggered)
         for n, axis in enumerate(AXES):
             face_vectors.begin_faces(

@@ -20,9 +20,10 @@ Long levers feed on themselves: with a = -9 the open end of a layer on a slope b
 -a m_f `HEAVIEST` m_l at most, which undisturbed matter reaches at that lever. Matter that lies in the body is thereby held by it,
 not mirrored.
 
-Only faces along surfaces that lie along the grid are mirrored. On slopes velocities along the surface have parts on all axes, one
-of them across it. Mirrored alike they hold a layer's stress to 2 %, but draw all matter off a ball that comes out of a bath; each
-mirrored by its direction, with what the other axes tell, they are not stable.
+Only faces along surfaces that lie along the grid are mirrored; to others matter clings (`kernels.projection.solid_faces`). On
+slopes velocities along the surface have parts on all axes, one of them across it. Mirrored alike they hold a layer's stress to 2 %,
+but draw all matter off a ball that comes out of a bath; each mirrored by its direction, with what the other axes tell, they are not
+stable.
 """
 
 from __future__ import annotations

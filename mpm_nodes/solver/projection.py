@@ -103,7 +103,7 @@ def project_faces(
     _give_volumes(staggered, fields, settings, (rank, offset), (mirrors, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
-    coupling = Coupling(solver, response, free, (rank, offset), mirrors) if response is not None else None
+    coupling = Coupling(solver, response, free, (rank, offset), mirrors, solid.clinging) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     cuts = CutContacts(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
@@ -233,6 +233,7 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
         [np.zeros(count) for _ in AXES],
         [np.zeros((count, 4)) for _ in AXES],
         [np.zeros((count, 3)) for _ in AXES],
+        [np.full(count, np.nan) for _ in AXES],
         gaps,
     )
     if not colliders.idle:
@@ -241,8 +242,8 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
         cut = _crossing(bodies)
         # what lies inside a body that clamps is part of it, and the matter before it has nothing to mirror
         sticky = (bodies.integer[:, RULE] == STICKY) & ~np.array([each.clamp for each in colliders.colliders], bool)
-        for axis, (state, speed, contact, inside) in enumerate(zip(*solid[:4], strict=True)):
-            faces = (state, speed, contact.reshape(-1), inside.reshape(-1))
+        for axis, (state, speed, contact, inside, clings) in enumerate(zip(*solid[:5], strict=True)):
+            faces = (state, speed, contact.reshape(-1), inside.reshape(-1), clings)
             solid_faces.find_solid_faces(axis, place, dt, walls, bodies, (cut, sticky), faces)
         if cut.any():
             for axis, shares in enumerate(zip(gaps.shares, gaps.carried, strict=True)):
