@@ -9,10 +9,13 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes.verification.surface_tension import samples_of
 from mpm_nodes_samples.reproduction.melting import books
+from mpm_nodes_samples.reproduction.sessile import sessile_drop
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 PLATES = (("glass", 45.0), ("plastic", 90.0), ("wax", 135.0), ("soot", 180.0))
 """Plates of drops_on_plates from left to right, and their angles [degrees]."""
+GRAVITY = 9.81
+"""Of drops_on_plates [m/s^2]."""
 
 
 def drops_of(particles: Particles, count: int, pitch: float) -> list[np.ndarray]:
@@ -37,16 +40,32 @@ def angle_on_floor(position: np.ndarray, cell_size: float) -> float:
     return math.degrees(math.acos(float(np.clip(-centre[1] / radius, -1.0, 1.0))))
 
 
+def exact_angle_on_floor(volume: float, angle: float, weight: float, tension: float, cell_size: float) -> float:
+    """Return what `angle_on_floor` says of the exact drop with its weight [degrees]; see `sessile_drop`."""
+    profile = sessile_drop(volume, angle, weight, tension)
+    middle = 0.5 * (profile[1:] + profile[:-1])
+    area = middle[:, 0] * np.hypot(*np.diff(profile, axis=0).T)
+    mine = middle[:, 1] > 2.0 * cell_size
+    r, y = middle[mine].T
+    four = [np.stack([r * x, y, r * z], axis=1) for x, z in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))]
+    centre, radius = sphere_through(np.concatenate(four), np.tile(area[mine], 4))
+    return math.degrees(math.acos(float(np.clip(-centre[1] / radius, -1.0, 1.0))))
+
+
 def drops_on_plates(shot: Shot) -> list[Figure]:
-    """Return the books, the angle of each drop, how far it wandered, and the volume that its surface encloses."""
+    """Return the books, the angle of each drop beside that of the exact one, how far it wandered, and the volume in its surface."""
     first, last, h, found = shot.at(shot.first), shot.at(shot.last), shot.cell_size, books(shot)
+    nodes = shot.graph.nodes
+    tension, density = nodes["water"].knobs["tension"], nodes["liquid"].knobs["density"]
     for (name, angle), before, after in zip(PLATES, drops_of(first, 4, 0.0028), drops_of(last, 4, 0.0028), strict=True):
         x, volume = last["position"][after], float(np.asarray(last["volume"], float)[after].sum())
         where, vectors = samples_of(x, h)[:2]
         enclosed = float((where * vectors).sum()) / 3.0
         moved = x.mean(axis=0) - first["position"][before].mean(axis=0)
+        exact = exact_angle_on_floor(volume, angle, density * GRAVITY, tension, h)
         found += [
             Figure(f"angle on {name} [degrees]", angle_on_floor(x, h), Bar(angle - 5.0, angle + 5.0), f"Young: {angle:g}"),
+            Figure(f"the same of the exact drop on {name}, with its weight [degrees]", exact, says="Young, Laplace"),
             Figure(f"volume inside the surface on {name}, over the matter's", enclosed / volume, Bar(0.9, 1.1)),
             Figure(f"way of the drop along {name} [cells]", float(np.hypot(moved[0], moved[2])) / h, Bar(most=0.5)),
         ]
