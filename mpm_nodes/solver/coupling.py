@@ -53,8 +53,7 @@ class Coupling:
         following: Who follows whom, as `followers.fold` left it, shape (192 count,), which is kept, and read again by `solve`; and
             what they differ by (`followers.find_offsets`).
         mirrors: Faces inside sticky bodies.
-        clinging: Velocities of the faces that cling to those before which they lie, as `SolidFaces.clinging`: K has them so, and
-            pushes none of them.
+        clinging: Velocities of the faces that cling to sticky bodies, of each axis (`clinging_to`): K has them so, and pushes none.
     """
 
     solution = Solution(Stop.CONVERGED)

@@ -27,7 +27,7 @@ import numpy as np
 from mpm_nodes.kernels.projection.pressure import INTERIOR
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, SLIDING
 
-__all__ = ["EXTENSIONS", "FaceContacts", "SolidFaces", "beside", "let_go"]
+__all__ = ["EXTENSIONS", "FaceContacts", "SolidFaces", "beside", "clinging_to", "let_go"]
 
 BEHIND = 2
 """Faces behind a surface that carry mass of the matter before it: as far as quadratic stencils reach."""
@@ -102,6 +102,11 @@ def let_go(solid: SolidFaces, axis: int, velocity: np.ndarray) -> None:
     sign = solid.contacts[axis][:, 0]
     leaves = (sign != 0.0) & (sign * (velocity - solid.speeds[axis]) > 0.0)
     solid.states[axis][leaves] = FREE
+
+
+def clinging_to(solid: SolidFaces, axis: int) -> np.ndarray:
+    """Return the velocity of the body to which each free face of an axis clings [m/s], nan elsewhere, shape (64 count,)."""
+    return np.where(solid.states[axis] == HELD, np.nan, solid.clinging[axis])
 
 
 class _Surface(NamedTuple):

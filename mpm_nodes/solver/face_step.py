@@ -25,7 +25,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.projection import face_vectors
 from mpm_nodes.kernels.projection.solid_faces import HELD
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.face_contacts import let_go
+from mpm_nodes.solver.face_contacts import clinging_to, let_go
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.projection import solid_faces_of
@@ -64,8 +64,9 @@ class FaceStep:
         for n in range(3):
             # what leaves a separating body by itself is not held by it
             let_go(solid, n, free[n])
-            clings = (solid.states[n] != HELD) & ~np.isnan(solid.clinging[n])
-            solid.states[n][clings], solid.speeds[n][clings] = HELD, solid.clinging[n][clings]
+            speed = clinging_to(solid, n)
+            clings = ~np.isnan(speed)
+            solid.states[n][clings], solid.speeds[n][clings] = HELD, speed[clings]
         self.mirrors = FaceMirrors(solid, staggered)
         for n, axis in enumerate(AXES):
             face_vectors.begin_faces(

@@ -14,7 +14,7 @@ from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, 
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.cut_contacts import CutContacts
-from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside
+from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside, clinging_to
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
@@ -103,7 +103,8 @@ def project_faces(
     _give_volumes(staggered, fields, settings, (rank, offset), (mirrors, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
-    coupling = Coupling(solver, response, free, (rank, offset), mirrors, solid.clinging) if response is not None else None
+    clinging = [clinging_to(solid, axis) for axis in range(3)]
+    coupling = Coupling(solver, response, free, (rank, offset), mirrors, clinging) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     cuts = CutContacts(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):

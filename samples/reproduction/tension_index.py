@@ -80,7 +80,7 @@ TENSION = (
             step=4.778,
         ),
         surfaces.drops_on_plates,
-        sheet=(1, 4, 7, 10, 15, 25),
+        sheet=(1, 4, 7, 12, 25, 49),
         camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
     ),
     Sample(
