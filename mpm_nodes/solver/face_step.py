@@ -10,8 +10,8 @@
 
 Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6). Faces
 inside those that stick mirror the faces outside (`solver.mirrors`): with v = E u + c the equations are those of u,
-E^T (m + dt K) (E u + c) = E^T m v~. Where their surface is not level, those a little before it are held as well, and free again in
-the projection: matter there does not slip, and yet comes, leaves and bears pressure where the surface is.
+E^T (m + dt K) (E u + c) = E^T m v~. Where their surface is not level, or clamps matter, faces a little before it are held as well,
+and free again in the projection: matter there does not slip, and yet comes, leaves and bears pressure where the surface is.
 """
 
 from __future__ import annotations

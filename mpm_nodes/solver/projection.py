@@ -242,10 +242,11 @@ def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float)
         walls, bodies = colliders.shapes()
         cut = _crossing(bodies)
         # what lies inside a body that clamps is part of it, and the matter before it has nothing to mirror
-        sticky = (bodies.integer[:, RULE] == STICKY) & ~np.array([each.clamp for each in colliders.colliders], bool)
+        clamps = np.array([each.clamp for each in colliders.colliders], bool)
+        sticky = (bodies.integer[:, RULE] == STICKY) & ~clamps
         for axis, (state, speed, contact, inside, clings) in enumerate(zip(*solid[:5], strict=True)):
             faces = (state, speed, contact.reshape(-1), inside.reshape(-1), clings)
-            solid_faces.find_solid_faces(axis, place, dt, walls, bodies, (cut, sticky), faces)
+            solid_faces.find_solid_faces(axis, place, dt, walls, bodies, (cut, sticky, clamps), faces)
         if cut.any():
             for axis, shares in enumerate(zip(gaps.shares, gaps.carried, strict=True)):
                 open_faces.find_open_faces(axis, place, dt, bodies, cut, shares)

@@ -53,7 +53,7 @@ class IncompressibleLayer(VerificationProblem):
         B_xy = 1 - 1/e, B_xx = 3 - 4/e, and the same fluid at the rates that the middle went through, B_xy' = g - B_xy / t_r,
         B_xx' = 2 g B_xy - (B_xx - 1) / t_r. The mean of the layer's middle half.
     Tolerance: 3 % and 2 %, those of the compressible layers; 5 % where sticky plates lie off the nodes or are
-        turned. Some of what plates clamp is sheared, so that the layer is as if it were higher.
+        turned. Plates that clamp are met up to half a cell from where they are, by where they lie between the nodes.
     """
 
     name = "incompressible_layer"

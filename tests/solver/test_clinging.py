@@ -46,10 +46,12 @@ def solid_of(rule: CollisionRule, degrees: float, speed: float = 0.0, clamp: boo
     return solid_faces_of(staggered, run.colliders, SHORT), places
 
 
-@pytest.mark.parametrize("degrees", [3.0, 20.0, 45.0, 70.0])
-def test_faces_a_little_before_a_sticky_slope_cling_to_it(degrees):
+@pytest.mark.parametrize(
+    ("degrees", "clamp"), [(3.0, False), (20.0, False), (45.0, False), (70.0, False), (0.0, True), (20.0, True)]
+)
+def test_faces_a_little_before_a_sticky_slope_or_a_clamp_cling_to_it(degrees, clamp):
     """They have the body's velocity for shape and viscosity, and are free for the pressure; all others are told nothing."""
-    solid, places = solid_of(CollisionRule.STICKY, degrees, speed=0.7)
+    solid, places = solid_of(CollisionRule.STICKY, degrees, speed=0.7, clamp=clamp)
     normal = np.array([-math.sin(math.radians(degrees)), math.cos(math.radians(degrees)), 0.0])
     for axis, x in enumerate(places):
         away = (x - [0.0, HEIGHT, 0.0]) @ normal / H
@@ -62,37 +64,39 @@ def test_faces_a_little_before_a_sticky_slope_cling_to_it(degrees):
 
 
 @pytest.mark.parametrize(
-    ("rule", "degrees", "clamp"),
+    ("rule", "degrees"),
     [
-        (CollisionRule.STICKY, 0.0, False),
-        (CollisionRule.STICKY, 90.0, False),
-        (CollisionRule.STICKY, 20.0, True),
-        (CollisionRule.SLIP, 20.0, False),
-        (CollisionRule.SEPARATE, 20.0, False),
+        (CollisionRule.STICKY, 0.0),
+        (CollisionRule.STICKY, 90.0),
+        (CollisionRule.SLIP, 20.0),
+        (CollisionRule.SEPARATE, 20.0),
     ],
-    ids=["level", "upright", "clamps", "slip", "separate"],
+    ids=["level", "upright", "slip", "separate"],
 )
-def test_nothing_clings_where_it_may_slip_or_is_mirrored(rule, degrees, clamp):
-    """Level surfaces mirror, bodies that clamp hold what is inside, and on the others matter slips."""
-    solid, _ = solid_of(rule, degrees, clamp=clamp)
+def test_nothing_clings_where_it_may_slip_or_is_mirrored(rule, degrees):
+    """Level surfaces mirror, and on the others matter slips."""
+    solid, _ = solid_of(rule, degrees)
     assert all(np.isnan(each).all() for each in solid.clinging)
 
 
-def test_clinging_faces_meet_the_plate_on_average():
-    """Quadratic splines that shear matter over a plate find it where it is, on average over where the splines lie."""
-    y = (np.arange(14 * 400) + 0.5) / 400
+@pytest.mark.parametrize(("inside", "mean"), [(0, 0.0), (2, 0.05)], ids=["ends there", "goes on"])
+def test_clinging_faces_meet_the_plate_on_average(inside, mean):
+    """Quadratic splines that shear matter over a plate find it where it is, on average over where the splines lie.
+
+    The matter ends at the plate, or goes on into it for two cells, whose splines are held.
+    """
+    y = (np.arange(-inside * 400, 14 * 400) + 0.5) / 400
     found = []
     for first in CLINGING + (np.arange(40) + 0.5) / 40:
-        centres = first + np.arange(16.0)
+        centres = first + np.arange(-4.0, 16.0)
         r = y - centres[:, None]
         slope = np.where(np.abs(r) < 0.5, -2.0 * r, np.where(np.abs(r) < 1.5, np.sign(r) * (np.abs(r) - 1.5), 0.0))
         stiffness = slope @ slope.T
-        inner = centres < 11.0
-        outer = -stiffness[np.ix_(inner, ~inner)] @ centres[~inner]
-        v = np.linalg.solve(stiffness[np.ix_(inner, inner)], outer)
+        inner, outer = (centres > CLINGING) & (centres < 11.0), centres >= 11.0
+        v = np.linalg.solve(stiffness[np.ix_(inner, inner)], -stiffness[np.ix_(inner, outer)] @ centres[outer])
         found.append(centres[inner][-5] - v[-5] / (v[-5] - v[-6]))
-    assert max(found) > 0.5 and min(found) < -0.6
-    assert abs(np.mean(found)) < 0.02
+    assert max(found) > 0.4 and min(found) < -0.4
+    assert abs(np.mean(found) - mean) < 0.02
 
 
 def turned(degrees: float) -> np.ndarray:
