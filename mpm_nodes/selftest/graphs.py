@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph import preflight, registry
-from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.selftest.mutants import Mutant, documents, mutant
@@ -65,36 +65,55 @@ def prepare(bases: list[Any], folder: Path, known: Registry) -> None:
 
 
 def judged(content: bytes, folder: Path, known: Registry) -> Outcome:
-    """Validate one graph file; return how it ended. Seconds are those of the processor: other processes do not count."""
+    """Validate one graph file; return how it ended.
+
+    Seconds are those of the processor, so that other processes do not count, and of the validation alone: that a graph is the same
+    when it is saved and loaded again is tried behind it.
+    """
     path = folder / "mutant.json"
     path.write_bytes(content)
     held, most = _held(), _most()
+    planned: list[Graph] = []
     with _bounds():
         begin = time.process_time()
-        try:
-            ending, fault = _validated(path, known)
-        except MpmNodesError as error:
-            ending, fault = "refused", _fault_of(error)
-        except TimeoutError:
-            ending, fault = "hangs", f"goes on after {HANGS:g} s"
-        except MemoryError:
-            ending, fault = "memory", f"takes more than {MOST_BYTES / 1e6:.0f} MB"
-        except Exception as error:
-            ending, fault = "defect", f"{type(error).__name__}: {str(error)[:300]}"
+        ending, fault = _ended(lambda: _validated(path, known, planned))
         seconds = time.process_time() - begin
+        if planned and not fault:
+            wrong, fault = _ended(lambda: _saved_alike(planned[0], known))
+            ending = wrong if fault else ending
     if seconds > MOST_SECONDS and not fault:
         fault = f"takes {seconds:.2f} s"
     grown = (_most() - held) / 1e6 if _most() > most else 0.0
     return Outcome(ROW, ending, fault, seconds, grown)
 
 
-def _validated(path: Path, known: Registry) -> tuple[str, str]:
+def _ended(tried: Callable[[], tuple[str, str]]) -> tuple[str, str]:
+    """Return how something ended, and what is wrong with that."""
+    try:
+        return tried()
+    except MpmNodesError as error:
+        return "refused", _fault_of(error)
+    except TimeoutError:
+        return "hangs", f"goes on after {HANGS:g} s"
+    except MemoryError:
+        return "memory", f"takes more than {MOST_BYTES / 1e6:.0f} MB"
+    except Exception as error:
+        return "defect", f"{type(error).__name__}: {str(error)[:300]}"
+
+
+def _validated(path: Path, known: Registry, planned: list[Graph]) -> tuple[str, str]:
+    """Do what `mpm-nodes validate` does; a graph that can be planned is added to `planned`."""
     graph = load_graph(path, registry=known)
     plan = plan_graph(graph)
+    planned.append(graph)
+    preflight.check_memory(preflight.estimate(plan, graph.settings.start), graph.settings)
+    return "valid", ""
+
+
+def _saved_alike(graph: Graph, known: Registry) -> tuple[str, str]:
     saved = json.loads(json.dumps(graph.to_json()))
     if load_graph(saved, registry=known, base=graph.base).to_json() != saved:
         return "valid", "is another graph when it is saved and loaded again"
-    preflight.check_memory(preflight.estimate(plan, graph.settings.start), graph.settings)
     return "valid", ""
 
 

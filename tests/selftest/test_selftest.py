@@ -73,10 +73,10 @@ def test_a_planted_fault_is_found_and_made_simple(ending, known, tmp_path, monke
     fails, words = FAULTS[ending]
     sound = graphs._validated
 
-    def planted(path, known):
+    def planted(path, known, planned):
         if '"jitter"' in path.read_text(encoding="utf-8", errors="replace"):
             fails()
-        return sound(path, known)
+        return sound(path, known, planned)
 
     monkeypatch.setattr(graphs, "_validated", planted)
     bases = [base for base in mutants.documents(known, samples_folder()) if "jitter" in json.dumps(base)]
@@ -94,7 +94,7 @@ def test_a_mutant_that_takes_too_long_is_a_fault(known, tmp_path, monkeypatch):
     monkeypatch.setattr(graphs, "HANGS", 0.3)
     for seconds, words in ((0.2, "takes 0."), (5.0, "goes on after")):
 
-        def busy(path, known, seconds=seconds):
+        def busy(path, known, planned, seconds=seconds):
             end = time.process_time() + seconds
             while time.process_time() < end:
                 pass
@@ -102,6 +102,31 @@ def test_a_mutant_that_takes_too_long_is_a_fault(known, tmp_path, monkeypatch):
 
         monkeypatch.setattr(graphs, "_validated", busy)
         assert words in graphs.judged(b"{}", tmp_path, known).fault
+
+
+def test_a_graph_that_is_another_when_it_is_saved_is_a_fault(known, tmp_path, monkeypatch):
+    """Also where the memory that it would take is refused; what the trial takes does not count as the validation's time."""
+    sound = json.dumps(mutants.documents(known, samples_folder())[-1]).encode()
+    monkeypatch.setattr(graphs, "_saved_alike", lambda graph, known: ("valid", "is another graph"))
+    assert graphs.judged(sound, tmp_path, known).fault == "is another graph"
+
+    def large(estimate, settings):
+        raise MpmNodesError("takes too much memory")
+
+    monkeypatch.setattr(graphs.preflight, "check_memory", large)
+    monkeypatch.setattr(MpmNodesError, "exit_code", 2)
+    assert graphs.judged(sound, tmp_path, known).fault == "is another graph"
+
+    def slow(graph, known):
+        end = time.process_time() + 0.3
+        while time.process_time() < end:
+            pass
+        return "valid", ""
+
+    monkeypatch.setattr(graphs, "MOST_SECONDS", 0.25)
+    monkeypatch.setattr(graphs, "_saved_alike", slow)
+    found = graphs.judged(sound, tmp_path, known)
+    assert (found.ending, found.fault) == ("refused", "")
 
 
 # ---------------------------------------------------------------- memory
