@@ -17,13 +17,17 @@ import math
 
 import numpy as np
 
+from mpm_nodes.data import InputError
+
 __all__ = ["sessile_drop"]
 
 STEPS = 400
 """Steps of the profile of a sphere; its volume is then exact to 1e-5."""
 HALVINGS = 40
-FLATTEST = 1e6
-"""Radius of curvature at the top over that of the drop as a sphere, at most: puddles of eight capillary lengths."""
+FLATTEST = 1e9
+"""Radius of curvature at the top over that of the drop as a sphere, at most: it grows as exp of a puddle's capillary lengths."""
+CLOSE = 1e-6
+"""Share of the volume by which a drop may differ from what is asked for."""
 
 
 def sessile_drop(volume: float, angle: float, weight: float, tension: float) -> np.ndarray:
@@ -34,14 +38,28 @@ def sessile_drop(volume: float, angle: float, weight: float, tension: float) -> 
         angle: Contact angle [degrees], more than 0 and up to 180.
         weight: Density times gravity [N/m^3]; 0: a part of a sphere.
         tension: Of the surface [N/m].
+
+    Raises:
+        InputError: The drop is a puddle too flat to be found.
     """
     radius = (0.75 * volume / math.pi) ** (1.0 / 3.0)
     pull, end = weight / tension, math.radians(angle)
-    low, high = 0.1 * radius, FLATTEST * radius
+    # without weight the top is as round as the part of a sphere, and weight makes it flatter
+    cosine = math.cos(end)
+    sphere = (3.0 * volume / (math.pi * (2.0 + cosine) * (1.0 - cosine) ** 2)) ** (1.0 / 3.0)
+    low, high = 0.9 * sphere, 1.1 * sphere
+    while high < FLATTEST * radius and _profile(high, pull, end, radius)[1] < volume:
+        low, high = high, 2.0 * high
     for _ in range(HALVINGS):
         top = math.sqrt(low * high)
         low, high = (top, high) if _profile(top, pull, end, radius)[1] < volume else (low, top)
-    places = _profile(top, pull, end, radius)[0]
+    places, found = _profile(top, pull, end, radius)
+    if abs(found - volume) > CLOSE * volume:
+        wide = radius * math.sqrt(pull)
+        raise InputError(
+            f"sessile_drop: volume {volume:g} m^3 is that of a sphere of {wide:.3g} capillary lengths, too flat a puddle at "
+            f"{angle:g} degrees; give one of less than six, or take 2 sqrt(k / rho g) sin(angle / 2) as its height"
+        )
     places[:, 1] = places[-1, 1] - places[:, 1]
     return places
 

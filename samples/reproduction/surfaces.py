@@ -35,21 +35,23 @@ def sphere_through(x: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, float
 def angle_on_floor(position: np.ndarray, cell_size: float) -> float:
     """Return the angle [degrees] at which the sphere through a drop's surface beyond two cells from the floor y = 0 meets it."""
     x, vectors = samples_of(position, cell_size)[:2]
+    return _sphere_on_floor(x, np.linalg.norm(vectors, axis=1), cell_size)
+
+
+def _sphere_on_floor(x: np.ndarray, area: np.ndarray, cell_size: float) -> float:
+    """Return the angle [degrees] at which the sphere through points of a surface beyond two cells from the floor meets it."""
     mine = x[:, 1] > 2.0 * cell_size
-    centre, radius = sphere_through(x[mine], np.linalg.norm(vectors[mine], axis=1))
+    centre, radius = sphere_through(x[mine], area[mine])
     return math.degrees(math.acos(float(np.clip(-centre[1] / radius, -1.0, 1.0))))
 
 
 def exact_angle_on_floor(volume: float, angle: float, weight: float, tension: float, cell_size: float) -> float:
     """Return what `angle_on_floor` says of the exact drop with its weight [degrees]; see `sessile_drop`."""
     profile = sessile_drop(volume, angle, weight, tension)
-    middle = 0.5 * (profile[1:] + profile[:-1])
-    area = middle[:, 0] * np.hypot(*np.diff(profile, axis=0).T)
-    mine = middle[:, 1] > 2.0 * cell_size
-    r, y = middle[mine].T
+    r, y = 0.5 * (profile[1:] + profile[:-1]).T
+    area = r * np.hypot(*np.diff(profile, axis=0).T)
     four = [np.stack([r * x, y, r * z], axis=1) for x, z in ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))]
-    centre, radius = sphere_through(np.concatenate(four), np.tile(area[mine], 4))
-    return math.degrees(math.acos(float(np.clip(-centre[1] / radius, -1.0, 1.0))))
+    return _sphere_on_floor(np.concatenate(four), np.tile(area, 4), cell_size)
 
 
 def drops_on_plates(shot: Shot) -> list[Figure]:

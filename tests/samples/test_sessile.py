@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from mpm_nodes.data import InputError
 from mpm_nodes_samples.reproduction.sessile import sessile_drop
 from mpm_nodes_samples.reproduction.surfaces import exact_angle_on_floor
 
@@ -34,6 +35,8 @@ def test_a_heavy_drop_is_a_puddle(angle):
     profile = sessile_drop(4.0 / 3.0 * math.pi * (6.0 * length) ** 3, angle, weight, TENSION)
     high = 2.0 * length * math.sin(math.radians(0.5 * angle))
     assert high < profile[0, 1] < 1.05 * high
+    with pytest.raises(InputError, match=r"a sphere of 20 capillary lengths, too flat a puddle at"):
+        sessile_drop(4.0 / 3.0 * math.pi * (20.0 * length) ** 3, angle, weight, TENSION)
 
 
 def test_weight_flattens_a_drop():

@@ -91,12 +91,8 @@ def _lies_deep(b, c, axis, step, found, bodies, inside):
 
 @part
 def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
-    (coord, h, shift), (box, wall_rules), (cut, mirrored, clamps), (state, speed, contact, inside, clings) = (
-        place,
-        walls,
-        which,
-        faces,
-    )
+    (coord, h, shift), (box, wall_rules), (cut, mirrored, clamps) = place, walls, which
+    state, speed, contact, inside, clings = faces
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
     for c in range(64 * g, 64 * g + 64):
