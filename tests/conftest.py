@@ -1,8 +1,11 @@
 """Settings of every test run."""
 
+import contextlib
+import gc
 import importlib.util
 import os
 import signal
+import time
 
 import pytest
 from hypothesis import settings
@@ -22,6 +25,31 @@ samples_folder()
 # how long an example takes says how busy the machine is, and the first one compiles
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+class Stopwatch:
+    """What a stretch of a test took, in seconds of the processor; infinite while it runs."""
+
+    seconds = float("inf")
+
+
+@pytest.fixture
+def stopwatch():
+    """Return a context that measures this thread alone, without the garbage collector: it goes over all that earlier tests left."""
+
+    @contextlib.contextmanager
+    def measuring():
+        watch, collects = Stopwatch(), gc.isenabled()
+        gc.disable()
+        begin = time.thread_time()
+        try:
+            yield watch
+            watch.seconds = time.thread_time() - begin
+        finally:
+            if collects:
+                gc.enable()
+
+    return measuring
 
 
 LACKING = {

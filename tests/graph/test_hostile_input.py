@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -78,16 +77,16 @@ def test_every_value_ends_in_a_sentence_or_a_cook(tmp_path, name, capsys):
         assert "Warning" not in said and max(map(len, said.splitlines()), default=0) < 2100
 
 
-def test_a_flood_of_mistakes_is_cut(tmp_path, capsys):
+def test_a_flood_of_mistakes_is_cut(tmp_path, capsys, stopwatch):
     """Two hundred thousand unknown knobs: a hundred lines, one that counts the others, and seconds, not minutes."""
     changed = copy.deepcopy(DOCUMENT)
     changed["nodes"]["ball"]["knobs"].update({f"z{number}": 1 for number in range(200_000)})
     (tmp_path / "shot.json").write_text(json.dumps(changed))
-    begin = time.process_time()
-    assert cli.main(["validate", str(tmp_path / "shot.json")]) == 2
+    with stopwatch() as taken:
+        assert cli.main(["validate", str(tmp_path / "shot.json")]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) <= MOST_LINES and lines[-1].endswith("199,901 more problems")
-    assert time.process_time() - begin < 10.0
+    assert taken.seconds < 10.0
 
 
 @pytest.mark.parametrize("place", ["knob", "type", "node", "port", "value"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import pytest
@@ -33,13 +32,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("what", MISTAKES)
-def test_many_mistakes_take_no_longer_than_few(what):
+def test_many_mistakes_take_no_longer_than_few(what, stopwatch):
     """Two thousand of a kind, each told, in less than two seconds of the processor; the first ones with a suggestion."""
     known = registry.load(path="", entry_points=False)
     known.find("nope")  # imports the stages
-    begin = time.process_time()
-    problems = validate(load_graph(graph_of(MISTAKES[what]), registry=known))
-    assert len(problems) >= 1999 and time.process_time() - begin < 2.0
+    with stopwatch() as taken:
+        problems = validate(load_graph(graph_of(MISTAKES[what]), registry=known))
+    assert len(problems) >= 1999 and taken.seconds < 2.0
     assert "did you mean" in problems[0].cure or "wire" in problems[0].cure
 
 
@@ -76,7 +75,7 @@ BUNDLES = {
 
 
 @pytest.mark.parametrize("what", BUNDLES)
-def test_wires_cost_no_more_than_the_file_that_names_them(what):
+def test_wires_cost_no_more_than_the_file_that_names_them(what, stopwatch):
     """400,000 wires, as many as a file can name, in less than a second of the processor; each port that is wrong is told."""
     kind, port, pattern = BUNDLES[what]
     known = registry.load(path="", entry_points=False)
@@ -84,23 +83,22 @@ def test_wires_cost_no_more_than_the_file_that_names_them(what):
     wires = (pattern * 1000)[:1000]
     nodes = {"snow": entry("material_snow"), "ball": entry("emit_sphere", inputs={"material": "snow"})}
     graph = load_graph(graph_of(nodes | {f"n{n}": entry(kind, inputs={port: wires}) for n in range(400)}), registry=known)
-    begin = time.process_time()
-    problems = validate(graph)
-    assert time.process_time() - begin < 1.0
+    with stopwatch() as taken:
+        problems = validate(graph)
+    assert taken.seconds < 1.0
     expected = 400 if "many" not in what else (4000 if "wrong" in what else 0)
     found = [problem for problem in problems if problem.place.endswith(f".{port}")]
     assert len(found) >= expected and (expected or not found)
 
 
 @pytest.mark.parametrize("what", FLOODS)
-def test_a_flood_of_mistakes_is_counted_and_few_are_kept(what):
+def test_a_flood_of_mistakes_is_counted_and_few_are_kept(what, stopwatch):
     """Thirty thousand of a kind: told in a hundred lines, within seconds of the processor, and 10,000 are kept at most."""
     known = registry.load(path="", entry_points=False)
     known.find("nope")
-    begin = time.process_time()
-    with pytest.raises(GraphError) as caught:
+    with stopwatch() as taken, pytest.raises(GraphError) as caught:
         plan_graph(load_graph(graph_of(FLOODS[what]), registry=known))
-    assert time.process_time() - begin < 4.0 and len(caught.value.problems) <= MOST_KEPT and len(str(caught.value)) < 200_000
+    assert taken.seconds < 4.0 and len(caught.value.problems) <= MOST_KEPT and len(str(caught.value)) < 200_000
     told = int(str(caught.value).splitlines()[-1].split()[1].replace(",", "")) + 99 if caught.value.more else 0
     assert told == len(caught.value.problems) + caught.value.more or not caught.value.more
 
@@ -119,17 +117,17 @@ def test_problems_count_what_they_do_not_keep(monkeypatch):
     assert str(GraphError(whole)).count("\n") == 3 and str(GraphError(whole)).endswith("and 10 more problems")
 
 
-def test_equal_solves_are_looked_at_once():
+def test_equal_solves_are_looked_at_once(stopwatch):
     """Four hundred solves of one material: what they stand for, and what it weighs, is found once."""
     known = registry.load(path="", entry_points=False)
     bodies = {"stuff": entry("material_neo_hookean"), "body": entry("emit_box", inputs={"material": "stuff"})}
     solve = entry("solve", knobs={"substeps": {"preset": "implicit_apic"}}, inputs={"sources": "body"})
     plans = []
     for count in (1, 400):
-        begin = time.process_time()
-        plan = plan_graph(load_graph(graph_of({**bodies, **{f"fall{n}": solve for n in range(count)}}), registry=known))
-        preflight.estimate(plan, 1)
-        plans.append((plan, time.process_time() - begin))
+        with stopwatch() as taken:
+            plan = plan_graph(load_graph(graph_of({**bodies, **{f"fall{n}": solve for n in range(count)}}), registry=known))
+            preflight.estimate(plan, 1)
+        plans.append((plan, taken.seconds))
     shared = {id(plans[1][0][f"fall{n}"].substeps["substeps"]) for n in range(400)}
     assert len(shared) == 1 and plans[1][1] < 2.0
     assert plans[0][0]["fall0"].substeps["substeps"].whole_signature == plans[1][0]["fall7"].substeps["substeps"].whole_signature
@@ -152,13 +150,12 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_what_is_refused_is_refused_at_once(what):
+def test_what_is_refused_is_refused_at_once(what, stopwatch):
     """No check looks at every pair of keys, and nothing is made of what is refused."""
     text, words = TEXTS[what]
-    begin = time.process_time()
-    with pytest.raises(GraphError, match=words):
+    with stopwatch() as taken, pytest.raises(GraphError, match=words):
         strict_json.parse(text, "text")
-    assert time.process_time() - begin < 1.0
+    assert taken.seconds < 1.0
 
 
 @pytest.mark.parametrize("piece", ["{},", '{"a":1},', "1.5,", '"ab",', '{"a":[]},'])
