@@ -7,6 +7,7 @@ import os
 import signal
 import time
 
+import numba
 import pytest
 from hypothesis import settings
 
@@ -25,6 +26,13 @@ samples_folder()
 # how long an example takes says how busy the machine is, and the first one compiles
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def _each_worker_has_its_own_cores():
+    """Let kernels run on this worker's share of the cores unless a test says otherwise: threads that share a core wait for it."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
 
 
 class Stopwatch:

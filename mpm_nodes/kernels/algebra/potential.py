@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 
 __all__ = [
     "Held",
@@ -92,7 +92,7 @@ def _predict_at(g, start, gx, gy, gz):
 @compiled(fastmath=False)
 def predict(start, gx, gy, gz):
     """Write v~ = v + dt g of nodes heavier than `least_mass`, zero elsewhere; (gx, gy, gz) is dt g [m/s]."""
-    parallel_for(_predict_at, start.count, (start, gx, gy, gz))
+    parallel_for(_predict_at, start.count, (start, gx, gy, gz), FEW)
 
 
 @part
@@ -109,7 +109,7 @@ def _kick_at(g, start, force, velocity):
 @compiled(fastmath=False)
 def kick(start, force, velocity):
     """Write v~ + dt f / m, the velocities of an explicit step [m/s]."""
-    parallel_for(_kick_at, start.count, (start, force, velocity))
+    parallel_for(_kick_at, start.count, (start, force, velocity), FEW)
 
 
 @part
@@ -121,7 +121,7 @@ def _add_forces_at(g, force, product, factor):
 @compiled(fastmath=False)
 def add_forces(force, product, factor, count):
     """force += factor product, both grid arrays of the solve."""
-    parallel_for(_add_forces_at, count, (force, product, factor))
+    parallel_for(_add_forces_at, count, (force, product, factor), FEW)
 
 
 @part
@@ -157,7 +157,7 @@ def residual(start, velocity, force, drag, slot, gradient, sums):
         gradient: Written.
         sums: Written, shape (count,), float64.
     """
-    parallel_for(_residual_at, start.count, (start, velocity, force, drag, slot, gradient, sums))
+    parallel_for(_residual_at, start.count, (start, velocity, force, drag, slot, gradient, sums), FEW)
 
 
 @part
@@ -193,7 +193,7 @@ def finish_product(start, held, product, factor, p, q, sums):
         q: Written.
         sums: Written, shape (count,), float64.
     """
-    parallel_for(_finish_product_at, start.count, (start, held, product, factor, p, q, sums))
+    parallel_for(_finish_product_at, start.count, (start, held, product, factor, p, q, sums), FEW)
 
 
 @part
@@ -214,7 +214,7 @@ def _precondition_at(g, momentum, inverse, free, slot, r, z, sums):
 @compiled(fastmath=False)
 def precondition(momentum, inverse, free, slot, r, z, count, sums):
     """Write z = P inverse r, and the parts of r.z and of |r|^2 / m in turns, shape (2 count,)."""
-    parallel_for(_precondition_at, count, (momentum, inverse, free, slot, r, z, sums))
+    parallel_for(_precondition_at, count, (momentum, inverse, free, slot, r, z, sums), FEW)
 
 
 @part
@@ -230,7 +230,7 @@ def _project_at(g, free, slot, r):
 @compiled(fastmath=False)
 def remove_constrained(free, slot, r, count):
     """Remove the constrained components of a vector."""
-    parallel_for(_project_at, count, (free, slot, r))
+    parallel_for(_project_at, count, (free, slot, r), FEW)
 
 
 @part
@@ -254,4 +254,4 @@ def largest(x, momentum, by_mass, least_mass, whole_mass, count, sums):
 
     A node lighter than `whole_mass`, the mass of a particle, counts by its share of that: so much of it can reach a particle.
     """
-    parallel_for(_largest_at, count, (x, momentum, by_mass, least_mass, whole_mass, sums))
+    parallel_for(_largest_at, count, (x, momentum, by_mass, least_mass, whole_mass, sums), FEW)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 
 __all__ = ["BLOCK", "BlockVectors", "combine", "copy", "dots", "scale", "step_along"]
 
@@ -64,7 +64,7 @@ def _combine_at(g, a, x, b, y, result):
 @compiled(fastmath=False)
 def combine(a, x, b, y, result, count):
     """Write a x + b y to `result`, which may be x or y."""
-    parallel_for(_combine_at, count, (a, x, b, y, result))
+    parallel_for(_combine_at, count, (a, x, b, y, result), FEW)
 
 
 @part
@@ -76,7 +76,7 @@ def _copy_at(g, x, result):
 @compiled(fastmath=False)
 def copy(x, result, count):
     """Write x to `result`, in its float type."""
-    parallel_for(_copy_at, count, (x, result))
+    parallel_for(_copy_at, count, (x, result), FEW)
 
 
 @part
@@ -88,7 +88,7 @@ def _scale_at(g, a, x, result):
 @compiled(fastmath=False)
 def scale(a, x, result, count):
     """Write a x to `result`."""
-    parallel_for(_scale_at, count, (a, x, result))
+    parallel_for(_scale_at, count, (a, x, result), FEW)
 
 
 @part
@@ -101,7 +101,7 @@ def _step_along_at(g, a, p, q, x, r):
 @compiled(fastmath=False)
 def step_along(a, p, q, x, r, count):
     """x += a p and r -= a q."""
-    parallel_for(_step_along_at, count, (a, p, q, x, r))
+    parallel_for(_step_along_at, count, (a, p, q, x, r), FEW)
 
 
 @part
@@ -115,4 +115,4 @@ def _dots_at(g, x, y, sums):
 @compiled(fastmath=False)
 def dots(x, y, count, sums):
     """Write the parts of x.y of every grid block."""
-    parallel_for(_dots_at, count, (x, y, sums))
+    parallel_for(_dots_at, count, (x, y, sums), FEW)

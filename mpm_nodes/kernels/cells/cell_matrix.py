@@ -14,7 +14,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -153,7 +153,7 @@ def _multiply_at(g, product, q):
 def multiply(count, matrix, p, q):
     """Write A p to q."""
     product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, p))
-    parallel_for(_multiply_at, count, (product, plain(q)))
+    parallel_for(_multiply_at, count, (product, plain(q)), FEW)
 
 
 @part
@@ -165,4 +165,4 @@ def _divide_at(g, matrix, r, z):
 @compiled(fastmath=False)
 def divide(count, matrix, r, z):
     """Write r over the diagonal to z."""
-    parallel_for(_divide_at, count, (lend_plain(matrix), plain(r), plain(z)))
+    parallel_for(_divide_at, count, (lend_plain(matrix), plain(r), plain(z)), FEW)

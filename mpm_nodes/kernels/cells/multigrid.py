@@ -30,7 +30,7 @@ import numpy as np
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, one_lane, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -40,8 +40,6 @@ __all__ = ["Multigrid"]
 SWEEPS, MOST_SWEEPS = 2, 32
 """Relaxations of the finest level before and after its correction, and of any level at most."""
 MOST_LEVELS = 24
-FEW = 64
-"""Blocks up to which one thread is faster than several."""
 NOTHING = 1e-12
 """Share of a diagonal that counts as rounding."""
 
@@ -70,11 +68,7 @@ def relax(count, matrix, right, found, sweeps, colour):
     product, right = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found)), plain(right)
     for half in range(2 * sweeps):
         now = (colour + half) & 1
-        if count <= FEW:
-            for g in range(count):
-                _relax_at(g, product, right, now)
-        else:
-            parallel_for(_relax_at, count, (product, right, now))
+        parallel_for(_relax_at, count, (product, right, now), FEW)
 
 
 # ---------------------------------------------------------------- between levels
@@ -123,7 +117,7 @@ def _restrict_at(g, children, product, right, coarse_right, coarse_found):
 def restrict(count, children, matrix, right, found, coarse_right, coarse_found):
     """Write the sums of the residuals to the coarse right side, and zeros to its solution."""
     product = lend_plain(Product(matrix.around, matrix.diagonal, matrix.x, matrix.y, matrix.z, found))
-    parallel_for(_restrict_at, count, (plain(children), product, plain(right), plain(coarse_right), plain(coarse_found)))
+    parallel_for(_restrict_at, count, (plain(children), product, plain(right), plain(coarse_right), plain(coarse_found)), FEW)
 
 
 @part
@@ -138,7 +132,7 @@ def _prolong_at(g, children, coarse_found, found):
 @compiled(fastmath=False)
 def prolong(count, children, coarse_found, found):
     """Add the coarse solution to the cells that it is made of."""
-    parallel_for(_prolong_at, count, (plain(children), plain(coarse_found), plain(found)))
+    parallel_for(_prolong_at, count, (plain(children), plain(coarse_found), plain(found)), FEW)
 
 
 # ---------------------------------------------------------------- coarse matrices
@@ -179,8 +173,8 @@ def _add_faces_at(g, coarse):
 @compiled(fastmath=False)
 def coarsen(count, children, fine, fine_own, surface, coarse, own):
     """Write the matrix of the coarser level, and the share m of its diagonal."""
-    parallel_for(_coarsen_at, count, (plain(children), lend_plain(fine), fine_own, surface, lend_plain(coarse), plain(own)))
-    parallel_for(_add_faces_at, count, (lend_plain(coarse),))
+    parallel_for(_coarsen_at, count, (plain(children), lend_plain(fine), fine_own, surface, lend_plain(coarse), plain(own)), FEW)
+    parallel_for(_add_faces_at, count, (lend_plain(coarse),), FEW)
 
 
 @dataclass

@@ -20,21 +20,30 @@ _TASK = ir.FunctionType(ir.VoidType(), [_BYTES.as_pointer(), _INDEX.as_pointer()
 """What the thread pool calls: (arguments, dimensions, steps, data)."""
 _RUN = ir.FunctionType(ir.VoidType(), [_BYTES, *_TASK.args, _INDEX, _INDEX, ir.IntType(32)])
 
+FEW = 16
+"""Calls of a fraction of a microsecond, as over the 64 nodes of a block, that are sooner made than other threads are woken."""
+
 
 @intrinsic
-def parallel_for(context, body, count, arguments):
+def parallel_for(context, body, count, arguments, few=1):
     """Call body(k, *arguments) for k = 0 .. count - 1, each thread for a run of k.
+
+    To wake other threads takes one microsecond where cores wait for work and sixty where other programs run on them.
 
     Args:
         body: A compiled function that returns nothing; what different k write must not overlap.
         count: Number of calls, which are then shared evenly; or where shares begin and end, int64, ascending: share i is
             k = count[i] .. count[i + 1] - 1. Threads take even runs of the shares, so that there should be one for each.
         arguments: A tuple; arrays in it are lent, their references are not counted.
+        few: So many calls and fewer are made by the calling thread alone; `FEW` where a call takes a fraction of a microsecond.
     """
     shares = isinstance(count, types.Array) and count.dtype == types.int64 and count.ndim == 1 and count.layout == "C"
     counted = shares or isinstance(count, types.Integer)
     if not (isinstance(body, types.Callable) and counted and isinstance(arguments, types.BaseTuple)):
         raise TypingError(f"parallel_for(function, integer or shares, tuple) needed, got {body}, {count}, {arguments}")
+    few = types.int64 if few == 1 else few
+    if not isinstance(few, types.Integer):
+        raise TypingError(f"parallel_for: few is an integer, got {few}")
     called = body.get_call_type(context, (types.int64, *arguments.types), {})
     if called is None or called.return_type != types.none:
         raise TypingError(f"{body} cannot be called with an index and {arguments}, or returns something")
@@ -45,11 +54,14 @@ def parallel_for(context, body, count, arguments):
         if shares:
             bounds = context.make_array(signature.args[1])(context, builder, value=args[1])
             number, ends = builder.sub(builder.extract_value(bounds.shape, 0), _INDEX(1)), bounds.data
+            calls = builder.sub(*(builder.load(builder.gep(ends, [place])) for place in (number, _INDEX(0))))
         else:
-            number = context.cast(builder, args[1], signature.args[1], types.int64)
+            calls = number = context.cast(builder, args[1], signature.args[1], types.int64)
             ends = cgutils.get_null_value(_INDEX.as_pointer())
         lent = _lent(context, builder, arguments, args[2])
-        threads = builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INDEX, []), "get_num_threads"), [])
+        allowed = builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INDEX, []), "get_num_threads"), [])
+        alone = context.cast(builder, args[3], signature.args[3], types.int64)
+        threads = builder.select(builder.icmp_signed("<=", calls, alone), _INDEX(1), allowed)
         work = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, [number, threads, lent, ends]))
         data = builder.bitcast(work, _BYTES)
         task = _task(context, builder.module, body, called, work.type, shares)
@@ -70,9 +82,12 @@ def parallel_for(context, body, count, arguments):
                 builder.trunc(threads, ir.IntType(32)),
             ],
         )
+        # the pool of OpenMP takes the threads of one loop for those of all that follow
+        allow = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [ir.IntType(32)]), "set_num_threads")
+        builder.call(allow, [builder.trunc(allowed, ir.IntType(32))])
         return context.get_dummy_value()
 
-    return types.void(body, count, arguments), generate
+    return types.void(body, count, arguments, few), generate
 
 
 def _lent(context: Any, builder: ir.IRBuilder, kinds: types.BaseTuple, values: ir.Value) -> ir.Value:

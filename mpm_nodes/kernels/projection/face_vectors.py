@@ -17,7 +17,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const, fma, hsum, select
 from mpm_nodes.kernels.lanes.memory import load, store
 from mpm_nodes.kernels.lanes.types import WIDTH
@@ -36,7 +36,7 @@ def _advance_at(g, momentum, force, velocity, dt, gravity, least):
 @compiled(fastmath=False)
 def advance_faces(count, momentum, force, velocity, dt, gravity, least):
     """Write v* = (m v + dt f) / m + dt g of the faces of one axis, 0 where they are empty."""
-    parallel_for(_advance_at, count, (momentum, force, velocity, dt, gravity, least))
+    parallel_for(_advance_at, count, (momentum, force, velocity, dt, gravity, least), FEW)
 
 
 @part
@@ -63,7 +63,7 @@ def begin_faces(count, shift, momentum, velocity, held, least, vectors):
         least: Mass above which a face has one [kg].
         vectors: Masses, first guess and right side, written.
     """
-    parallel_for(_begin_at, count, (np.int64(shift), momentum, velocity, held, least, vectors))
+    parallel_for(_begin_at, count, (np.int64(shift), momentum, velocity, held, least, vectors), FEW)
 
 
 @part
@@ -75,7 +75,7 @@ def _write_at(g, shift, x, velocity):
 @compiled(fastmath=False)
 def write_faces(count, shift, x, velocity):
     """Write the part of a vector that belongs to one axis to its faces."""
-    parallel_for(_write_at, count, (np.int64(shift), plain(x), plain(velocity)))
+    parallel_for(_write_at, count, (np.int64(shift), plain(x), plain(velocity)), FEW)
 
 
 @part
@@ -87,7 +87,7 @@ def _round_at(g, x, faces):
 @compiled(fastmath=False)
 def round_faces(count, x, faces):
     """Write a vector in the grid's float type."""
-    parallel_for(_round_at, count, (plain(x), plain(faces)))
+    parallel_for(_round_at, count, (plain(x), plain(faces)), FEW)
 
 
 @part
@@ -99,7 +99,7 @@ def _product_at(g, change, mass, dt, d, q):
 @compiled(fastmath=False)
 def finish_product(count, change, mass, dt, d, q):
     """Write A d, with K d of all faces in `change`."""
-    parallel_for(_product_at, count, (plain(change), plain(mass), dt, plain(d), plain(q)))
+    parallel_for(_product_at, count, (plain(change), plain(mass), dt, plain(d), plain(q)), FEW)
 
 
 @part
@@ -116,4 +116,4 @@ def _divide_at(g, mass, r, z, sums):
 @compiled(fastmath=False)
 def divide_by_mass(count, mass, r, z, sums):
     """Write r / m, 0 where nothing is to be solved, and the part of r.z of every grid block."""
-    parallel_for(_divide_at, count, (plain(mass), plain(r), plain(z), plain(sums)))
+    parallel_for(_divide_at, count, (plain(mass), plain(r), plain(z), plain(sums)), FEW)

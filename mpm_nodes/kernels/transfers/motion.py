@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import absolute, both, broadcast, const, hmax, maximum, rint, select
 from mpm_nodes.kernels.lanes.memory import bare, lane_constant, load, spread_last, store, store_first_each, to_float, to_int
 from mpm_nodes.kernels.lanes.types import WIDTH
@@ -45,7 +45,7 @@ def _update_grid_velocity_at(b, momentum, force, velocity, blocks, dt, gravity, 
 @compiled(fastmath=False)
 def update_grid_velocity(momentum, force, velocity, blocks, dt, gravity, least_mass):
     """Write v* = v + dt (f / m + g) on nodes heavier than `least_mass`, zero elsewhere (explicit update)."""
-    parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gravity, least_mass))
+    parallel_for(_update_grid_velocity_at, blocks, (momentum, force, velocity, blocks, dt, gravity, least_mass), FEW)
 
 
 @part
@@ -57,7 +57,7 @@ def _divide_by_mass_at(b, momentum, velocity, blocks, dt, gravity, least_mass):
 @compiled(fastmath=False)
 def divide_by_mass(momentum, velocity, blocks, dt, gravity, least_mass):
     """Write v* = p* / m + dt g where `momentum` holds p* = m v + dt f already."""
-    parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gravity, least_mass))
+    parallel_for(_divide_by_mass_at, blocks, (momentum, velocity, blocks, dt, gravity, least_mass), FEW)
 
 
 @inline

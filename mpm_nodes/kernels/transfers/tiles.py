@@ -6,7 +6,7 @@ A tile is followed by a thread's weights and its sixteen particles' records, all
 from __future__ import annotations
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, broadcast, const, select
 from mpm_nodes.kernels.lanes.memory import load, pair_firsts, prefetch, spread_last, store
 from mpm_nodes.kernels.lanes.types import WIDTH
@@ -113,4 +113,4 @@ def _clear_grid_at(g, grid, blocks):
 @compiled(fastmath=False)
 def clear_grid(grid, blocks):
     """Set the first `blocks` grid blocks to zero."""
-    parallel_for(_clear_grid_at, blocks, (grid, blocks))
+    parallel_for(_clear_grid_at, blocks, (grid, blocks), FEW)
