@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
-from mpm_nodes.kernels.cells.multigrid import Multigrid
+from mpm_nodes.kernels.cells.multigrid import CoarserBlocks, Multigrid
 from mpm_nodes.kernels.projection import pressure
 from mpm_nodes.kernels.projection.pockets import label_pockets
 from mpm_nodes.solver.staggered import StaggeredStore
@@ -38,6 +38,8 @@ class PressureSolver:
         self.vectors = BlockVectors.of_size(64 * self.count)
         self.p = self.vectors.new()
         self.pockets: list[np.ndarray] = []
+        grid = staggered.grid
+        self.coarser: CoarserBlocks = grid.derived("coarser blocks", lambda: CoarserBlocks(staggered.blocks, grid.body))
 
     @property
     def pressure(self) -> np.ndarray:
@@ -58,7 +60,7 @@ class PressureSolver:
         _take_means(system.right, self.pockets)
         matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
         own = system.own if system.own.any() else None
-        precondition = Multigrid(self.staggered.blocks, self.staggered.grid.body, matrix, own).precondition
+        precondition = Multigrid(self.coarser, matrix, own).precondition
         self.equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
         self.solution = self._find(system.right, self.p, again)
 

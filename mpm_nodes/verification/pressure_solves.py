@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply, neighbour_blocks
-from mpm_nodes.kernels.cells.multigrid import Multigrid
+from mpm_nodes.kernels.cells.multigrid import CoarserBlocks, Multigrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 
@@ -49,7 +49,7 @@ class ModelSystem:
 
     def multigrid(self) -> Multigrid:
         """Return the preconditioner."""
-        return Multigrid(self.coord, self.body, self.matrix, self.own)
+        return Multigrid(CoarserBlocks(self.coord, self.body), self.matrix, self.own)
 
 
 def model_system(name: str, cells: int) -> ModelSystem:

@@ -35,7 +35,7 @@ from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, one_lane, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
 
-__all__ = ["Multigrid"]
+__all__ = ["CoarserBlocks", "Multigrid"]
 
 SWEEPS, MOST_SWEEPS = 2, 32
 """Relaxations of the finest level before and after its correction, and of any level at most."""
@@ -195,22 +195,39 @@ class _Level:
     found: np.ndarray
 
 
+class CoarserBlocks:
+    """The blocks of all levels below the finest, each made of up to eight of the level before; found when first asked for.
+
+    Args:
+        coord: Coordinates of the finest blocks, shape (n, 3).
+        body: Body that each is of, shape (n,).
+    """
+
+    def __init__(self, coord: np.ndarray, body: np.ndarray) -> None:
+        self._finest, self._found = (coord, body), list[tuple[np.ndarray, ...]]()
+
+    def at(self, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the finer blocks that each block of a level is made of, and its neighbours; depth 0 is below the finest."""
+        while len(self._found) <= depth:
+            self._found.append(_coarse_blocks(*(self._found[-1][:2] if self._found else self._finest)))
+        return self._found[depth][2:]
+
+
 class Multigrid:
     """One cycle as a preconditioner: `krylov` may take `precondition` as it stands.
 
     Args:
-        coord: Coordinates of the matrix's blocks, shape (n, 3).
-        body: Body that each is of, shape (n,).
+        blocks: Coarser blocks of the matrix's.
         matrix: The matrix.
         own: The share m of its diagonal, one a cell; none for zero everywhere.
     """
 
-    def __init__(self, coord: np.ndarray, body: np.ndarray, matrix: CellMatrix, own: np.ndarray | None = None) -> None:
-        self.count, self.matrix, self.coarse = len(coord), matrix, list[_Level]()
+    def __init__(self, blocks: CoarserBlocks, matrix: CellMatrix, own: np.ndarray | None = None) -> None:
+        self.count, self.matrix, self.coarse = len(matrix.around), matrix, list[_Level]()
         own, distance = np.empty(0) if own is None else own, 1.0
         while len(self.coarse) < MOST_LEVELS and any(face.any() for face in (matrix.x, matrix.y, matrix.z)):
-            coord, body, children, around = _coarse_blocks(coord, body)
-            count = len(coord)
+            children, around = blocks.at(len(self.coarse))
+            count = len(children)
             coarse = CellMatrix(around, *(np.empty(64 * count) for _ in range(4)))
             coarse_own = np.empty(64 * count)
             coarsen(count, children, matrix, own, distance / (distance + 0.5), coarse, coarse_own)
