@@ -25,6 +25,18 @@ def test_the_elastic_limit_counts_the_speed_of_the_matter(speed):
     assert solver.step_context.limit.name == "elastic wave"
 
 
+@pytest.mark.parametrize("speed", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("cfl", [0.5, 0.9])
+def test_matter_falls_no_farther_than_allowed(speed, cfl):
+    """A substep moves matter by its speed at the end, v + g dt: cfl cells from rest too, where gravity alone limits dt."""
+    settings = {"preset": "implicit_apic", "set": {"choose_time_step.cfl": cfl}}
+    solver = SubstepSolver(cube(JELLY, velocity=(0.0, -speed, 0.0)), settings, dt_max=10.0, dtype=np.float64)
+    before = solver.particles.unpack("position")[:, 1].mean()
+    solver.step()
+    fallen = before - solver.particles.unpack("position")[:, 1].mean()
+    assert fallen == pytest.approx(cfl * H, rel=1e-6)
+
+
 def test_matter_deep_inside_a_collider_is_warned_of():
     """A ball of two cells' radius around the middle of a block, one substep a frame: half a cell a step does not bring it out."""
     graph = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 1.0, 0.0), "radius": 0.2, "name": "core"})])

@@ -137,6 +137,6 @@ def _own_limits(
 
 
 def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:
-    """Return the time to travel `distance` from `speed` [m/s] under `acceleration` [m/s^2]."""
-    root = math.sqrt(speed * speed + 2.0 * acceleration * distance)
+    """Return the longest dt with (speed + acceleration dt) dt <= `distance` [m]: a substep moves by its speed at the end."""
+    root = math.sqrt(speed * speed + 4.0 * acceleration * distance)
     return 2.0 * distance / (speed + root) if root > 0 else math.inf
