@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
 
 # tests build hundreds of kinds of solves on caches of every age: none of them shall start processes beside it
 os.environ.setdefault("MPM_NODES_COMPILE_HELPER", "0")
@@ -32,7 +33,7 @@ settings.load_profile("untimed")
 def _each_worker_has_its_own_cores():
     """Let kernels run on this worker's share of the cores unless a test says otherwise: threads that share a core wait for it."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
+    numba.set_num_threads(max(1, most_threads() // workers))
 
 
 class Stopwatch:

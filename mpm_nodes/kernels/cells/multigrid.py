@@ -30,7 +30,7 @@ import numpy as np
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, Product, before, behind, face_of, neighbour_blocks, neighbours_sum
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
-from mpm_nodes.kernels.compile.parallel import FEW, parallel_for
+from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.memory import load, one_lane, shuffle_by, store
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -40,6 +40,8 @@ __all__ = ["CoarserBlocks", "Multigrid"]
 SWEEPS, MOST_SWEEPS = 2, 32
 """Relaxations of the finest level before and after its correction, and of any level at most."""
 MOST_LEVELS = 24
+FEW = 64
+"""Blocks up to which one thread is faster than several."""
 NOTHING = 1e-12
 """Share of a diagonal that counts as rounding."""
 
