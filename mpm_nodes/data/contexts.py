@@ -75,6 +75,7 @@ class StepContext:
         substeps_done: Substeps before this one, over all frames; a resumed solve goes on counting.
         dt_min: Shortest substep that the artist allows [s].
         dt_max: Longest substep that the artist allows [s].
+        dt_factor: Factor on the dt that is chosen: below 1 where a frame is solved again, because a longer substep failed.
         gravity: Acceleration [m/s^2], sampled at this substep.
         cell_size: Grid spacing h [m].
         keep: Whether attributes that no later substep reads are to be stored, for those who look at the state afterwards.
@@ -97,6 +98,7 @@ class StepContext:
     substeps_done: int = 0
     dt_min: float = 0.0
     dt_max: float = 0.01
+    dt_factor: float = 1.0
     gravity: Vec3 = (0.0, -9.81, 0.0)
     cell_size: float = 0.02
     keep: bool = True

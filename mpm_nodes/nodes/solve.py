@@ -59,6 +59,8 @@ BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
 GATHERED = 200
 """What a particle takes on rank 0 of several, which publishes those of all."""
+DT_FACTORS = (1.0, 0.5, 0.25)
+"""Factors on dt of the attempts at a frame of implicit substeps."""
 
 
 def _expected(told: PreflightContext) -> dict[str, Any]:
@@ -231,9 +233,8 @@ def _advance_frame(
     emitters: Many[Emitter],
     knobs: Mapping[str, Any],
 ) -> None:
-    """Run substeps until the frame ends, sampling keyed knobs at every one."""
+    """Move a solver on by a frame, and report what happened."""
     from mpm_nodes.solver import cold_start
-    from mpm_nodes.solver.pace import Pace
     from mpm_nodes.solver.plates import Splines
     from mpm_nodes.solver.sides import one_sided, refuse_coupled
     from mpm_nodes.solver.snapshots import count_of
@@ -243,7 +244,7 @@ def _advance_frame(
 
     if solver.share is not None:
         solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
-    end, length = clock.end, clock.end - clock.begin
+    end = clock.end
     _move_walls(solver, ctx, clock, at)
     solver.kept_choices = ctx.choices
     solver.begin_frame(clock, colliders, emitters)
@@ -255,21 +256,11 @@ def _advance_frame(
     cold = cold_start.is_cold(solver)
     if cold:
         ctx.report("note", message=cold_start.NOTICE)
-    # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
-    solver.particles.sorted, solver.particles.limits = False, None
     step = solver.step_context
-    step.frame, step.substep = ctx.frame, 0
+    step.frame = ctx.frame
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
-    pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold)
-    while end - solver.time > 1e-9 * length:
-        step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
-        step.tick = clock.tick_at(solver.time)
-        frame = clock.frame_at(solver.time)
-        dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=_stop(solver, ctx), keep=False)
-        facts = step.report.of_substeps()
-        ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
-        pace.after(dt, end - solver.time, facts)
+    _run_substeps(solver, ctx, clock, at, cold)
     solver.time = end
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
@@ -290,6 +281,47 @@ def _advance_frame(
                 message=f"{count} particles are inside collider '{name}', up to {depth:.3g} m "
                 f"deep; lower choose_time_step.cfl or the cell size if it shows",
             )
+
+
+def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[[str, float], Any], cold: bool) -> None:
+    """Run the substeps of a frame, sampling keyed knobs at every one.
+
+    Implicit substeps are as long as speeds allow, and what pulls at the matter may throw a particle farther than they were chosen
+    for: such a frame is solved again from its beginning, with half of dt, and once more with a quarter.
+
+    Raises:
+        SimulationDiverged: A substep failed, in the last attempt.
+    """
+    from mpm_nodes.solver.divergence import SimulationDiverged
+    from mpm_nodes.solver.pace import Pace
+    from mpm_nodes.solver.snapshots import count_of
+
+    end, length, step = clock.end, clock.end - clock.begin, solver.step_context
+    come_back = solver.mark() if solver.share is None and any(program.implicit for program in solver.programs) else None
+    for step.dt_factor in DT_FACTORS:
+        # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
+        solver.particles.sorted, solver.particles.limits = False, None
+        step.substep = 0
+        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold and step.dt_factor == 1.0)
+        try:
+            while end - solver.time > 1e-9 * length:
+                step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
+                step.tick = clock.tick_at(solver.time)
+                frame = clock.frame_at(solver.time)
+                dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=_stop(solver, ctx), keep=False)
+                facts = step.report.of_substeps()
+                ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
+                pace.after(dt, end - solver.time, facts)
+        except SimulationDiverged as error:
+            last = step.dt_factor == DT_FACTORS[-1] or 0.5 * step.dt < step.dt_min
+            if come_back is None or last:
+                raise
+            come_back()
+            message = f"{error}; the frame is solved again from its beginning, with {0.5 * step.dt_factor:g} of dt"
+            ctx.report("warning", where="substeps", message=message)
+        else:
+            break
+    step.dt_factor = 1.0
 
 
 def _stop(solver: Any, ctx: FrameContext) -> Callable[[], None]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mpm_nodes.data import Fact, Facts, Reduction, StepContext
 from mpm_nodes.solver.divergence import SimulationDiverged
+from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.stores import Store
 
 __all__ = ["CHOICE", "Choice", "KeptChoices", "choose_again", "measure"]
@@ -128,6 +128,10 @@ class SeveralPrograms(Protocol):
         """Run this candidate from now on."""
         ...
 
+    def forget_past(self) -> None:
+        """Forget what stores keep of earlier substeps to save work."""
+        ...
+
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], /) -> float:
         """Run one substep without advancing the time; return its length [s]."""
         ...
@@ -147,6 +151,7 @@ def choose_again(solver: SeveralPrograms, time_left: float, check_cancel: Callab
     if kept is not None:
         kept.note(choice.facts())
     solver.choose(choice.index)
+    solver.forget_past()  # trials leave other things than a choice that was kept
     solver.step_context.tell(CHOICE, **choice.facts())
     return choice
 
@@ -161,9 +166,12 @@ def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[]
     """
     costs, steps = [], []
     for index in range(len(solver.programs)):
-        with _put_back(solver):
+        moment = Moment(solver)
+        try:
             solver.choose(index)
             cost, dt = _cost(solver, time_left, check_cancel)
+        finally:
+            moment.come_back()
         costs.append(cost)
         steps.append(dt)
     held = 0 if solver.choice is None else solver.choice.index
@@ -194,19 +202,3 @@ def _cost(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], 
     except SimulationDiverged:
         return math.inf, longest or time_left
     return min(rates), longest  # a substep in which something was compiled does not count
-
-
-@contextmanager
-def _put_back(solver: SeveralPrograms) -> Iterator[None]:
-    """Restore the state of all domains, time and facts of a solver on leaving."""
-    saved = {place: store.save() for place, store in solver.lasting_stores.items()}
-    step = solver.step_context
-    facts, time, seconds = step.report.save(), solver.time, dict(solver.stage_seconds)
-    try:
-        yield
-    finally:
-        for place, state in saved.items():
-            solver.lasting_stores[place].restore(state)
-        step.report.restore(facts)
-        solver.time = time
-        solver.stage_seconds.update(seconds)

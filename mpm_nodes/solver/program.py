@@ -31,6 +31,7 @@ class Program:
         lasting: Whether fields that fused stages may leave unstored are to be stored in every substep: some stage reads them, or
             changes what the limits of dt hang on after they were found.
         grid_is_empty: For each stage, whether none before it, nor it itself, has filled the grid.
+        implicit: Whether dt is chosen beyond what explicit steps bear.
     """
 
     recipe: Any
@@ -40,6 +41,7 @@ class Program:
     drift_limit: float
     lasting: bool
     grid_is_empty: tuple[bool, ...]
+    implicit: bool
 
 
 def programs_of(
@@ -76,6 +78,7 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool, law_inputs
         min(map(_drift_limit, unfused.stages), default=DRIFT_LIMIT["quadratic"]),
         _lasting(plan, (*state_names, *law_inputs)),
         tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))),
+        any(planned.sets and planned.knobs.get("implicit") is True for planned in unfused.stages),
     )
 
 

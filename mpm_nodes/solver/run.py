@@ -36,6 +36,7 @@ from mpm_nodes.solver.further_stores import further_stores
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
+from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.periodic import period_of
 from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.plates import Splines
@@ -236,9 +237,28 @@ class SubstepSolver:
             emitters: As many as the solver was made with.
         """
         self.until, self.step_context.frame_at = clock.end, clock.frame_at
+        self.forget_past()
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.streams, emitters, strict=True):
             stream.follow(emitter, material_indices(emitter.template, self.materials), clock)
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts the solver back to where it is now; it may be called more than once."""
+        moment, index = Moment(self), self.programs.index(self.program)
+        held = self.choice, self.own_dt, self.substeps_done, self._gradients_known
+
+        def come_back() -> None:
+            moment.come_back()
+            self.choice, self.own_dt, self.substeps_done, self._gradients_known = held
+            self.choose(index)
+            self.forget_past()
+
+        return come_back
+
+    def forget_past(self) -> None:
+        """Forget what stores keep of earlier substeps to save work."""
+        for store in self.stores.values():
+            store.forget_past()
 
     @property
     def candidate_names(self) -> tuple[str, ...]:

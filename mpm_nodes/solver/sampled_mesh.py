@@ -70,7 +70,7 @@ def sampled_meshes(particles: Particles, radius: float, shift: bool, origin: Vec
         if not len(of.index) or (pairs is not None and not tense[pairs.group == group].any()):
             continue
         inside, phi = union_of_spheres(of, places, 2.0 * radius, 0)
-        cuts = cut_edges(of, places, inside, phi, share, drawn_in_by(radius, shift), NO_MIRRORS, 0)
+        cuts = cut_edges(of, places, (inside, phi), share, drawn_in_by(radius, shift), NO_MIRRORS, 0)
         vertices, corners, start = welded(places.coord, *triangles_of(places, inside, cuts))
         first = np.repeat(places.coord, np.diff(start), axis=0)
         points = store.origin + h * (4.0 * first + 1.5 + 0.5 * vertices)

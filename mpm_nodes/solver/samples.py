@@ -31,6 +31,7 @@ from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.kept_surfaces import KeptSurfaces, Surface
 from mpm_nodes.solver.liquid_pairs import covering, have_surfaces, pairs_of
 from mpm_nodes.solver.ranks.around import ParticlesAround, particles_around
 from mpm_nodes.solver.state import ParticleStore
@@ -89,6 +90,7 @@ class SampleStore(ParticleStore):
     Attributes:
         aside: Area vectors of the surface that has no samples, because its matter has no tension, summed [m^2], shape (3,).
         cut: Axes along which a slab or planes of symmetry cut the surface off, shape (3,), bool.
+        kept: Surfaces of the last substep, for matter that stands still.
     """
 
     domain = SAMPLES
@@ -110,7 +112,17 @@ class SampleStore(ParticleStore):
         self.grid: GridStore = stores["grid"]
         self.grid.margin = True
         self.aside, self.cut = np.zeros(3), np.zeros(3, bool)
+        self.kept = KeptSurfaces()
         self._of: int | None = None
+
+    def forget_past(self) -> None:
+        """See `Store`."""
+        self.kept.forget()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return super().nbytes + self.kept.nbytes
 
     def begin_substep(self) -> None:
         """See `Store`."""
@@ -149,6 +161,7 @@ def sample_surface(
     shift: bool,
     spread: Spread,
     within: Window,
+    still: float = 0.0,
 ) -> None:
     """Fill `samples` with points of the surface of the union of spheres, where the matter has a tension.
 
@@ -161,6 +174,8 @@ def sample_surface(
         shift: Whether the surface is drawn in to where the matter ends.
         spread: How samples lie on triangles; its area in half cells^2.
         within: Where the surface counts.
+        still: How far particles may have moved along an axis for the surface to stay as it was [cells]; at 0, and on several ranks,
+            all is sampled.
 
     Raises:
         MpmNodesError: Particles came or went since they were sorted.
@@ -182,18 +197,28 @@ def sample_surface(
         return
     places = places_of(matter.block_coord, matter.block_body)
     material = matter.array("material")
-    bins = bins_of(matter.offset, matter.stride, particles.shift, matter.block_start, material, places, particles.dtype)
+    kept = samples.kept if still > 0.0 and own is None else None
+    offset, stride, wanted = matter.offset, matter.stride, None
+    if kept is not None:
+        groups_of = b"" if pairs is None else pairs.group.tobytes()
+        asked = (radius, shift, spread, *(each.tobytes() for each in within), tense.tobytes(), groups_of)
+        offset, stride = kept.begin(particles, places, still, asked), particles.count
+        wanted = kept.wanted if pairs is None else None  # liquids of a pair look at each other everywhere
+    bins = bins_of(offset, stride, particles.shift, matter.block_start, material, places, particles.dtype, wanted)
     drift = max(0, math.ceil(2.0 * (matter.drift - 2.0)))
     depth = drawn_in_by(radius, shift)
     planes = [np.where(np.abs(plane) < OPEN_PLANE, 2.0 * plane, 2.0 * FAR) for plane in (within.low, within.high)]
     mirrors = np.stack([*planes, within.level], axis=1)
     volume = matter.array("volume") * (1.0 / particles.h**3)
 
-    def surface(of: Bins) -> SurfacePoints:
+    def surface(of: Bins, group: int = 0) -> SurfacePoints:
         """Return the samples of one body of matter that particles of this process own, whose surfaces pull."""
-        inside, phi = union_of_spheres(of, places, 2.0 * radius, drift)
-        cuts = cut_edges(of, places, inside, phi, volume, depth, mirrors, drift)
-        points = sample_union(of, places, inside, cuts, (within.low, within.high), spread, drift)
+        level_set, vertices, known = (kept and kept.begun(group)) or (None, None, None)
+        field = union_of_spheres(of, places, 2.0 * radius, drift, level_set)
+        cuts = cut_edges(of, places, field, volume, depth, mirrors, drift, vertices)
+        points = sample_union(of, places, field[0], cuts, (within.low, within.high), spread, drift, known)
+        if kept is not None:
+            kept.keep(group, Surface(*field, cuts, points))
         pulls = None if tense.all() else tense[material[points.owner]]
         if own is not None:
             here = np.full(matter.count, -1, np.int32)
@@ -213,7 +238,7 @@ def sample_surface(
     groups = [rows_of(bins, pairs.group == each) for each in range(len(pairs.tension))]
     for group, of in enumerate(groups):
         if len(of.index) and tense[pairs.group == group].any():
-            points = surface(of)
+            points = surface(of, group)
             shares = [shares_at(each, places, points.start, points.position, volume, mirrors, drift) for each in groups]
             warmth = particles.rows("temperature")[0][points.owner].astype(float) if pairs.curves else None
             _fill(samples, places, points, covering(group, np.array(shares), pairs, warmth))

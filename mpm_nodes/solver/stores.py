@@ -66,6 +66,9 @@ class Store:
     def begin_substep(self) -> None:
         """Forget what lives for one substep."""
 
+    def forget_past(self) -> None:
+        """Forget what is kept of earlier substeps to save work: frames and trials begin without, as a cook that resumes does."""
+
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """Return what it holds now; `restore` puts it back bit for bit.
 

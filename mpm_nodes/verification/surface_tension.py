@@ -121,7 +121,7 @@ def _cut(position: np.ndarray, cell_size: float, radius: float, shift: bool) -> 
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places)
     inside, phi = union_of_spheres(bins, places, 2.0 * radius, 0)
     depth = 2.0 * radius - 0.5 if shift else 0.0
-    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
+    cuts = cut_edges(bins, places, (inside, phi), np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
     return store, places, bins, inside, cuts
 
 

@@ -64,7 +64,7 @@ def surface(
     bins = bins_of(store.offset, store.stride, store.shift, store.block_start, store.array("material"), places, dtype)
     inside, phi = union_of_spheres(bins, places, 1.734, 0)
     everywhere = np.full(3, -(1 << 40), np.int64), np.full(3, 1 << 40, np.int64)
-    cuts = cut_edges(bins, places, inside, phi, np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
+    cuts = cut_edges(bins, places, (inside, phi), np.full(store.count, 0.125), depth, NO_MIRRORS, 0)
     points = sample_union(bins, places, inside, cuts, everywhere, spread, 0)
     return np.column_stack([points.position, points.normal, points.area, store.unpack("position")[points.owner]])
 

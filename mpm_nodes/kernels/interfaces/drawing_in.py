@@ -35,30 +35,31 @@ REFINEMENTS = 1
 def cut_edges(
     bins: Bins,
     places: Places,
-    inside: np.ndarray,
-    phi: np.ndarray,
+    level_set: tuple[np.ndarray, np.ndarray],
     volume: np.ndarray,
     depth: float,
     mirrors: np.ndarray,
     drift: int,
+    again: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Return the vertices of the mesh, by the node and axis of the edge that each lies on.
 
     Args:
         bins: Particles by cells of edge r.
         places: Blocks with particles and their neighbours.
-        inside, phi: Level set, from `union.union_of_spheres`.
+        level_set: Signs and phi, from `union.union_of_spheres`.
         volume: V0 of each particle over h^3, in the order of the particle arrays.
         depth: Most that a vertex is drawn in [r]; 0 leaves all on the union's surface.
         mirrors: For each axis the low and the high plane behind which the scene goes on as its mirror image [r], beyond `FAR` where
             there is none, and 1 where the scene is the same everywhere along the axis, else 0, shape (3, 3).
         drift: How many cells of edge r a particle may lie outside its block.
+        again: What is returned, with the vertices of the places that are known, and the others, int64; None where nothing is known.
 
     Returns:
         From the low corner of the place [r], shape (places, 64, 3, 3): node, axis, coordinate; void on edges that are not cut.
     """
-    cuts = np.empty((len(places.slot), NODES, 3, 3))
-    _cut(bins, (places.near, places.slot, places.coord, inside, phi), volume, (depth, mirrors, drift), cuts)
+    cuts, todo = again or (np.empty((len(places.slot), NODES, 3, 3)), np.arange(len(places.slot)))
+    _cut(todo, bins, (places.near, places.slot, places.coord, *level_set), volume, (depth, mirrors, drift), cuts)
     return cuts
 
 
@@ -160,7 +161,8 @@ def _planes_of(mirrors, coord, e):
 
 
 @part
-def _cut_at(e, bins, field, volume, wanted, cuts):
+def _cut_at(t, todo, bins, field, volume, wanted, cuts):
+    e = todo[t]
     near, slot, coord, inside, phi = field
     depth, mirrors, drift = wanted
     planes, level = _planes_of(mirrors, coord, e), (mirrors[0, 2], mirrors[1, 2], mirrors[2, 2])
@@ -180,9 +182,9 @@ def _cut_at(e, bins, field, volume, wanted, cuts):
 
 
 @compiled
-def _cut(bins, field, volume, wanted, cuts):
+def _cut(todo, bins, field, volume, wanted, cuts):
     """Write the vertices; `wanted` is the depth, the mirrors, and how far a particle may lie outside its block."""
-    parallel_for(_cut_at, cuts.shape[0], (lend(bins), field, volume, wanted, cuts))
+    parallel_for(_cut_at, todo.shape[0], (todo, lend(bins), field, volume, wanted, cuts))
 
 
 # ---------------------------------------------------------------- what is at samples

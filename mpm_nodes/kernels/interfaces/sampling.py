@@ -91,6 +91,7 @@ def sample_union(
     within: tuple[np.ndarray, np.ndarray],
     spread: Spread,
     drift: int,
+    again: tuple[SurfacePoints, np.ndarray] | None = None,
 ) -> SurfacePoints:
     """Sample the surface.
 
@@ -102,16 +103,22 @@ def sample_union(
         within: First and last + 1 cell along each axis whose triangles count, shape (3,), int64: the rest is cut off.
         spread: How samples lie on triangles.
         drift: How many cells of edge r a particle may lie outside its block.
+        again: Samples of the places that are known, and the other places, int64; None where nothing is known.
     """
     count = len(places.slot)
-    start = np.zeros(count + 1, np.int64)
+    known, todo = again or (None, np.arange(count))
+    start = np.zeros(count + 1, np.int64) if known is None else np.concatenate([[0], np.diff(known.start)])
     key, no_rows, no_owner = np.uint64(spread.seed & (2**64 - 1)), np.empty((0, 7)), np.empty(0, np.int32)
     field = (places.near, places.slot, places.coord, inside, cuts, *within)
     wanted = (spread.area, spread.even, key, drift)
-    _sample(bins, field, wanted, start, no_rows, no_owner)
+    _sample(todo, bins, field, wanted, start, no_rows, no_owner)
     np.cumsum(start, out=start)
     rows, owner = np.empty((int(start[-1]), 7)), np.empty(int(start[-1]), np.int32)
-    _sample(bins, field, wanted, start, rows, owner)
+    if known is not None:
+        to = np.repeat(start[:-1] - known.start[:-1], np.diff(known.start)) + np.arange(len(known.owner))
+        rows[to, :3], rows[to, 3:6], rows[to, 6], owner[to] = known[1:]
+    if len(rows):
+        _sample(todo, bins, field, wanted, start, rows, owner)
     return SurfacePoints(start, rows[:, :3], rows[:, 3:6], rows[:, 6], owner)
 
 
@@ -241,7 +248,8 @@ def _points_of(triangle, area, sample_area, key, points):
 
 
 @part
-def _sample_at(e, bins, field, wanted, start, rows, owner):
+def _sample_at(t, todo, bins, field, wanted, start, rows, owner):
+    e = todo[t]
     near, slot, coord, inside, cuts, low, high = field
     sample_area, even, seed, drift = wanted
     held = np.empty(8, np.int64)
@@ -321,9 +329,9 @@ def _owner(bins, near, slot, e, x, y, z, drift):
 
 
 @compiled
-def _sample(bins, field, wanted, start, rows, owner):
+def _sample(todo, bins, field, wanted, start, rows, owner):
     """Count the samples of each place into start[1:], or write them where there is room for rows.
 
     `wanted` is the area of a sample, whether they lie evenly, the seed, and how far a particle may lie outside its block.
     """
-    parallel_for(_sample_at, start.shape[0] - 1, (lend(bins), field, wanted, start, rows, owner))
+    parallel_for(_sample_at, todo.shape[0], (todo, lend(bins), field, wanted, start, rows, owner))

@@ -26,7 +26,13 @@ NODES = 64
 """Nodes of a place."""
 
 
-def union_of_spheres(bins: Bins, places: Places, radius: float, drift: int) -> tuple[np.ndarray, np.ndarray]:
+def union_of_spheres(
+    bins: Bins,
+    places: Places,
+    radius: float,
+    drift: int,
+    again: tuple[tuple[np.ndarray, np.ndarray], np.ndarray] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which nodes lie inside and, at the surface, phi.
 
     Args:
@@ -34,16 +40,16 @@ def union_of_spheres(bins: Bins, places: Places, radius: float, drift: int) -> t
         places: Blocks with particles and their neighbours.
         radius: R [r], at most 2.
         drift: How many cells of edge r a particle may lie outside its block.
+        again: What is returned, with the values of the places that are known, and the others, int64; None where nothing is known.
 
     Returns:
         Shape (places, 64) each: uint8, and in the float type of the bins [r]; phi is void at nodes whose six neighbours have their
         sign.
     """
-    inside = np.empty((len(places.slot), NODES), np.uint8)
-    real = bins.x.dtype.type
-    _find_signs(bins, places.near, places.slot, real(radius * radius), 2 + drift, inside)
-    phi = np.zeros(inside.shape, real)
-    _measure(bins, places.near, places.slot, inside, real(radius), drift, phi)
+    shape, real = (len(places.slot), NODES), bins.x.dtype.type
+    (inside, phi), todo = again or ((np.empty(shape, np.uint8), np.zeros(shape, real)), np.arange(shape[0]))
+    _find_signs(todo, bins, places.near, places.slot, real(radius * radius), 2 + drift, inside)
+    _measure(todo, bins, (places.near, places.slot), inside, real(radius), drift, phi)
     return inside, phi
 
 
@@ -55,15 +61,17 @@ def node_of(near, e, i, j, k):
 
 
 @part
-def _find_signs_at(e, bins, near, slot, square, reach, inside):
+def _find_signs_at(t, todo, bins, near, slot, square, reach, inside):
+    e = todo[t]
     for node in range(NODES):
         at = (2 * (node >> 4) + 1, 2 * ((node >> 2) & 3) + 1, 2 * (node & 3) + 1)
-        inside[e, node] = _any_within(bins, near, slot, e, at, square, reach)
+        # within matter a particle lies in one of the eight cells around the node, as a rule
+        inside[e, node] = _any_within(bins, near, slot, e, at, square, 1) or _any_within(bins, near, slot, e, at, square, reach)
 
 
 @compiled
-def _find_signs(bins, near, slot, square, reach, inside):
-    parallel_for(_find_signs_at, inside.shape[0], (lend(bins), near, slot, square, reach, inside))
+def _find_signs(todo, bins, near, slot, square, reach, inside):
+    parallel_for(_find_signs_at, todo.shape[0], (todo, lend(bins), near, slot, square, reach, inside))
 
 
 @part
@@ -110,7 +118,8 @@ def _differs(near, inside, e, i, j, k, mine):
 
 
 @part
-def _measure_at(e, bins, near, slot, inside, radius, drift, phi):
+def _measure_at(t, todo, bins, tables, inside, radius, drift, phi):
+    e, (near, slot) = todo[t], tables
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
         mine = inside[e, node]
@@ -129,5 +138,5 @@ def _measure_at(e, bins, near, slot, inside, radius, drift, phi):
 
 
 @compiled
-def _measure(bins, near, slot, inside, radius, drift, phi):
-    parallel_for(_measure_at, inside.shape[0], (lend(bins), near, slot, inside, radius, drift, phi))
+def _measure(todo, bins, tables, inside, radius, drift, phi):
+    parallel_for(_measure_at, todo.shape[0], (todo, lend(bins), tables, inside, radius, drift, phi))

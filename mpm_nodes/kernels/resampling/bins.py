@@ -57,12 +57,14 @@ class Places(NamedTuple):
         near: Places of the 27 neighbours of each place, int32.
         slot: Slot of each place, -1 where it holds no particles, int32.
         of_slot: Place of each slot, int32.
+        key: Packed coordinates and bodies of the places, ascending, int64.
     """
 
     coord: np.ndarray
     near: np.ndarray
     slot: np.ndarray
     of_slot: np.ndarray
+    key: np.ndarray
 
 
 def neighbours(packed: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -81,7 +83,7 @@ def places_of(block_coord: np.ndarray, block_body: np.ndarray) -> Places:
     wanted = np.empty((len(packed), 27), np.int64)
     list_neighbours(coord, body, wanted)
     mine = np.ascontiguousarray(around[:, 13])
-    return Places(coord, neighbours(packed, wanted), neighbours(mine, packed), neighbours(packed, mine))
+    return Places(coord, neighbours(packed, wanted), neighbours(mine, packed), neighbours(packed, mine), packed)
 
 
 def bins_of(
@@ -92,6 +94,7 @@ def bins_of(
     material: np.ndarray,
     places: Places,
     dtype: npt.DTypeLike = np.float32,
+    wanted: np.ndarray | None = None,
 ) -> Bins:
     """Sort particles into cells of edge r.
 
@@ -103,6 +106,7 @@ def bins_of(
         material: Material of each particle.
         places: Tables of the blocks.
         dtype: Float type of the coordinates. In single precision they move in steps of 5e-7 r, which a continuous use shows.
+        wanted: Slots whose particles are looked up, a mask; all without it. Rows of others are void.
     """
     count, slots = int(block_start[-1]), len(block_start) - 1
     near = np.where(places.near >= 0, places.slot[places.near], -1).astype(np.int32)[places.of_slot]
@@ -113,7 +117,7 @@ def bins_of(
         np.empty(count, np.int32),
         np.ascontiguousarray(near),
     )
-    _fill(offset, stride, shift, block_start, material, bins)
+    _fill(offset, stride, shift, block_start, material, np.ones(slots, bool) if wanted is None else wanted, bins)
     return bins
 
 
@@ -129,8 +133,11 @@ def rows_of(bins: Bins, chosen: np.ndarray) -> Bins:
 
 
 @part
-def _fill_at(b, offset, stride, shift, block_start, material, bins):
+def _fill_at(b, offset, stride, shift, block_start, material, wanted, bins):
     start, x, y, z, index, kind, _ = bins
+    if not wanted[b]:
+        start[CELLS * b] = block_start[b]  # where the last cell of the slot before ends
+        return
     scale, middle = x.dtype.type(2.0 / (1 << shift)), x.dtype.type(4.0)
     first, end = block_start[b], block_start[b + 1]
     at = np.zeros(CELLS, np.int32)
@@ -153,9 +160,9 @@ def _fill_at(b, offset, stride, shift, block_start, material, bins):
 
 
 @compiled
-def _fill(offset, stride, shift, block_start, material, bins):
+def _fill(offset, stride, shift, block_start, material, wanted, bins):
     bins.start[bins.start.size - 1] = block_start[block_start.size - 1]
-    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, bins))
+    parallel_for(_fill_at, block_start.size - 1, (offset, stride, shift, block_start, material, wanted, bins))
 
 
 @inline

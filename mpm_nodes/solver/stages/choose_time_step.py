@@ -77,6 +77,7 @@ def choose_time_step(
     limit, material, dt = min(found, key=lambda each: each[2])
     if step.share is not None:
         limit, material, dt = step.share.shortest(limit, material, dt, (*LIMITS, *(each for each, _ in step.limits)))
+    dt *= step.dt_factor
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
         limit, material, dt = SHORTEST, "", step.dt_min
     step.limit = limit
