@@ -53,6 +53,7 @@ _MODULES = (
     "surface_tension",
     "viscous_swing",
     "wetting",
+    "tension_flow",
     "liquid_pairs",
     "implicit_drops",
     "resting_drops",
