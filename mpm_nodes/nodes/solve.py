@@ -57,6 +57,8 @@ class SolveOutputs(NamedTuple):
 
 BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
+HELD = 250
+"""What implicit substeps hold of a particle as a frame begins, to solve it again if one of them fails."""
 GATHERED = 200
 """What a particle takes on rank 0 of several, which publishes those of all."""
 DT_FACTORS = (1.0, 0.5, 0.25)
@@ -69,6 +71,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     from mpm_nodes.nodes.rods import rod_warnings
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
+    each = scale * (BYTES + (HELD if _is_implicit(told.knobs["substeps"]) else 0))
     particles = told.total("sources", "particles") + told.total("emitters", "particles")
     clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
@@ -84,7 +87,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
     if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
-        need = streamed * BYTES * scale
+        need = streamed * each
         if need > 0.5 * free_memory():
             warnings.append(
                 f"streams bring up to {streamed:.3g} particles by frame {told.settings.end} ({in_words(int(need))}), less what the "
@@ -92,11 +95,20 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
             )
         streamed = 0.0
     particles = int(min(particles + streamed, 2.0**62))
-    memory = int(particles * BYTES * scale) + BYTES_ALWAYS
+    memory = int(particles * each) + BYTES_ALWAYS
     if told.ranks > 1:
         warnings += _shared(told)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
+
+
+def _is_implicit(recipe: Any) -> bool:
+    """Return whether a substep graph, or one that it may choose, has implicit substeps."""
+    from mpm_nodes.graph.substeps import resolve
+
+    resolved = resolve(recipe)
+    every = (resolved, *resolved.others)
+    return any(one.knobs[name].get("implicit") is True for one in every for name, stage in one.declarations.items() if stage.sets)
 
 
 def _shared(told: PreflightContext) -> list[str]:

@@ -8,7 +8,9 @@ import pytest
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
-from mpm_nodes.nodes.solve import DT_FACTORS
+from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.preflight import estimate
+from mpm_nodes.nodes.solve import BYTES, BYTES_ALWAYS, DT_FACTORS
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -113,3 +115,14 @@ def test_candidates_are_chosen_again_as_they_were(monkeypatch):
     events: list[dict] = []
     execute(scene("auto"), on_event=events.append)
     assert tried == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(("substeps", "more"), [("explicit_apic", 0), ("implicit_apic", 250), ("auto", 250), ("melting", 250)])
+def test_what_is_held_of_a_frame_is_in_the_estimate(substeps, more):
+    """Implicit substeps hold a copy of the state: 250 bytes a particle, which its fields do not exceed."""
+    report = estimate(plan_graph(scene(substeps)), 1)["sim"]
+    assert report["memory"] - BYTES_ALWAYS == pytest.approx(report["particles"] * (BYTES + more), abs=1.0)
+    if substeps in ("implicit_apic", "melting"):
+        run = Evaluator(scene(substeps)).value("sim.state", 2).solver
+        held = sum(array.nbytes for store in run.lasting_stores.values() for array in store.save().fields.values())
+        assert held <= more * run.particles.count
