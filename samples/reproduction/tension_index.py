@@ -19,7 +19,6 @@ TENSION = (
         "C21 figure 6",
         _c21(0, 63, "swing.dt_max=1e-4", "swing_massless.dt_max=1e-4", "liquid.bulk_modulus=4166.67"),
         tension.ellipse,
-        show="points",
         sheet=(1, 5, 11, 17, 22, 33),
         camera=Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), 1.4, (480, 220)),
     ),
