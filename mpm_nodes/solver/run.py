@@ -243,12 +243,14 @@ class SubstepSolver:
             stream.follow(emitter, material_indices(emitter.template, self.materials), clock)
 
     def mark(self) -> Callable[[], None]:
-        """Return what puts the solver back to where it is now; it may be called more than once."""
+        """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
         moment, index = Moment(self), self.programs.index(self.program)
         held = self.choice, self.own_dt, self.substeps_done, self._gradients_known
 
         def come_back() -> None:
+            seconds = dict(self.stage_seconds)
             moment.come_back()
+            self.stage_seconds.update(seconds)
             self.choice, self.own_dt, self.substeps_done, self._gradients_known = held
             self.choose(index)
             self.forget_past()
