@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -196,6 +196,15 @@ def resolve(value: Any, registry: Registry | None = None) -> Substeps:
     substeps, problems = load_substeps(value, registry)
     _raise(problems)
     return substeps
+
+
+def is_implicit(stages: Iterable[tuple[StageDeclaration, Mapping[str, Any]]]) -> bool:
+    """Return whether the stage that chooses dt goes beyond what explicit steps bear.
+
+    Args:
+        stages: Declaration and knobs of each stage.
+    """
+    return any(declaration.sets and knobs.get("implicit") is True for declaration, knobs in stages)
 
 
 def recipe_of(value: Any) -> Any:

@@ -104,11 +104,11 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
 
 def _is_implicit(recipe: Any) -> bool:
     """Return whether a substep graph, or one that it may choose, has implicit substeps."""
-    from mpm_nodes.graph.substeps import resolve
+    from mpm_nodes.graph.substeps import is_implicit, resolve
 
     resolved = resolve(recipe)
     every = (resolved, *resolved.others)
-    return any(one.knobs[name].get("implicit") is True for one in every for name, stage in one.declarations.items() if stage.sets)
+    return any(is_implicit((stage, one.knobs[name]) for name, stage in one.declarations.items()) for one in every)
 
 
 def _shared(told: PreflightContext) -> list[str]:

@@ -84,7 +84,8 @@ class KeptSurfaces:
         return sum(array.nbytes for array in held if isinstance(array, np.ndarray))
 
     def begin(self, particles: ParticleStore, places: Places, still: float, asked: Hashable) -> np.ndarray:
-        """Compare particles with those of the last substep; return the offsets that the surface is to be sampled for.
+        """Compare particles with those of the last substep; return the offsets that the surface is to be sampled for, in
+        three rows, flat [fixed-point units].
 
         Args:
             particles: The particles, sorted by block.
@@ -97,15 +98,15 @@ class KeptSurfaces:
         now = Layout(particles.block_start.copy(), offset.reshape(-1), offset.shape[1], *columns)
         was, self.wanted, self._before = self._moment, None, {}
         if was is not None and was.asked == asked:
-            self._block = _where(was.places, places, places.of_slot)
+            block = _where(was.places, places)
             unit, most = still * particles.unit, max(particles.drift, 2.0) * particles.unit
-            held = hold_still(now, was.layout, self._block, unit, most)
+            held = hold_still(now, was.layout, block, unit, most)
             self._place = neighbours(was.places.key, places.key)
             field, mesh = unknown_places(places, was.places, self._place, held)
             self._field, self._mesh = np.flatnonzero(field), np.flatnonzero(mesh)
             self._shift = np.zeros(len(was.layout.start) - 1, np.int64)
-            known = self._block >= 0
-            self._shift[self._block[known]] = now.start[:-1][known] - was.layout.start[:-1][self._block[known]]
+            known = block >= 0
+            self._shift[block[known]] = now.start[:-1][known] - was.layout.start[:-1][block[known]]
             self.wanted = _any_near(places, mesh)
             self._before = self._surfaces
         self._was, self._moment, self._surfaces = was, _Sampled(asked, now, places), {}
@@ -144,9 +145,9 @@ class KeptSurfaces:
         self._surfaces[group] = surface
 
 
-def _where(was: Places, places: Places, of_slot: np.ndarray) -> np.ndarray:
+def _where(was: Places, places: Places) -> np.ndarray:
     """Return for each block which it was among those before, -1 where it had no particles."""
-    at = neighbours(was.key, places.key[of_slot])
+    at = neighbours(was.key, places.key[places.of_slot])
     return np.where(at >= 0, was.slot[at], -1).astype(np.int64)
 
 

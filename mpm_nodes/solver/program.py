@@ -10,7 +10,7 @@ from mpm_nodes.graph.fusion import FusedStage, fused
 from mpm_nodes.graph.hazards import Array
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substep_document import Substeps
-from mpm_nodes.graph.substeps import SubstepPlan, plan_substeps, resolve
+from mpm_nodes.graph.substeps import SubstepPlan, is_implicit, plan_substeps, resolve
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT, reach
 from mpm_nodes.solver.shared_loops import shared_loop
 from mpm_nodes.solver.state import LIMITING
@@ -78,7 +78,7 @@ def program_of(recipe: Any, state_names: tuple[str, ...], fuse: bool, law_inputs
         min(map(_drift_limit, unfused.stages), default=DRIFT_LIMIT["quadratic"]),
         _lasting(plan, (*state_names, *law_inputs)),
         tuple(not any(fills_grid[: place + 1]) for place in range(len(fills_grid))),
-        any(planned.sets and planned.knobs.get("implicit") is True for planned in unfused.stages),
+        is_implicit((planned.declaration, planned.knobs) for planned in unfused.stages),
     )
 
 

@@ -35,7 +35,7 @@ def scene(substeps, **solve) -> Graph:
 
 
 def fail_above(monkeypatch, factor: float) -> list[float]:
-    """Let the second substep of one frame fail while the factor on dt is above one; return the list of factors that were tried."""
+    """Let the second substep of one frame fail while the factor on dt is above `factor`; return the factors that were tried."""
     step, tried = SubstepSolver.step, []
 
     def failing(self, *given, **named):
