@@ -219,11 +219,8 @@ class Minimisation:
             if found.residual <= sys.float_info.epsilon * found.residuals[0]:
                 found.converged = True
                 break
-            self.energy.linearise(self.term_dt)
-            if iteration % REBUILD == 0 or self.rubs:
-                self._build_preconditioner()
             forcing = min(settings.krylov_tolerance, math.sqrt(found.residual / found.residuals[0]) * settings.krylov_tolerance)
-            found.krylov += self._solve(forcing)
+            found.krylov += self._find_change(forcing, iteration % REBUILD == 0 or self.rubs)
             found.newton += 1
             found.last_step = self._largest(self.change, False) * self.dt / self.grid.h
             lower, halvings = self._search(value)
@@ -276,7 +273,7 @@ class Minimisation:
         self.vectors.clear(self.change)
         found.residual = self._largest(self.gradient, True)
         if found.residual > 0.0:
-            found.krylov = self._solve(self.settings.krylov_tolerance)
+            found.krylov, _ = self._solve(self.settings.krylov_tolerance)
             vectors.combine(1.0, self.velocity, 1.0, self.change, self.velocity, self.count)
         found.newton, found.last_step = 1, self._largest(self.change, False) * self.dt / grid.h
         found.converged = found.krylov < self.settings.krylov_iterations and math.isfinite(found.last_step)
@@ -347,8 +344,23 @@ class Minimisation:
         return value if broken else there
 
     # ---------------------------------------------------------------- the linear system
-    def _solve(self, tolerance: float) -> int:
-        """Solve P H P change = - gradient to a relative residual; returns the iterations."""
+    def _find_change(self, tolerance: float, rebuild: bool) -> int:
+        """Write Newton's step to `change`; returns the Krylov iterations it took.
+
+        With all of H the method closes in quadratically. Where H bends down along the way, terms that can drop what does so.
+        """
+        self.energy.linearise(self.term_dt, whole=True)
+        if rebuild:
+            self._build_preconditioner()
+        iterations, bends_down = self._solve(tolerance)
+        if bends_down and self.energy.drops_parts:
+            self.energy.linearise(self.term_dt)
+            self._build_preconditioner()
+            iterations += self._solve(tolerance)[0]
+        return iterations
+
+    def _solve(self, tolerance: float) -> tuple[int, bool]:
+        """Solve P H P change = - gradient to a relative residual; returns the iterations, and whether H was seen to bend down."""
         method = METHODS[self.settings.krylov]
         b, x = self.energy.vector("residual"), self.change
         vectors.scale(-1.0, self.gradient, b, self.count)
@@ -361,13 +373,15 @@ class Minimisation:
             work=[self.energy.vector(name) for name in WORK[: method.work]],
             check=self.check_cancel,
         )
+        bends_down = found.stop is Stop.BREAKDOWN
         if method is Method.GRADIENTS:
-            if found.stop is Stop.BREAKDOWN and found.iterations == 1:
+            if bends_down and found.iterations == 1:
                 vectors.copy(found.direction, x, self.count)  # the energy bends down at once: go down the gradient
-        elif found.stop is not Stop.BREAKDOWN and self.vectors.dot(x, self.gradient) >= 0.0:
+        elif not bends_down and self.vectors.dot(x, self.gradient) >= 0.0:
+            bends_down = True
             vectors.scale(-1.0, self.gradient, b, self.count)  # not downhill: the preconditioned gradient is
             self._precondition(b, x)
-        return found.iterations
+        return found.iterations, bends_down
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         """Write z = B P inverse r; return r.z and sum |r|^2 / m, which says when to stop whatever the preconditioner is."""

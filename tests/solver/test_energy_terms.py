@@ -79,6 +79,49 @@ def test_a_term_of_ones_own_has_exact_derivatives(kernel):
     assert block_error(problem) < 1e-12
 
 
+class _BendsDown:
+    """A term of a quadratic energy that bends down along x, unless it is asked for its positive part; it tells how often."""
+
+    def __init__(self, mass):
+        self.mass, self.asked = mass, []
+
+    def evaluate(self, dt, velocity, force):
+        """A constant force along x."""
+        force[: self.mass.size].reshape(-1, 4)[:, 0] += self.mass[3::4]
+        return -dt * float(self.mass[3::4] @ velocity[: self.mass.size][::4]), 0
+
+    def linearise(self, dt):
+        """Take the positive part."""
+        self.asked.append("positive")
+
+    def linearise_whole(self, dt):
+        """Take all of it."""
+        self.asked.append("whole")
+
+    def apply(self, dt, direction, result):
+        """Three times the mass down along x, or nothing."""
+        if self.asked[-1] == "whole":
+            given, taken = (array[: self.mass.size].reshape(-1, 4) for array in (direction, result))
+            taken[:, 0] -= 3.0 * self.mass[3::4] * given[:, 0]
+
+    def add_blocks(self, dt, blocks):
+        """No blocks: the mass stands for them."""
+
+
+def test_newton_drops_what_bends_down_only_where_it_meets_it():
+    """All of the Hessian is asked for first; where it bends down the step is that of the positive part, v~ + dt f / m."""
+    problem = prepared(deformed_cloud("neo_hookean"), 0.01)
+    problem.energy.begin_substep()
+    mass = problem.grid.array("momentum")[: 256 * problem.grid.count].copy()
+    problem.energy.add("bends_down", term := _BendsDown(mass))
+    problem.start()
+    problem._reduce()
+    problem._find_change(1e-10, True)
+    assert term.asked == ["whole", "positive"]
+    filled = mass[3::4] > problem.grid.least_mass
+    np.testing.assert_allclose(problem.change[: mass.size].reshape(-1, 4)[filled, 0], 0.01, rtol=1e-9)
+
+
 def test_several_terms_of_one_name_all_count():
     """Two springs give twice the force of one."""
     problem = prepared(deformed_cloud("neo_hookean"), 0.01)

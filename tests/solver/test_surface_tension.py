@@ -18,6 +18,7 @@ from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.surface_tension import longest_step
 from mpm_nodes.solver.terms.surface_energy import SurfaceEnergy
 from mpm_nodes.verification.scenes import OPEN, SLIP, walled
+from mpm_nodes.verification.surface_tension import disc, liquid, slab
 
 H = 0.1
 STILL = (0.0, 0.0, 0.0)
@@ -239,16 +240,16 @@ def test_heat_comes_in_through_the_surface():
         solver(drop(matter), {"preset": "surface_tension_heat", "set": {**settings, "flames": ("here",)}}).step(1e-4)
 
 
-def test_the_energy_term_has_the_gradient_and_blocks_of_its_energy(forced):
-    """Forces are differences of the energy (1e-6); node blocks are those of the Hessian's product (1e-12)."""
+def test_the_energy_term_has_the_derivatives_and_blocks_of_its_energy(forced):
+    """Forces are differences of the energy, all of the Hessian those of forces (1e-6); its blocks are those of products (1e-10)."""
     grid, dt, random = forced.grid, 0.01, np.random.default_rng(6)
     term, size = SurfaceEnergy(forced.stores["samples"], grid, STENCIL["quadratic"]), 256 * grid.count
     velocity, direction, force = (np.zeros_like(grid.array("force")) for _ in range(3))
     for array, scale in ((velocity, 0.5), (direction, 1.0)):
         array[:size].reshape(-1, 4)[:, :3] = random.normal(0.0, scale, (size // 4, 3))
-    step, energy = 1e-4, []
-    for sign in (1.0, -1.0):
-        value, broken = term.evaluate(dt, velocity + sign * step * direction, np.zeros_like(force))
+    step, energy, forces = 1e-4, [], np.zeros((2, len(force)))
+    for sign, there in zip((1.0, -1.0), forces, strict=True):
+        value, broken = term.evaluate(dt, velocity + sign * step * direction, there)
         assert broken == 0
         energy.append(value)
     term.evaluate(dt, velocity, force)
@@ -265,6 +266,20 @@ def test_the_energy_term_has_the_gradient_and_blocks_of_its_energy(forced):
     product[:] = 0.0
     term.apply(dt, direction, product)
     assert direction @ product > 0.0
+    term.linearise_whole(dt)
+    whole = np.zeros_like(force)
+    term.apply(dt, direction, whole)
+    np.testing.assert_allclose(whole, -dt * (forces[0] - forces[1]) / (2 * step), atol=1e-6 * np.abs(whole).max())
+    assert direction @ whole < 0.9 * (direction @ product)
+
+
+def test_long_implicit_steps_of_a_surface_take_few_newton_steps():
+    """At nine times the explicit substep six are enough; with the Hessian's positive part alone all four steps were halved."""
+    run = slab(disc(6, liquid()), "implicit_surface_tension", placement="even")
+    for _ in range(4):
+        run.step(0.04)
+    told = run.step_context.report["implicit"]
+    assert told["substeps"] == 4 and told["halved"] == 0 and told["newton"] <= 24
 
 
 def test_momentum_stays_and_mass_comes_back():

@@ -1,4 +1,4 @@
-"""Surface energy of a sample, its first derivative and the positive part of its second.
+"""Surface energy of a sample, its first derivative, and its second: as it is, or the positive part of it.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
@@ -11,7 +11,9 @@
     e = k dA q,   P = de/dA = k dA [ (v x N) t1^T + (N x u) t2^T ],   at A = 0  P = k dA (I - n n^T)
 
 The second derivative of q splits into a normal part, positive definite, and a tangential one with eigenvalues 1, 1, -1, -1.
-Dropping the last two makes it positive semi-definite for k > 0; where a liquid wets a body, k < 0, just those two stay.
+Dropping the last two makes it positive semi-definite for k > 0; where a liquid wets a body, k < 0, just those two stay. The
+tangential part is 2 k det of the tangential gradient, of which the sum over a flat surface is nothing but a line integral around
+it: what is dropped is as large as what stays, and Newton's method without it closes in by a fixed share only.
 k is frozen: differentiating its dependence on the place would cancel the flow that its gradient drives (Marangoni).
 """
 
@@ -28,7 +30,7 @@ from mpm_nodes.kernels.lanes.arithmetic import const, select, sqrt
 __all__ = [
     "CHUNK",
     "MovingSurface",
-    "positive_second",
+    "second_derivative",
     "stretched",
     "surface_gradient",
     "surface_hessians",
@@ -104,8 +106,8 @@ def _on_tangents(a, b, t1, t2):
 
 
 @inline
-def positive_second(n, A, Q, k):
-    """Return the positive part of k d2q/dA2 applied to Q, a 9-tuple, for k of either sign."""
+def second_derivative(n, A, Q, k, whole):
+    """Return k d2q/dA2 applied to Q, a 9-tuple, for k of either sign; only the positive part of it unless `whole`."""
     t1, t2 = tangents(n)
     u, v, N, q = stretched(n, A)
     half, zero = const(k, 0.5), const(k, 0.0)
@@ -114,7 +116,7 @@ def positive_second(n, A, Q, k):
     e2 = _cross(N, e1)
     du = _moved_by(Q, t1)
     dv = _moved_by(Q, t2)
-    up, down = select(k > zero, k, zero), select(k < zero, -k, zero)
+    up, down = select((k > zero) | whole, k, zero), select((k < zero) | whole, -k, zero)
     al, be = _dot(du, N), _dot(dv, N)
     s, t = up * half * (_dot(du, e1) + _dot(dv, e2)), up * half * (_dot(du, e2) - _dot(dv, e1))
     r, w = down * half * (_dot(du, e1) - _dot(dv, e2)), down * half * (_dot(du, e2) + _dot(dv, e1))
@@ -218,7 +220,7 @@ def surface_stress(sheet, stress, sums):
 
 
 @part
-def _hessians_at(c, sheet, hessians):
+def _hessians_at(c, sheet, whole, hessians):
     normal, area, tension, gradient, stride, dt, count = sheet
     for p in range(c * CHUNK, min((c + 1) * CHUNK, count)):
         n, A, k = _normal(normal, stride, p), _loaded(gradient, stride, p, dt), np.float64(tension[p])
@@ -234,17 +236,18 @@ def _hessians_at(c, sheet, hessians):
                 1.0 if j == 7 else 0.0,
                 1.0 if j == 8 else 0.0,
             )
-            M = positive_second(n, A, Q, k) if area[p] > 0 else Q
+            M = second_derivative(n, A, Q, k, whole) if area[p] > 0 else Q
             for i in range(j, 9):
                 hessians[(i * (i + 1) // 2 + j) * stride + p] = M[i] if area[p] > 0 else 0.0
 
 
 @compiled(fastmath=False)
-def surface_hessians(sheet, hessians):
-    """Write the positive part of the second derivative of e / dA [N/m], rows as `algebra.local_hessians` has them.
+def surface_hessians(sheet, whole, hessians):
+    """Write the second derivative of e / dA [N/m], rows as `algebra.local_hessians` has them.
 
     Args:
         sheet: `MovingSurface`.
+        whole: All of it; else its positive part.
         hessians: Written, 45 rows.
     """
-    parallel_for(_hessians_at, -(-sheet.count // CHUNK), (sheet, hessians))
+    parallel_for(_hessians_at, -(-sheet.count // CHUNK), (sheet, whole, hessians))

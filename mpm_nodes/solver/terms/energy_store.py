@@ -115,10 +115,20 @@ class EnergyStore(Store):
         """Bytes allocated."""
         return sum(array.nbytes for array in self._vectors.values())
 
-    def linearise(self, dt: float) -> None:
-        """Prepare all terms for products at the velocities of the last `evaluate`."""
+    def linearise(self, dt: float, whole: bool = False) -> None:
+        """Prepare all terms for products at the velocities of the last `evaluate`.
+
+        Args:
+            dt: Substep [s].
+            whole: Ask terms that drop negative parts of their second derivative, and have `linearise_whole(dt)`, for all of it.
+        """
         for term in self.terms.values():
-            term.linearise(dt)
+            (getattr(term, "linearise_whole", term.linearise) if whole else term.linearise)(dt)
+
+    @property
+    def drops_parts(self) -> bool:
+        """Whether a term drops negative parts of its second derivative unless it is asked for all of it."""
+        return any(hasattr(term, "linearise_whole") for term in self.terms.values())
 
     def evaluate(self, dt: float, velocity: np.ndarray) -> tuple[float, int]:
         """Write the force of all terms at trial velocities to the grid's "force"; return energy [J] and infeasible points."""

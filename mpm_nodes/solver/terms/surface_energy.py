@@ -69,13 +69,20 @@ class SurfaceEnergy:
 
     def linearise(self, dt: float) -> None:
         """See `EnergyTerm`; negative eigenvalues of every sample's own Hessian are dropped."""
+        self._store_hessians(dt, False)
+
+    def linearise_whole(self, dt: float) -> None:
+        """See `EnergyStore.linearise`."""
+        self._store_hessians(dt, True)
+
+    def _store_hessians(self, dt: float, whole: bool) -> None:
         if not self.count:
             return
         if not self._hessians.size:
             self._hessians = aligned(local_hessians.ENTRIES * self.stride + PAD, self.grid.dtype)
             self._local_stride = self._longest // 16 * 16 + 16 + PAD
             self._local = aligned(9 * most_threads() * self._local_stride + PAD, self.grid.dtype)
-        kernels.surface_hessians(self._sheet(dt), self._hessians)
+        kernels.surface_hessians(self._sheet(dt), whole, self._hessians)
 
     def apply(self, dt: float, direction: np.ndarray, result: np.ndarray) -> None:
         """See `EnergyTerm`."""
