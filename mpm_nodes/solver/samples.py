@@ -27,6 +27,14 @@ from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, St
 from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
+from mpm_nodes.kernels.interfaces.shares import (
+    PointMotion,
+    Points,
+    merge_motion,
+    offsets_from_owners,
+    points_of_owners,
+    share_motion,
+)
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.solver.colliders import ColliderSet
@@ -343,42 +351,38 @@ def split_mass(particles: ParticleStore, samples: SampleStore) -> None:
     """Share mass, velocity and affine velocity of the owners with their samples and with balance points, which are added."""
     if not samples.count:
         return
-    owner = samples.rows("owner")[0].copy()
-    owned = np.bincount(owner, minlength=particles.count)
-    _add_balance_points(particles, samples, owner)
+    _add_balance_points(particles, samples)
     samples.sort()
-    owner = samples.rows("owner")[0]
-    mass = particles.rows("mass")[0]
-    samples.rows("owner_mass")[0] = mass[owner]
-    groups = np.flatnonzero(owned)
-    mass[groups] /= 2 * owned[groups] + 1
-    samples.rows("mass")[0] = mass[owner]
-    for name in ("velocity", "affine"):
-        samples.rows(name)[:] = particles.rows(name)[:, owner]
+    owner, mass = samples.rows("owner")[0], particles.rows("mass")[0]
+    start, _ = points_of_owners(owner, particles.count)
+    masses = mass, samples.rows("owner_mass")[0], samples.rows("mass")[0]
+    share_motion(owner, start, masses, _moving(particles), _moving(samples))
+    number = np.diff(start)
+    groups = np.flatnonzero(number)
+    mass[groups] /= number[groups] + 1
 
 
-def _block_of(points: ParticleStore, rows: np.ndarray) -> np.ndarray:
-    return np.searchsorted(points.block_start, rows, side="right") - 1
+def _moving(points: ParticleStore) -> PointMotion:
+    return PointMotion(points.rows("velocity"), points.rows("affine"))
 
 
-def _add_balance_points(particles: ParticleStore, samples: SampleStore, owner: np.ndarray) -> None:
+def _placed(points: ParticleStore) -> Points:
+    sizes = np.diff(points.block_start)
+    return Points(points.rows("position"), np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), points.block_coord)
+
+
+def _add_balance_points(particles: ParticleStore, samples: SampleStore) -> None:
     """Add b_r = 2 x_p - s_r for every sample, exactly: in fixed-point numbers from the owner's block."""
-    its = _block_of(particles, owner)
-    away = _offsets_from(samples, np.arange(samples.count), particles.block_coord[its])
-    offset = 2 * particles.rows("position")[:, owner].T.astype(np.int64) - away
-    order = np.argsort(its, kind="stable")
-    blocks, sizes = np.unique(its, return_counts=True)
+    owner, owners = samples.rows("owner")[0].copy(), _placed(particles)
+    away = offsets_from_owners(owner, _placed(samples), owners, 4 * int(samples.unit))
+    begin, order = points_of_owners(owners.block[owner], len(particles.block_coord))
+    offset = owners.offset[:, owner[order]].T - away[order]
     columns = {"owner": owner[order]}
     if samples.apart:
         columns["body"] = particles.rows("body")[0, columns["owner"]]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    samples.append_blocks(columns, (particles.block_coord[blocks], particles.block_body[blocks]), start, offset[order])
-
-
-def _offsets_from(points: ParticleStore, rows: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Return fixed-point offsets of points from the centres of blocks, shape (n, 3), int64."""
-    between = points.block_coord[_block_of(points, rows)].astype(np.int64) - block
-    return points.rows("position")[:, rows].T.astype(np.int64) + 4 * int(points.unit) * between
+    filled = np.flatnonzero(np.diff(begin))
+    blocks = particles.block_coord[filled], particles.block_body[filled]
+    samples.append_blocks(columns, blocks, np.append(begin[filled], begin[-1]), offset)
 
 
 def merge_mass(particles: ParticleStore, samples: SampleStore, inertia: float) -> None:
@@ -391,21 +395,8 @@ def merge_mass(particles: ParticleStore, samples: SampleStore, inertia: float) -
     """
     if not samples.count or not samples.rows("mass")[0].any():
         return
-    owner, group = np.unique(samples.rows("owner")[0], return_inverse=True)
-    size = (np.bincount(group) + 1).astype(float)
-
-    def mean(own: np.ndarray, others: np.ndarray) -> np.ndarray:
-        return (own[owner] + np.bincount(group, others)) / size
-
-    rows = samples.rows("owner")[0]
-    away = _offsets_from(samples, np.arange(samples.count), particles.block_coord[_block_of(particles, rows)])
-    away = (away - particles.rows("position")[:, rows].T) / (samples.unit * samples.h * inertia)
-    velocity, affine = samples.rows("velocity").astype(float), samples.rows("affine").astype(float)
-    for a in range(3):
-        for b in range(3):
-            row = particles.rows("affine")[3 * a + b]
-            row[owner] = mean(row.astype(float), affine[3 * a + b] + velocity[a] * away[:, b])
-    for a in range(3):
-        row = particles.rows("velocity")[a]
-        row[owner] = mean(row.astype(float), velocity[a])
-    particles.rows("mass")[0, rows] = samples.rows("owner_mass")[0]
+    owner = samples.rows("owner")[0]
+    away = offsets_from_owners(owner, _placed(samples), _placed(particles), 4 * int(samples.unit))
+    groups = points_of_owners(owner, particles.count)
+    merge_motion(groups, away, samples.unit * samples.h * inertia, _moving(samples), _moving(particles))
+    particles.rows("mass")[0, owner] = samples.rows("owner_mass")[0]

@@ -16,6 +16,7 @@ from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.verification.surface_tension import samples_of
 
 
 def segments(case: int, face: tuple[int, ...]) -> set[tuple[int, int]]:
@@ -107,6 +108,16 @@ def test_even_samples_sum_linear_functions_exactly():
     moments = [each[:, 6] @ each[:, :3] for each in (coarse, fine, random)]
     np.testing.assert_allclose(moments[1], moments[0], rtol=1e-12)
     assert np.abs(moments[2] / moments[0] - 1.0).max() > 1e-6
+
+
+@pytest.mark.parametrize(("count", "size"), [(200, 0.5), (60, 2.0), (3000, 0.1)], ids=["cloud", "lone particles", "crowd"])
+def test_owners_are_the_nearest_particles(count, size):
+    """Of all particles none is nearer to a sample than its owner, where a cell sees a few, one, or more than there is room for."""
+    position = np.random.default_rng(6).uniform(0.0, size, (count, 3))
+    at, _, owner = samples_of(position)
+    assert len(at) > 100
+    nearest = np.array([np.linalg.norm(position - each, axis=1).min() for each in at])
+    np.testing.assert_allclose(np.linalg.norm(at - owner, axis=1), nearest, rtol=0.0, atol=1e-8)
 
 
 def test_a_ball_has_the_area_of_its_spheres_or_of_its_matter():

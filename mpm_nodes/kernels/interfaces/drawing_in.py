@@ -17,6 +17,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.interfaces.around import AROUND, list_around, room
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
 from mpm_nodes.kernels.resampling.bins import Bins, Places
 
@@ -65,66 +66,76 @@ def cut_edges(
 
 @inline
 def _spline(d):
-    """Return N and its derivative by d at a distance d [r], |d| < 3."""
+    """Return N and its derivative by d at any distance d [r], without a branch."""
     u = 0.5 * d
-    if abs(u) < 0.5:
-        return 0.75 - u * u, -u
-    v = 1.5 - abs(u)
-    return 0.5 * v * v, -0.5 * np.copysign(v, u)
-
-
-@inline
-def _folded(d, mine, low, high):
-    """Return the spline of a particle at distance d and of its images behind two planes, `mine` the point's own coordinate."""
-    value, slope = _spline(d)
-    for plane in (low, high):
-        image = 2.0 * (mine - plane) - d  # x - (2 plane - x_p)
-        if abs(image) < 3.0:
-            more, steeper = _spline(image)
-            value, slope = value + more, slope + steeper
-    return value, slope
+    v = max(1.5 - abs(u), 0.0)
+    inner = abs(u) < 0.5
+    return 0.75 - u * u if inner else 0.5 * v * v, -u if inner else -0.5 * np.copysign(v, u)
 
 
 @part
-def _share(bins, near, slot, e, at, volume, planes, drift):
-    """Return f and its gradient [1/r] at a point of place e."""
-    x, y, z = at
-    f = gx = gy = gz = np.int64(0)
-    reach = 3.0 + drift
-    i0, i1 = max(int(np.floor(x - reach)), -8), min(int(np.floor(x + reach)), 15)
-    j0, j1 = max(int(np.floor(y - reach)), -8), min(int(np.floor(y + reach)), 15)
-    k0, k1 = max(int(np.floor(z - reach)), -8), min(int(np.floor(z + reach)), 15)
-    for bi in range(i0 >> 3, (i1 >> 3) + 1):
-        for bj in range(j0 >> 3, (j1 >> 3) + 1):
-            for bk in range(k0 >> 3, (k1 >> 3) + 1):
-                place = near[e, 9 * bi + 3 * bj + bk + 13]
-                q = slot[place] if place >= 0 else -1
-                if q < 0:
-                    continue
-                px, py, pz = x - 8 * bi, y - 8 * bj, z - 8 * bk
-                first, last = max(k0 - 8 * bk, 0), min(k1 - 8 * bk, 7)
-                for i in range(max(i0 - 8 * bi, 0), min(i1 - 8 * bi, 7) + 1):
-                    for j in range(max(j0 - 8 * bj, 0), min(j1 - 8 * bj, 7) + 1):
-                        run = 512 * q + 64 * i + 8 * j
-                        for row in range(bins.start[run + first], bins.start[run + last + 1]):
-                            dx, dy, dz = px - bins.x[row], py - bins.y[row], pz - bins.z[row]
-                            if abs(dx) < 3.0 and abs(dy) < 3.0 and abs(dz) < 3.0:
-                                wx, sx = _folded(dx, x, planes[0], planes[1])
-                                wy, sy = _folded(dy, y, planes[2], planes[3])
-                                wz, sz = _folded(dz, z, planes[4], planes[5])
-                                own = ONE * volume[bins.index[row]]
-                                f += np.int64(own * wx * wy * wz)
-                                gx += np.int64(own * sx * wy * wz)
-                                gy += np.int64(own * wx * sy * wz)
-                                gz += np.int64(own * wx * wy * sz)
+def _list_matter(bins, tables, e, at, reach, volume, limits, lists):
+    """List the particles within `reach` of a point along each axis, and their images behind planes.
+
+    Returns:
+        How many; their coordinates; and the whole number that each one's volume is.
+    """
+    (x, y, z, own, index), (planes, drift) = lists, limits
+    low, high = (at[0] - reach, at[1] - reach, at[2] - reach), (at[0] + reach, at[1] + reach, at[2] + reach)
+    first = int(np.floor(low[0])), int(np.floor(low[1])), int(np.floor(low[2]))
+    last = int(np.floor(high[0])), int(np.floor(high[1])), int(np.floor(high[2]))
+    count = list_around(bins, tables, e, (first, last, drift), (low, high), (x, y, z, own, index))
+    images = 1
+    for a in range(3):
+        for side in range(2):
+            images *= 2 if abs(at[a] - planes[2 * a + side]) < reach else 1
+    if count * images > len(index):
+        x, y, z, own, index = room(2 * count * images)
+        count = list_around(bins, tables, e, (first, last, drift), (low, high), (x, y, z, own, index))
+    for c in range(count):
+        own[c] = ONE * volume[index[c]]
+    places = x, y, z
+    for a in range(3):
+        originals = count
+        for side in range(2):
+            plane = planes[2 * a + side]
+            if abs(at[a] - plane) < reach:
+                for c in range(originals):
+                    image = 2.0 * plane - places[a][c]
+                    if abs(at[a] - image) < reach:
+                        x[count], y[count], z[count], own[count] = x[c], y[c], z[c], own[c]
+                        places[a][count] = image
+                        count += 1
+    return count, (x, y, z, own)
+
+
+@part
+def _share(count, matter, at):
+    """Return f at a point, of matter that is listed."""
+    (x, y, z, own), f = matter, np.int64(0)
+    for c in range(count):
+        f += np.int64(own[c] * _spline(at[0] - x[c])[0] * _spline(at[1] - y[c])[0] * _spline(at[2] - z[c])[0])
+    return f / ONE
+
+
+@part
+def _slopes(count, matter, at):
+    """Return f and its gradient [1/r] at a point, of matter that is listed."""
+    (x, y, z, own), f, gx, gy, gz = matter, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    for c in range(count):
+        (wx, sx), (wy, sy), (wz, sz) = _spline(at[0] - x[c]), _spline(at[1] - y[c]), _spline(at[2] - z[c])
+        f += np.int64(own[c] * wx * wy * wz)
+        gx += np.int64(own[c] * sx * wy * wz)
+        gy += np.int64(own[c] * wx * sy * wz)
+        gz += np.int64(own[c] * wx * wy * sz)
     return f / ONE, gx / ONE, gy / ONE, gz / ONE
 
 
 @part
-def _drawn(bins, near, slot, e, at, volume, limits):
+def _drawn(count, matter, at, depth, level):
     """Return where a vertex comes to lie: as far along grad f as f is 1/2, within depth; never along a level axis."""
-    (x, y, z), (depth, planes, level, drift) = at, limits
-    f, gx, gy, gz = _share(bins, near, slot, e, at, volume, planes, drift)
+    x, y, z = at
+    f, gx, gy, gz = _slopes(count, matter, at)
     gx = 0.0 if level[0] > 0.0 else gx
     gy = 0.0 if level[1] > 0.0 else gy
     gz = 0.0 if level[2] > 0.0 else gz
@@ -133,11 +144,11 @@ def _drawn(bins, near, slot, e, at, volume, limits):
         return x, y, z
     nx, ny, nz = gx / size, gy / size, gz / size
     low, below, high = 0.0, f - 0.5, depth
-    above = _share(bins, near, slot, e, (x + nx * high, y + ny * high, z + nz * high), volume, planes, drift)[0] - 0.5
+    above = _share(count, matter, (x + nx * high, y + ny * high, z + nz * high)) - 0.5
     if above > 0.0:
         for _ in range(REFINEMENTS):
             d = low - below * (high - low) / (above - below)
-            here = _share(bins, near, slot, e, (x + nx * d, y + ny * d, z + nz * d), volume, planes, drift)[0] - 0.5
+            here = _share(count, matter, (x + nx * d, y + ny * d, z + nz * d)) - 0.5
             if here > 0.0:
                 high, above = d, here
             else:
@@ -166,6 +177,7 @@ def _cut_at(t, todo, bins, field, volume, wanted, cuts):
     near, slot, coord, inside, phi = field
     depth, mirrors, drift = wanted
     planes, level = _planes_of(mirrors, coord, e), (mirrors[0, 2], mirrors[1, 2], mirrors[2, 2])
+    lists = room(AROUND)
     for node in range(NODES):
         i, j, k = node >> 4, (node >> 2) & 3, node & 3
         for axis in range(3):
@@ -177,7 +189,8 @@ def _cut_at(t, todo, bins, field, volume, wanted, cuts):
             x, y, z = 2.0 * i + 1.0, 2.0 * j + 1.0, 2.0 * k + 1.0
             at = (x + t if axis == 0 else x, y + t if axis == 1 else y, z + t if axis == 2 else z)
             if depth > 0.0:
-                at = _drawn(bins, near, slot, e, at, volume, (depth, planes, level, drift))
+                count, matter = _list_matter(bins, (near, slot), e, at, 3.0 + depth, volume, (planes, drift), lists)
+                at = _drawn(count, matter, at, depth, level)
             cuts[e, node, axis, 0], cuts[e, node, axis, 1], cuts[e, node, axis, 2] = at
 
 
@@ -211,10 +224,11 @@ def shares_at(
 def _shares_at(e, bins, field, points, volume, mirrors, drift, found):
     near, slot, coord = field
     start, position = points
-    planes = _planes_of(mirrors, coord, e)
+    planes, lists = _planes_of(mirrors, coord, e), room(AROUND)
     for n in range(start[e], start[e + 1]):
         at = (position[n, 0], position[n, 1], position[n, 2])
-        found[n] = _share(bins, near, slot, e, at, volume, planes, drift)[0]
+        count, matter = _list_matter(bins, (near, slot), e, at, 3.0, volume, (planes, drift), lists)
+        found[n] = _share(count, matter, at)
 
 
 @compiled

@@ -23,9 +23,10 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.interfaces.around import AROUND, EVERYWHERE, list_around, room
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, STARTS, TRIANGLES, case_of
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
-from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
+from mpm_nodes.kernels.resampling.bins import Bins, Places
 from mpm_nodes.kernels.resampling.darts import mixed
 
 __all__ = ["Spread", "SurfacePoints", "Triangles", "sample_union", "triangles_of"]
@@ -35,6 +36,10 @@ MOST_PARTS = 8
 """Most parts of the side of a triangle with even samples."""
 MOST_SAMPLES = MOST_PARTS**2
 """Most samples of a triangle."""
+FARTHEST = 16
+"""Cells of edge r beyond which no owner is looked for."""
+UNKNOWN = -2
+"""Owner of a sample that has none yet."""
 
 
 class Spread(NamedTuple):
@@ -253,7 +258,7 @@ def _sample_at(t, todo, bins, field, wanted, start, rows, owner):
     near, slot, coord, inside, cuts, low, high = field
     sample_area, even, seed, drift = wanted
     held = np.empty(8, np.int64)
-    triangle, points = np.empty(9), np.empty((MOST_SAMPLES, 3))
+    triangle, points, lists = np.empty(9), np.empty((MOST_SAMPLES, 3)), room(AROUND)
     writes = rows.shape[0] > 0
     at = start[e] if writes else 0
     for node in range(NODES):
@@ -265,7 +270,7 @@ def _sample_at(t, todo, bins, field, wanted, start, rows, owner):
         x, y, z = 4 * coord[e, 0] + 2 + i, 4 * coord[e, 1] + 2 + j, 4 * coord[e, 2] + 2 + k
         if x < low[0] or y < low[1] or z < low[2] or x >= high[0] or y >= high[1] or z >= high[2]:
             continue
-        key = mixed(seed ^ mixed(mixed(mixed(np.uint64(x)) + np.uint64(y)) + np.uint64(z)))
+        key, first_row = mixed(seed ^ mixed(mixed(mixed(np.uint64(x)) + np.uint64(y)) + np.uint64(z))), at
         for t in range(COUNTS[case]):
             for n in range(3):
                 edge = TRIANGLES[case, t, n]
@@ -286,8 +291,9 @@ def _sample_at(t, todo, bins, field, wanted, start, rows, owner):
                     rows[at + n, 0], rows[at + n, 1], rows[at + n, 2] = points[n, 0], points[n, 1], points[n, 2]
                     rows[at + n, 3], rows[at + n, 4], rows[at + n, 5] = nx / area, ny / area, nz / area
                     rows[at + n, 6] = area / found
-                    owner[at + n] = _owner(bins, near, slot, e, points[n, 0], points[n, 1], points[n, 2], drift)
             at += found
+        if writes and at > first_row:
+            _find_owners(bins, (near, slot), e, (first_row, at), drift, lists, rows, owner)
     if not writes:
         start[e + 1] = at
 
@@ -301,30 +307,41 @@ def _area_vector(triangle):
 
 
 @part
-def _owner(bins, near, slot, e, x, y, z, drift):
-    """Return the particle nearest to a point of place e."""
-    reach, best, least = 1 + drift, np.int32(-1), np.float64(1e30)
-    i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
-    while True:
-        k0, k1 = max(k - reach, -8), min(k + reach, 15)
-        for ci in range(max(i - reach, -8), min(i + reach + 1, 16)):
-            for cj in range(max(j - reach, -8), min(j + reach + 1, 16)):
-                for bk in range(k0 >> 3, (k1 >> 3) + 1):
-                    n, first = in_block(ci, cj, max(k0, 8 * bk))
-                    place = near[e, n]
-                    q = slot[place] if place >= 0 else -1
-                    if q >= 0:  # cells along z follow each other
-                        last = first + min(k1, 8 * bk + 7) - max(k0, 8 * bk)
-                        for row in range(bins.start[512 * q + first], bins.start[512 * q + last + 1]):
-                            dx = bins.x[row] + (ci & ~7) - x
-                            dy = bins.y[row] + (cj & ~7) - y
-                            dz = bins.z[row] + 8 * bk - z
-                            square, p = dx * dx + dy * dy + dz * dz, bins.index[row]
-                            if square < least or (square == least and p < best):
-                                least, best = square, p
-        found = reach - drift  # everything nearer than this has been looked at
-        if least <= found * found or reach > 16:
-            return best
+def _find_owners(bins, tables, e, samples, drift, lists, rows, owner):
+    """Write the nearest particle of the samples of one cell, rows samples[0] to samples[1]: -1 where there is none near.
+
+    Particles around the cell are listed once for all of its samples.
+    """
+    x, y, z, square, index = lists
+    first, end = samples
+    low, high = np.full(3, 16, np.int64), np.full(3, -9, np.int64)
+    for n in range(first, end):
+        owner[n] = UNKNOWN
+        for a in range(3):
+            low[a], high[a] = min(low[a], int(np.floor(rows[n, a]))), max(high[a], int(np.floor(rows[n, a])))
+    box = (-EVERYWHERE, -EVERYWHERE, -EVERYWHERE), (EVERYWHERE, EVERYWHERE, EVERYWHERE)
+    reach, left = 1 + drift, end - first
+    while left > 0:
+        count = list_around(bins, tables, e, (low, high, reach), box, (x, y, z, square, index))
+        if count > len(index):
+            x, y, z, square, index = room(2 * count)
+            count = list_around(bins, tables, e, (low, high, reach), box, (x, y, z, square, index))
+        whole = reach - drift  # everything nearer than this has been looked at
+        for n in range(first, end):
+            if owner[n] != UNKNOWN:
+                continue
+            least = np.float64(1e30)
+            for c in range(count):
+                dx, dy, dz = x[c] - rows[n, 0], y[c] - rows[n, 1], z[c] - rows[n, 2]
+                square[c] = dx * dx + dy * dy + dz * dz
+                least = min(least, square[c])
+            if least <= whole * whole or reach > FARTHEST:
+                best = np.int32(2**31 - 1)
+                for c in range(count):
+                    if square[c] == least:
+                        best = min(best, index[c])
+                owner[n] = best if least < 1e30 else np.int32(-1)
+                left -= 1
         reach += 1
 
 
