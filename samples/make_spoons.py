@@ -18,7 +18,7 @@ HEAP, FILLED = 0.0035, 0.92
 """How high honey is heaped over the rim [m], and how far out it lies, in radii."""
 HANDLE = (0.03, 0.005, 0.002)
 """Length, width and thickness [m]."""
-LIPS = {"warm": (-0.012, 0.025, 0.0), "cold": (0.018, 0.025, 0.0)}
+LIPS = {"warm": (-0.012, 0.033, 0.0), "cold": (0.018, 0.033, 0.0)}
 """Where the lips are; spoons turn about them [m]."""
 TIPPING = ((1.0, 0.0), (13.0, -85.0), (64.0, -85.0), (72.0, -10.0))
 """Frames, and the angle to which a spoon has come by then [deg]: it tips over, pours, and is set up again."""

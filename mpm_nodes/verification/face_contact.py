@@ -141,6 +141,7 @@ class LiquidAtACeiling(VerificationProblem):
 
     name = "liquid_at_a_ceiling"
     source = "Lai 2020 (separating walls); textbook (free fall)"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Let it fall from the lid, and let it lie."""

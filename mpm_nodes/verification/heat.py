@@ -90,6 +90,7 @@ class TemperatureWave(VerificationProblem):
 
     name = "temperature_wave"
     source = "textbook (heat equation); S14 section 5.8"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Let it decay in coarse and in fine steps."""

@@ -208,6 +208,7 @@ class EllipseMomentum(VerificationProblem):
 
     name = "ellipse_momentum"
     source = "C21 sections 5 and 6.1"
+    slow = True
     substeps = 100
 
     def findings(self) -> Iterator[Finding]:
@@ -245,7 +246,6 @@ class WholeEllipse(EllipseMomentum):
 
     name = "whole_ellipse"
     source = "C21 section 6.1"
-    slow = True
     substeps = 800
 
 

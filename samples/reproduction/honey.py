@@ -12,7 +12,7 @@ from mpm_nodes_samples.reproduction.melting import books
 from mpm_nodes_samples.reproduction.phases import by_id
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
-LIP, RIM = 0.025, 0.0028
+LIP, RIM = 0.033, 0.0028
 """Height of the lips over the plate, and thickness of the spoons [m]: what is lower than the rim has left the spoon."""
 BETWEEN = -0.006
 """The warm spoon's honey begins on the near side of this, the cold one's beyond [m]."""

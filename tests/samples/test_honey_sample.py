@@ -45,7 +45,7 @@ def test_both_sizes_can_be_planned(size: str, capsys):
     estimates = preflight.estimate(Evaluator(graph).plan, graph.settings.start)
     warm, cold = (estimates[f"{name}_honey"]["particles"] for name in ("warm", "cold"))
     assert warm == pytest.approx(cold, rel=0.01)
-    assert 10_000 < warm < 15_000 if size == "quick" else 60_000 < warm < 120_000
+    assert 40_000 < warm < 60_000 if size == "quick" else 60_000 < warm < 120_000
     assert graph.settings.end == 85 and graph.settings.fps == 24
 
 
@@ -126,20 +126,20 @@ def test_the_supply_ends_where_its_flow_wanes():
 
 def thread(turn: float) -> np.ndarray:
     """Return places of warm honey: a thread of 2 cells' radius, bent to `turn`, on a heap; and of cold honey in its spoon."""
-    step, axis = 0.5 * CELL, (np.arange(-20, 20) + 0.5) * 0.5 * CELL
-    x, y, z = (a.ravel() for a in np.meshgrid(axis, (np.arange(56) + 0.5) * step, axis, indexing="ij"))
+    step, high, axis = 0.5 * CELL, honey.LIP - honey.RIM, (np.arange(-20, 20) + 0.5) * 0.5 * CELL
+    x, y, z = (a.ravel() for a in np.meshgrid(axis, (np.arange(round(high / step)) + 0.5) * step, axis, indexing="ij"))
     bend = np.clip(1.0 - (y - 5.0 * CELL) / (10.0 * CELL), 0.0, 1.0) * 3.0 * CELL
     off = np.hypot(x - bend * math.cos(turn), z - bend * math.sin(turn))
     inside = np.where(y < 5.0 * CELL, np.hypot(x, z) < 7.0 * CELL, off < 2.0 * CELL)
     points = np.stack([x, y, z], axis=1)
-    return np.concatenate([points[inside] - [0.012, 0.0, 0.0], points[np.hypot(x, z) < 2.0 * CELL] + [0.018, 0.03, 0.0]])
+    return np.concatenate([points[inside] - [0.012, 0.0, 0.0], points[np.hypot(x, z) < 2.0 * CELL] + [0.018, honey.LIP, 0.0]])
 
 
 def supplied(turn: float, share: float) -> Particles:
     """Return `thread` with a spoon above it, of whose particles a share has left: their number stays."""
     x = thread(turn)
     kept = x[x[:, 0] < honey.BETWEEN]
-    store = np.tile(np.array([[-0.012, 0.03, 0.0]]), (20_000 - len(kept), 1))
+    store = np.tile(np.array([[-0.012, honey.LIP, 0.0]]), (20_000 - len(kept), 1))
     gone = int(share * 2000)
     store[:gone] = kept[np.arange(gone) % len(kept)] * [1.0, 0.0, 1.0] + [0.0, 1e-4, 0.0]
     cold = x[x[:, 0] > honey.BETWEEN]

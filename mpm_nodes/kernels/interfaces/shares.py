@@ -106,8 +106,7 @@ def offsets_from_owners(owner: np.ndarray, points: Points, owners: Points, tile:
 
 @part
 def _shared_at(c, owner, start, mass, given, taken):
-    own_mass, (velocity, affine) = mass[0], given
-    whole, share, (its_velocity, its_affine) = mass[1], mass[2], taken
+    (own_mass, whole, share), (velocity, affine), (its_velocity, its_affine) = mass, given, taken
     for s in range(c * CHUNK, min((c + 1) * CHUNK, owner.shape[0])):
         p = owner[s]
         whole[s] = own_mass[p]

@@ -335,8 +335,8 @@ def surface_energy(
 ) -> Stage["samples", "energy"]:
     """Make the energy of the surface a term of the potential that an implicit update minimises.
 
-    Phi = sum k |cof(I + dt grad v) dA| (C21 eq. 7); the positive part of its second derivative is used, the derivative itself is
-    exact.
+    Phi = sum k |cof(I + dt grad v) dA| (C21 eq. 7). `minimise_energy` takes all of its second derivative, and the positive part of
+    each sample's where that bends down; `semi_implicit_update` takes the positive part. The derivative itself is exact.
 
     Args:
         samples: Samples with their tension.
