@@ -161,7 +161,7 @@ def merge_motion(groups, away, unit, given, taken):
     Args:
         groups: As `points_of_owners` gives them.
         away: Points less their owners, in fixed-point numbers, shape (n, 3), int64.
-        unit: What divides those: their unit times h times d [1/m].
+        unit: What divides those: their unit times h times d [m].
         given: `PointMotion` of the points.
         taken: `PointMotion` of the owners, changed.
     """
