@@ -11,6 +11,7 @@ from mpm_nodes.data import Material
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.keys import carries_keys
+from mpm_nodes.nodes.nozzles import GAP
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Body(NamedTuple):
     def width(self, direction: np.ndarray) -> float:
         """Return how far the box reaches along a direction, shape (3,) of any length [m]."""
         return float(np.abs(self.edges @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
+
+    def mean_length(self, direction: np.ndarray) -> float:
+        """Return the box's volume over that of its outline, seen along a direction, shape (3,) of any length [m]."""
+        sides = np.cross(self.edges[[1, 2, 0]], self.edges[[2, 0, 1]])
+        outline = float(np.abs(sides @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
+        return abs(float(np.linalg.det(self.edges))) / max(outline, 1e-300)
 
 
 class Inflow(NamedTuple):
@@ -101,13 +108,19 @@ def fastest(velocity: Any) -> np.ndarray:
 
 
 def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Inflow:
-    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
+    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
+
+    Of one that stands askew to the stream its outline is seeded anew (`nodes/nozzles.py`): a copy for each of its mean lengths.
+    """
     speed = fastest(velocity)
     spacing = 0.5 * told.settings.cell_size
     bodies = told.distinct("template", "bodies")
     length = max((body.width(speed) for body in bodies), default=spacing)
+    layers = float(max(round(length / spacing), 1))
+    if len(bodies) == 1 and bodies[0].mean_length(speed) < length - GAP * spacing:
+        layers = bodies[0].mean_length(speed) / spacing
     count = told.total("template", "particles")
-    rate = count / (spacing * max(round(length / spacing), 1)) * float(np.linalg.norm(speed))
+    rate = count / (spacing * layers) * float(np.linalg.norm(speed))
     return Inflow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
 
 

@@ -27,7 +27,8 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
-from mpm_nodes.nodes.bodies import flow_of, marks
+from mpm_nodes.nodes.bodies import fastest, flow_of, marks
+from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.rotations import rotation_matrix
 
 _Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
@@ -67,8 +68,10 @@ def emit_stream(
     """Let particles stream without end out of the place that the template fills.
 
     Args:
-        template: Particles that fill the nozzle, best with straight ends: copies follow one another without gap. Their own velocity
-            is replaced by that of the stream. Key the emitter that makes them to move the nozzle: matter takes its motion along.
+        template: Particles that fill the nozzle: copies follow one another without gap. Where the template is not equally long
+            everywhere along the velocity (a ball, a box askew to it), its outline seen along the velocity is seeded anew, and a
+            warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
+            nozzle: matter takes its motion along.
         velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second.
         start_frame: First frame that shows it: its foremost particles are there. Before the shot's start it runs from the start.
         duration: How many frames it lasts; 0 for the whole shot.
@@ -88,6 +91,15 @@ def emit_stream(
         warnings.warn(
             f"emit_stream.duration: the stream ends at frame {start_frame + duration:g}, before the first frame {settings.start}: "
             "it never comes; raise start_frame or duration, or lower settings.start",
+            stacklevel=2,
+        )
+    speed = fastest(velocity)
+    template, gap = nozzle(template, speed / np.linalg.norm(speed))
+    if gap > 0.0:
+        warnings.warn(
+            f"emit_stream.template: copies of it would leave gaps of up to {gap:.3g} m, since it is not equally long everywhere "
+            "along the velocity; its outline seen along the velocity is seeded anew, as a lattice; turn it along the velocity to "
+            "keep its particles",
             stacklevel=2,
         )
     columns = dict(template.attributes)

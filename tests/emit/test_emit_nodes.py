@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpm_nodes.data import GraphSettings, InputError, Material, MpmNodesError, Particles
+from mpm_nodes.data import Emitter, GraphSettings, InputError, Material, MpmNodesError, Particles
 from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Seeding
+from mpm_nodes.solver.emission import Stream
 
 SETTINGS = GraphSettings(cell_size=0.1)
 CHEESE = Material("snow", {}, 400.0, "cheese")
@@ -102,6 +103,84 @@ def test_a_region_smaller_than_the_spacing_says_what_to_do():
         MpmNodesError, match=r"no particle fits into a region of 0\.02 x 0\.02 x 0\.02 m .*settings.cell_size smaller"
     ):
         emit.emit_sphere(SETTINGS, CHEESE, radius=0.01, centre=(0.0, 0.0, 0.0))
+
+
+def _askew(shape: str, seeds: Seeding) -> tuple[Particles, tuple[float, float, float], float]:
+    """Return a template with gaps between its copies, the stream's velocity, and the area of the outline seen along it [m^2]."""
+    settings, slope = GraphSettings(cell_size=0.02), (0.35, -0.25, 0.0)
+    if shape == "box":
+        speed = math.hypot(*slope)
+        area = 0.4 * (0.1 * 0.35 + 0.08 * 0.25) / speed
+        return emit.emit_box(settings, CHEESE, size=(0.08, 0.1, 0.4), seeding=seeds), slope, area
+    if shape == "slice":
+        made = emit.emit_box(settings, CHEESE, size=(0.01, 0.2, 0.2), rotation=(0.0, 0.0, 45.0), seeding=seeds)
+        return made, (1.0, 0.0, 0.0), 0.2 * (0.2 + 0.01) * math.sqrt(0.5)
+    return emit.emit_sphere(settings, CHEESE, radius=0.1, seeding=seeds), (0.3, -1.0, 0.2), math.pi * 0.01
+
+
+@pytest.mark.parametrize("seeds", list(Seeding))
+@pytest.mark.parametrize("shape", ["box", "slice", "ball"])
+def test_a_stream_is_even_whatever_the_shape_of_its_template(shape, seeds):
+    """Of a metre of stream every layer, two spacings thick, holds as much, and so much as the outline's area says (a row at its
+    rim is within 10 %), and no place inside, three spacings wide, is empty. Copies of the template leave such places empty."""
+    template, velocity, area = _askew(shape, seeds)
+    with pytest.warns(UserWarning, match="copies of it would leave gaps of up to"):
+        emitter = streams.emit_stream(GraphSettings(cell_size=0.02), template, velocity=velocity)
+    even, pulsing = (_along_and_across(each, velocity) for each in (emitter, Emitter(template, velocity)))
+    layers = np.histogram(even[0], bins=np.arange(0.0, 1.0, 0.02))[0]
+    assert layers.min() == layers.max()
+    assert layers[0] * 0.01**3 == pytest.approx(area * 0.02, rel=0.1)
+    assert not _empty_inside(*even)
+    assert _empty_inside(*pulsing)
+
+
+def _along_and_across(emitter: Emitter, velocity: tuple[float, float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far behind the foremost of a metre of stream its particles are, shape (n,), and where across, shape (n, 2) [m]."""
+    axis = np.asarray(velocity) / math.hypot(*velocity)
+    come = Stream(emitter, np.zeros(1, np.int32)).between(-1.0, 1.0 / math.hypot(*velocity))["position"]
+    across = np.linalg.svd(axis[None])[2][1:]
+    return (come @ axis).max() + 0.005 - come @ axis, come @ across.T
+
+
+def _empty_inside(along: np.ndarray, across: np.ndarray) -> bool:
+    """Return whether a cube of three spacings is empty where four tenths as much passes as where most does."""
+    low = across.min(axis=0)
+    edges = [np.arange(0.0, 0.9, 0.03), *(np.arange(low[k], across[:, k].max() + 0.03, 0.03) for k in (0, 1))]
+    counts = np.histogramdd(np.column_stack([along, across]), bins=edges)[0]
+    passed = counts.sum(axis=0)
+    return bool((counts[:, passed > 0.4 * passed.max()] == 0).any())
+
+
+@pytest.mark.parametrize("seeds", list(Seeding))
+def test_a_template_with_straight_ends_streams_as_it_is(seeds):
+    """Along its edges, also turned, a box has no gaps: its own particles stream, and nothing is said (warnings are errors)."""
+    settings = GraphSettings(cell_size=0.02)
+    jitter = 0.3 if seeds is Seeding.LATTICE else 0.0
+    for velocity, turn in (((1.0, 0.0, 0.0), 0.0), ((0.35, -0.25, 0.0), math.degrees(math.atan2(-0.25, 0.35)))):
+        made = emit.emit_box(settings, CHEESE, size=(0.08, 0.1, 0.4), rotation=(0.0, 0.0, turn), jitter=jitter, seeding=seeds)
+        stream = streams.emit_stream(settings, made, velocity=velocity)
+        np.testing.assert_array_equal(stream.template["position"], made["position"])
+
+
+def test_an_outline_keeps_the_core_inside_its_shell():
+    """A ball of two materials streams as a rod with the one around the other, in the places that they have in the template."""
+    made = emit.emit_sphere(GraphSettings(cell_size=0.02), CHEESE, radius=0.1)
+    inner = np.linalg.norm(made["position"][:, [0, 2]], axis=1) < 0.05
+    both = Particles({**made.attributes, "material": inner.astype(np.int32)}, (CHEESE, CHEESE), made.spacing)
+    with pytest.warns(UserWarning, match="seeded anew"):
+        stream = streams.emit_stream(GraphSettings(cell_size=0.02), both, velocity=(0.0, -1.0, 0.0)).template
+    from_axis = np.linalg.norm(stream["position"][:, [0, 2]], axis=1)
+    np.testing.assert_array_equal(stream["material"] == 1, from_axis < 0.05)
+
+
+def test_an_outline_moves_with_its_template():
+    """A ball that moves between frames gives the same points, moved as far: what streams takes the nozzle's motion along."""
+    settings, way = GraphSettings(cell_size=0.02), np.array([0.3, 0.1, -0.05])
+    with pytest.warns(UserWarning, match="seeded anew"):
+        balls = [emit.emit_sphere(settings, CHEESE, radius=0.1, centre=tuple(centre)) for centre in (np.zeros(3), way)]
+        before, after = (streams.emit_stream(settings, ball, velocity=(0.0, -1.0, 0.0)) for ball in balls)
+    moved = after.template["position"] - before.template["position"]
+    np.testing.assert_allclose(moved, np.broadcast_to(way, moved.shape), atol=1e-12)
 
 
 def test_stream_carries_its_velocity_and_times():
