@@ -110,7 +110,7 @@ def fastest(velocity: Any) -> np.ndarray:
 def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Inflow:
     """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
 
-    Of one that stands askew to the stream its outline is seeded anew (`nodes/nozzles.py`): a copy for each of its mean lengths.
+    Of one that stands askew to the stream the outline streams (`nodes/nozzles.py`): a copy for each of its mean lengths.
     """
     speed = fastest(velocity)
     spacing = 0.5 * told.settings.cell_size

@@ -2,7 +2,7 @@
 
 Copies of a template follow one another at the distance of its whole length along the velocity. A box askew to its stream, a ball or
 a bunny is shorter than that at its rims, and copies of it leave gaps there: the stream comes in pulses. Such a template stands for
-its outline, seen along the velocity, which is seeded anew, one layer after the other.
+its outline, seen along the velocity, which is filled with new particles, one layer after the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MANY = 5
 
 
 def nozzle(template: Particles, axis: np.ndarray) -> tuple[Particles, float]:
-    """Return what fills a stream without gaps: the template, or its outline seeded anew; and the longest gap otherwise [m].
+    """Return what fills a stream without gaps: the template, or its outline with new particles; and the longest gap otherwise [m].
 
     A layer of an outline is a square lattice across the stream, a spacing wide; layers lie a spacing apart, the foremost where the
     foremost particles of the template are. Each point has the attributes of a particle before or behind which it lies.

@@ -12,7 +12,7 @@ from mpm_nodes.data import LevelSet, Mesh, Particles
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.anisotropy import Kernels
     from mpm_nodes.kernels.surfaces.mesh_volume import Books
-    from mpm_nodes.kernels.surfaces.splat import SortedParticles
+    from mpm_nodes.kernels.surfaces.splat import SortedParticles, Stretched
 
 VOXEL = 0.6
 """Default voxel size, in particle spacings."""
@@ -31,6 +31,12 @@ EVENED = (0.8, 1.25)
 THINNEST = 0.87
 """Least half thickness of sheets, threads and drops in the level set, in voxels: half the diagonal of a voxel, so that the grid
 misses none."""
+STEP = 1.2
+"""How far smoothing looks at a time, in spacings: particles' bumps are two to four of them long."""
+FINE = 3
+"""Most pairs of smoothing steps of a voxel that follow, against what steps of several voxels leave between them."""
+THIN = 1.5
+"""Distance from sheets and drops up to which steps of several voxels smooth nothing, in voxels; from twice it on they do."""
 HALF_WIDTH = 3.0
 """Half width of the narrow band, in voxels."""
 MOST = 1.0
@@ -46,7 +52,7 @@ class Shape(NamedTuple):
         voxel_size: [m].
         spacing: Of the particles [m].
         radius: Scales the spheres.
-        smoothing: Pairs of smoothing steps.
+        smoothing: Pairs of smoothing steps, as far as a spacing.
         anisotropy: Whether thin places have ellipsoids, and are shown at all.
     """
 
@@ -83,10 +89,10 @@ def level_set_of(
         volumes: Of the particles [m^3], shape (n,), or None.
     """
     from mpm_nodes.kernels.surfaces.anisotropy import Kernels, kernels_of
-    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
+    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, sort_leaves
     from mpm_nodes.kernels.surfaces.mesh_volume import Books
     from mpm_nodes.kernels.surfaces.neighbourhoods import deposit_particles
-    from mpm_nodes.kernels.surfaces.splat import Stretched, blend_spheres
+    from mpm_nodes.kernels.surfaces.splat import blend_spheres
     from mpm_nodes.kernels.surfaces.volume import NarrowBand, contents, match_volume
 
     dx, spacing, reach = shape.voxel_size, shape.spacing, bins.edge
@@ -95,7 +101,7 @@ def level_set_of(
     band = HALF_WIDTH * dx
     # the distance has to be known as far as the surface may move
     wide = band if volumes is None else max(band, most + 1.5 * dx)
-    kernels = kernels_of(bins, reach) if shape.anisotropy else Kernels(bins, Stretched.none(reach), bins.none())
+    kernels = kernels_of(bins, reach) if shape.anisotropy else Kernels.all_round(bins, reach)
     values = blend_spheres(kernels.round, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide, kernels.stretched)
     keys, origins, values = sort_leaves(origins, values)
     neighbours = leaf_neighbours(keys, origins)
@@ -106,8 +112,8 @@ def level_set_of(
         offset = RADIUS * (shape.radius - 1.0) * spacing
         values = match_volume(NarrowBand(values, neighbours, dx, wide), filled, SPREAD * spacing, most, offset)
     if shape.smoothing:
-        values = smooth(values, neighbours, wide, shape.smoothing)
-    values = np.minimum(values, _thinnest(kernels, origins, shape, reach, wide)) if kernels.thin else values
+        values = _smoothed(values, neighbours, origins, kernels, shape, wide)
+    values = np.minimum(values, _shown(kernels.drops, kernels.stretched, origins, shape, wide)) if kernels.thin else values
     if shape.smoothing or kernels.thin or volumes is not None:
         values = redistance(values, neighbours, dx, band)
     books = None
@@ -118,7 +124,23 @@ def level_set_of(
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), books
 
 
-def _thinnest(kernels: Kernels, origins: np.ndarray, shape: Shape, reach: float, far: float) -> np.ndarray:
+def _smoothed(
+    values: np.ndarray, neighbours: np.ndarray, origins: np.ndarray, kernels: Kernels, shape: Shape, far: float
+) -> np.ndarray:
+    """Return the distance without the bumps of particles; steps of a spacing look through sheets and drops, and leave them out."""
+    from mpm_nodes.kernels.surfaces.filter import smooth
+
+    step = max(round(STEP * shape.spacing / shape.voxel_size), 1)
+    even = smooth(values, neighbours, far, shape.smoothing, step)
+    if step == 1:
+        return even
+    if len(kernels.sheets.inverses) or len(kernels.drops.keys):
+        away = _shown(kernels.drops, kernels.sheets, origins, shape, far) / shape.voxel_size
+        even = values + np.clip((away - THIN) / THIN, 0.0, 1.0) * (even - values)
+    return smooth(even, neighbours, far, min(shape.smoothing, FINE))
+
+
+def _shown(drops: SortedParticles, stretched: Stretched, origins: np.ndarray, shape: Shape, far: float) -> np.ndarray:
     """Return sheets, threads and drops as thin as the grid can show them: thinner they would fall through it."""
     from mpm_nodes.kernels.surfaces.anisotropy import LONGEST
     from mpm_nodes.kernels.surfaces.splat import blend_spheres
@@ -126,7 +148,7 @@ def _thinnest(kernels: Kernels, origins: np.ndarray, shape: Shape, reach: float,
     half = THINNEST * shape.voxel_size
     # across a sheet kernels are LONGEST times as short as the reach
     limit = max(LIMIT * shape.radius * shape.spacing, 1.05 * LONGEST * half)
-    return blend_spheres(kernels.drops, origins, shape.voxel_size, reach, half, limit, far, kernels.stretched)
+    return blend_spheres(drops, origins, shape.voxel_size, drops.edge, half, limit, far, stretched)
 
 
 def holding(mesh: Mesh, books: Books, volumes: np.ndarray, shape: Shape) -> Mesh:

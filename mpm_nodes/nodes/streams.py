@@ -69,8 +69,8 @@ def emit_stream(
 
     Args:
         template: Particles that fill the nozzle: copies follow one another without gap. Where the template is not equally long
-            everywhere along the velocity (a ball, a box askew to it), its outline seen along the velocity is seeded anew, and a
-            warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
+            everywhere along the velocity (a ball, a box askew to it), new particles fill its outline seen along the velocity, and
+            a warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
             nozzle: matter takes its motion along.
         velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second.
         start_frame: First frame that shows it: its foremost particles are there. Before the shot's start it runs from the start.
@@ -98,7 +98,7 @@ def emit_stream(
     if gap > 0.0:
         warnings.warn(
             f"emit_stream.template: copies of it would leave gaps of up to {gap:.3g} m, since it is not equally long everywhere "
-            "along the velocity; its outline seen along the velocity is seeded anew, as a lattice; turn it along the velocity to "
+            "along the velocity; its outline seen along the velocity is filled with a new lattice; turn it along the velocity to "
             "keep its particles",
             stacklevel=2,
         )

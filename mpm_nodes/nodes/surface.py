@@ -84,7 +84,8 @@ def surface_particles(
         particles: What to wrap.
         voxel_size: Voxel size; 0 takes 0.6 of the particle spacing (of half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
-        smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle.
+        smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle, 12 hardly any. A step looks a particle
+            spacing far, sheets and drops of a particle or two take steps of a voxel.
         keep_volume: Moves the surface, at most by a particle spacing, and then the points of the mesh, outward at most by half of
             one, until it holds the volume of its particles, in each place and as a whole.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold

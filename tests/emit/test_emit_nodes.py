@@ -167,7 +167,7 @@ def test_an_outline_keeps_the_core_inside_its_shell():
     made = emit.emit_sphere(GraphSettings(cell_size=0.02), CHEESE, radius=0.1)
     inner = np.linalg.norm(made["position"][:, [0, 2]], axis=1) < 0.05
     both = Particles({**made.attributes, "material": inner.astype(np.int32)}, (CHEESE, CHEESE), made.spacing)
-    with pytest.warns(UserWarning, match="seeded anew"):
+    with pytest.warns(UserWarning, match="is filled with a new lattice"):
         stream = streams.emit_stream(GraphSettings(cell_size=0.02), both, velocity=(0.0, -1.0, 0.0)).template
     from_axis = np.linalg.norm(stream["position"][:, [0, 2]], axis=1)
     np.testing.assert_array_equal(stream["material"] == 1, from_axis < 0.05)
@@ -176,7 +176,7 @@ def test_an_outline_keeps_the_core_inside_its_shell():
 def test_an_outline_moves_with_its_template():
     """A ball that moves between frames gives the same points, moved as far: what streams takes the nozzle's motion along."""
     settings, way = GraphSettings(cell_size=0.02), np.array([0.3, 0.1, -0.05])
-    with pytest.warns(UserWarning, match="seeded anew"):
+    with pytest.warns(UserWarning, match="is filled with a new lattice"):
         balls = [emit.emit_sphere(settings, CHEESE, radius=0.1, centre=tuple(centre)) for centre in (np.zeros(3), way)]
         before, after = (streams.emit_stream(settings, ball, velocity=(0.0, -1.0, 0.0)) for ball in balls)
     moved = after.template["position"] - before.template["position"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, sort_leaves
+from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
 from mpm_nodes.kernels.surfaces.neighbourhoods import load_cells
 from mpm_nodes.kernels.surfaces.splat import Stretched, bin_particles, blend_spheres
 
@@ -49,6 +50,23 @@ def test_blended_spheres_and_ellipsoids_are_the_sums_over_all_particles():
     sure = (weight > 1e-5) | (weight == 0.0)
     assert sure.mean() > 0.95 and (weight > 1e-5).mean() > 0.3
     assert np.abs(found - expected)[sure].max() < 1e-3 * DX
+
+
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_smoothing_steps_are_those_of_one_block(step):
+    """Two pairs of steps over the borders of eight leaves: averages of six neighbours `step` voxels off, as NumPy takes them."""
+    block = np.random.default_rng(5).standard_normal((16, 16, 16)).astype(np.float32)
+    expected = block.astype(float)
+    for amount in (0.60, -0.62) * 2:
+        wide = np.pad(expected, step, constant_values=FAR)
+        around = sum(np.roll(wide, way, axis)[step:-step, step:-step, step:-step] for axis in range(3) for way in (-step, step))
+        expected = (1.0 - amount) * expected + amount / 6.0 * around
+    leaves = block.reshape(2, 8, 2, 8, 2, 8).transpose(0, 2, 4, 1, 3, 5).reshape(8, 8, 8, 8)
+    keys, origins, values = sort_leaves(LEAVES, leaves)
+    found = smooth(values, leaf_neighbours(keys, origins), FAR, 2, step)
+    place = {tuple(origin): row for row, origin in enumerate(origins)}
+    found = dense(found[[place[tuple(origin)] for origin in LEAVES]])
+    assert np.abs(found - expected).max() < 1e-4
 
 
 def test_redistancing_sweeps_as_the_eikonal_equation_says():

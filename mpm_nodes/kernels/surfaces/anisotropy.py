@@ -36,6 +36,8 @@ FEW, ENOUGH = 2.0, 4.0
 """Particles within r up to which t is 0, and from which on it is 1."""
 SHORT, LONG = 0.3, 0.5
 """Root of the largest eigenvalue of C, over R, up to which t is 0, and from which on it is 1: small drops, and ends of threads."""
+FLAT = 0.5
+"""Middle over longest axis of C above which a thin place is a sheet, and not a thread."""
 _WIDTH = 2.0
 """r, in units of R."""
 _CHUNK = 64
@@ -49,11 +51,18 @@ class Kernels:
         round: Particles with spheres.
         stretched: Particles with ellipsoids.
         drops: Those of `round` in drops, pairs, and alone.
+        sheets: Those of `stretched` in sheets.
     """
 
     round: SortedParticles
     stretched: Stretched
     drops: SortedParticles
+    sheets: Stretched
+
+    @staticmethod
+    def all_round(bins: SortedParticles, reach: float) -> Kernels:
+        """Return particles that all have spheres, wherever they are."""
+        return Kernels(bins, Stretched.none(reach), bins.none(), Stretched.none(reach))
 
     @property
     def thin(self) -> bool:
@@ -70,7 +79,7 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     """
     candidates = np.flatnonzero(_sparse(bins))
     if not len(candidates):
-        return Kernels(bins, Stretched.none(reach), bins.none())
+        return Kernels.all_round(bins, reach)
     covariances, counts = _covariances(binned(bins), candidates, _WIDTH * reach)
     lengths, directions = np.linalg.eigh(covariances)
     lengths = np.sqrt(np.maximum(lengths, 0.0))
@@ -92,7 +101,7 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     small = ~chosen & ((counts < ENOUGH) | (longest[:, 0] < LONG * reach))
     drops = np.zeros(len(bins.keys), bool)
     drops[candidates[small]] = True
-    return Kernels(bins.of(left), stretched, bins.of(drops))
+    return Kernels(bins.of(left), stretched, bins.of(drops), stretched.of((ratio[chosen, 1] > FLAT)[thin.order]))
 
 
 def _smooth_step(x: np.ndarray) -> np.ndarray:

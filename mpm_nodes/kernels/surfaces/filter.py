@@ -59,7 +59,7 @@ def redistance(values: np.ndarray, neighbours: np.ndarray, voxel_size: float, ba
     return start
 
 
-def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterations: int) -> np.ndarray:
+def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterations: int, step: int = 1) -> np.ndarray:
     """Return the field after pairs of smoothing and unsmoothing steps, which keep the volume (Taubin 1995).
 
     Args:
@@ -67,13 +67,14 @@ def smooth(values: np.ndarray, neighbours: np.ndarray, background: float, iterat
         neighbours: From `leaf_neighbours`.
         background: Value of missing leaves.
         iterations: Pairs of steps.
+        step: Voxels from a voxel to those that it is averaged with, 1 to 8: waves of three to five steps go soonest.
     """
     varying = (values.min(axis=(1, 2, 3)) < values.max(axis=(1, 2, 3))) | (neighbours[:, 13] < 0)
     rows = _around(varying, neighbours)
     values, other = values.copy(), values.copy()  # where nothing varies nothing changes
     for _ in range(iterations):
-        _relax(values, neighbours, background, 0.60, rows, other)
-        _relax(other, neighbours, background, -0.62, rows, values)
+        _relax(values, neighbours, background, 0.60, step, rows, other)
+        _relax(other, neighbours, background, -0.62, step, rows, values)
     return values
 
 
@@ -113,26 +114,27 @@ def _neighbours(keys, origins):
 
 
 @inline
-def load_block(values, neighbours, leaf, background, block):
-    """Copy a leaf and the voxels that touch its faces into `block`, shape (10, 10, 10); edges and corners stay as they are."""
+def load_block(values, neighbours, leaf, background, depth, block):
+    """Copy a leaf and `depth` voxels beyond its faces into `block`, 8 + 2 depth along an edge; its edges and corners stay as is."""
     for i in range(LEAF):
         for j in range(LEAF):
             for k in range(LEAF):
-                block[i + 1, j + 1, k + 1] = values[leaf, i, j, k]
+                block[i + depth, j + depth, k + depth] = values[leaf, i, j, k]
     for side in range(2):
-        end, place = LEAF - 1 if side == 0 else 0, 0 if side == 0 else LEAF + 1
         x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
-        for a in range(LEAF):
-            for b in range(LEAF):
-                block[place, a + 1, b + 1] = background if x < 0 else values[x, end, a, b]
-                block[a + 1, place, b + 1] = background if y < 0 else values[y, a, end, b]
-                block[a + 1, b + 1, place] = background if z < 0 else values[z, a, b, end]
+        for layer in range(depth):
+            end, place = (LEAF - depth + layer, layer) if side == 0 else (layer, LEAF + depth + layer)
+            for a in range(LEAF):
+                for b in range(LEAF):
+                    block[place, a + depth, b + depth] = background if x < 0 else values[x, end, a, b]
+                    block[a + depth, place, b + depth] = background if y < 0 else values[y, a, end, b]
+                    block[a + depth, b + depth, place] = background if z < 0 else values[z, a, b, end]
 
 
 @part
 def _cut_distance_at(leaf, values, neighbours, dx, band, result, held):
     block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-    load_block(values, neighbours, leaf, band, block)
+    load_block(values, neighbours, leaf, band, 1, block)
     for i in range(LEAF):
         for j in range(LEAF):
             for k in range(LEAF):
@@ -233,28 +235,28 @@ def _upwind(a, b, c, dx):
 
 
 @part
-def _relax_at(place, values, neighbours, background, amounts, rows, result):
+def _relax_at(place, values, neighbours, background, amounts, step, rows, result):
     leaf, (keep, share) = rows[place], amounts
-    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-    load_block(values, neighbours, leaf, background, block)
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
+    block = np.empty((LEAF + 2 * step, LEAF + 2 * step, LEAF + 2 * step), np.float32)
+    load_block(values, neighbours, leaf, background, step, block)
+    for i in range(step, LEAF + step):
+        for j in range(step, LEAF + step):
+            for k in range(step, LEAF + step):
                 around = (
-                    block[i, j + 1, k + 1]
-                    + block[i + 2, j + 1, k + 1]
-                    + block[i + 1, j, k + 1]
-                    + block[i + 1, j + 2, k + 1]
-                    + block[i + 1, j + 1, k]
-                    + block[i + 1, j + 1, k + 2]
+                    block[i - step, j, k]
+                    + block[i + step, j, k]
+                    + block[i, j - step, k]
+                    + block[i, j + step, k]
+                    + block[i, j, k - step]
+                    + block[i, j, k + step]
                 )
-                result[leaf, i, j, k] = keep * block[i + 1, j + 1, k + 1] + share * around
+                result[leaf, i - step, j - step, k - step] = keep * block[i, j, k] + share * around
 
 
 @compiled(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
-def _relax(values, neighbours, background, amount, rows, result):
+def _relax(values, neighbours, background, amount, step, rows, result):
     amounts = np.float32(1.0 - amount), np.float32(amount / 6.0)
-    parallel_for(_relax_at, len(rows), (values, neighbours, background, amounts, rows, result))
+    parallel_for(_relax_at, len(rows), (values, neighbours, background, amounts, step, rows, result))
 
 
 @part

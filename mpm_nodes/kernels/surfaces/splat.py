@@ -76,6 +76,10 @@ class Stretched:
     inverses: np.ndarray
     extents: np.ndarray
 
+    def of(self, chosen: np.ndarray) -> Stretched:
+        """Return those that are chosen, shape (n,), bool."""
+        return Stretched(self.particles.of(chosen), self.inverses[chosen], self.extents[chosen])
+
     @staticmethod
     def none(edge: float) -> Stretched:
         """Return no particles at all."""
