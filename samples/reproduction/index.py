@@ -244,10 +244,12 @@ SAMPLES: dict[str, Sample] = {
         ),
         Sample(
             "lava",
-            "Lava flows down a slope, cools, and wrinkles into ropes.",
+            "Lava comes in pulses, flows down a slope, and cools: each pulse lies on the last one as an arc.",
             "S14 figure 1",
             _melting("run", 3_500_000, 29.7, 5.09e-3, _WHOLE_FLOW, ("flow",)),
             phases.lava,
+            sheet=(6, 12, 18, 24, 30, 38, 45, 53, 60),
+            camera=Camera((0.55, 0.75, 1.0), (-0.3, 0.05, 0.0), 1.5, (640, 420)),
             colour_by="temperature",
         ),
         Sample(

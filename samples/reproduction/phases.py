@@ -125,7 +125,7 @@ def on_slope(positions: np.ndarray, degrees: float = 10.0) -> tuple[np.ndarray, 
     return x * np.cos(turn) - y * np.sin(turn), x * np.sin(turn) + y * np.cos(turn)
 
 
-def ropes(positions: np.ndarray) -> int:
+def arcs(positions: np.ndarray) -> int:
     """Return how many crests the lava has along the middle of its flow, in steps of a cell of 20 mm."""
     along, height = (each[np.abs(positions[:, 2]) < 0.03] for each in on_slope(positions))
     places = np.digitize(along, np.arange(-0.6, 1.2, 0.02))
@@ -134,7 +134,7 @@ def ropes(positions: np.ndarray) -> int:
 
 
 def lava(shot: Shot) -> list[Figure]:
-    """Return the books, temperatures, how far the flow has come, and its ropes."""
+    """Return the books, temperatures, how far the flow has come, and its arcs."""
     last = shot.at(shot.last)
     return [
         *books(shot),
@@ -142,7 +142,7 @@ def lava(shot: Shot) -> list[Figure]:
         Figure("hottest particle at the end [K]", float(last["temperature"].max()), between(1430.0, 0.5)),
         Figure("coldest particle at the end [K]", float(last["temperature"].min()), between(1199.0, 15.0)),
         Figure("front at the end, along the slope [m]", float(on_slope(last["position"])[0].max()), between(0.158, 0.04)),
-        Figure("ropes on the middle line at the end", ropes(last["position"]), between(8.0, 3.0), "ropes"),
+        Figure("arcs on the middle line at the end", arcs(last["position"]), between(8.0, 3.0), "a pulse each"),
     ]
 
 

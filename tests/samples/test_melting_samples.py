@@ -96,7 +96,7 @@ def test_layers_are_counted_from_the_open_surface():
     assert layer.max() == 4
 
 
-def test_ropes_are_crests_along_the_middle():
+def test_arcs_are_crests_along_the_middle():
     """A slope of ten degrees with five ridges across it has five, without them none but its own end."""
     along = np.linspace(0.0, 1.0, 2001)
     height = 0.1 + 0.02 * np.cos(10.0 * np.pi * along + np.pi)
@@ -106,7 +106,7 @@ def test_ropes_are_crests_along_the_middle():
         x, y = along * np.cos(turn) + height * np.sin(turn), -along * np.sin(turn) + height * np.cos(turn)
         return np.stack([x, y, np.zeros_like(x)], axis=1)
 
-    assert phases.ropes(laid(height)) == 5
+    assert phases.arcs(laid(height)) == 5
     assert np.allclose(phases.on_slope(laid(height))[1], height)
 
 
