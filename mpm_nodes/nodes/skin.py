@@ -33,7 +33,7 @@ THINNEST = 0.87
 misses none."""
 STEP = 1.2
 """How far smoothing looks at a time, in spacings: particles' bumps are two to four of them long."""
-FINE = 3
+FINE = 1
 """Most pairs of smoothing steps of a voxel that follow, against what steps of several voxels leave between them."""
 THIN = 1.5
 """Distance from sheets and drops up to which steps of several voxels smooth nothing, in voxels; from twice it on they do."""
