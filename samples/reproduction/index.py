@@ -28,7 +28,10 @@ def _viscoelastic(
     overrides: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
 ) -> PaperSize:
-    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
+    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at.
+
+    `fps` are the frames in a second of what is simulated, whatever the shot shows.
+    """
     changed = (f"settings.cell_size={cell_size:g}", f"settings.end={sheet[-1]}", *overrides)
     return PaperSize(particles, minutes, changed, without, machine=f"{threads} threads", share=fps / 30.0, sheet=sheet)
 
@@ -40,7 +43,7 @@ def _melting(
 
     Where it prints neither particles nor minutes, `particles` are as many as its other examples have, and `minutes` are 0.
     """
-    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}")
+    frames = ("settings.fps=30", f"{solve}.time_scale=1", f"settings.end={PAPER_FRAMES}")
     changed = (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max=3e-4", *overrides)
     return PaperSize(particles, minutes, changed, still=still, machine="16 cores")
 
