@@ -287,7 +287,7 @@ SAMPLES: dict[str, Sample] = {
             _melting("drop", 1_000_000, 18.5, 3.41e-3),
             melting.letters,
             sheet=(1, 6, 9, 12, 15, 18, 24, 30, 36),
-            camera=Camera((0.9, 0.75, 1.95), (0.03, 0.36, 0.0), 1.75, (480, 480)),
+            camera=Camera((0.5, 0.8, 1.85), (-0.135, 0.335, 0.0), 2.4, (480, 460)),
         ),
         *TENSION,
     )
