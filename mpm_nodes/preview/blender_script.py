@@ -29,7 +29,7 @@ def main(path: str) -> None:
     for done, picture in enumerate(job["pictures"]):
         scene.frame_set(picture["frame"])
         _camera(bpy, scene, job, own, picture["camera"])
-        _dress(bpy, scene, job)
+        _dress(bpy, scene, job, picture["floors"])
         scene.render.filepath = picture["image"]
         bpy.ops.render.render(write_still=True)
         print(f"MPM_FRAME {done + 1}", flush=True)
@@ -116,8 +116,11 @@ def _finish_looks(bpy, job) -> None:
                 shader.inputs[socket].default_value = value
 
 
-def _dress(bpy, scene, job) -> None:
-    """Hide what is not to be seen, and give points the material that the import lost; slots of the object last."""
+def _dress(bpy, scene, job, floors) -> None:
+    """Hide what is not to be seen, and give points the material that the import lost; slots of the object last.
+
+    `floors` are the names of meshes in whose place the ground lies.
+    """
     surfaces = [item for item in scene.objects if item.type == "MESH" and _is_surface(item) and _faces(bpy, item)]
     clouds = [item for item in scene.objects if item.type == "POINTCLOUD"]
     take_surface = bool(surfaces) and (job["show"] == "surface" or not clouds)
@@ -129,7 +132,7 @@ def _dress(bpy, scene, job) -> None:
             _assign(bpy, item, job, (0.95, 0.62, 0.16), _attribute(bpy, item, job))
             _let_glow(bpy, item, job)
         elif item.type == "MESH" and item.name != "ground":
-            item.hide_render = _is_surface(item) and not take_surface
+            item.hide_render = (_is_surface(item) and not take_surface) or item.name.split(".")[0] in floors
             shown = _attribute(bpy, item, job) if job["colour_by"] and _is_surface(item) else None
             if shown is not None:
                 _assign(bpy, item, job, (0.95, 0.62, 0.16), shown)

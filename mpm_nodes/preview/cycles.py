@@ -83,7 +83,12 @@ def render(
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
         images = [Path(scratch) / f"{n}.png" for n in range(len(wanted))]
         job["pictures"] = [
-            {"frame": exposure.frame, "image": str(image), "camera": None if exposure.view is None else _numbers(exposure.view)}
+            {
+                "frame": exposure.frame,
+                "image": str(image),
+                "camera": None if exposure.view is None else _numbers(exposure.view),
+                "floors": _floors(scene, exposure.frame, how.show, around.ground),
+            }
             for exposure, image in zip(wanted, images, strict=True)
         ]
         path = Path(scratch) / "job.json"
@@ -99,6 +104,11 @@ def render(
 
 def _numbers(view: View) -> dict[str, Any]:
     return {name: getattr(view, name).tolist() for name in ("eye", "right", "up", "forward")} | {"focal": view.focal}
+
+
+def _floors(scene: Scene, frame: int, show: str, ground: float) -> list[str]:
+    """Return the names of the squares in whose place the ground lies."""
+    return [skin.path.rsplit("/", 1)[1] for skin in scene.shapes(frame, show).skins if skin.floor and skin.height <= ground]
 
 
 def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:

@@ -14,6 +14,8 @@ __all__ = ["CAMERAS", "Backdrop", "Exposure", "chosen_frames", "exposures", "sur
 
 CAMERAS = ("auto", "stage", "fit", "turntable")
 SHEET_FRAMES = 9
+SUNK = 0.05
+"""How far what is seen may reach below a plane that is the floor, over the radius of the whole."""
 TURN_PICTURES = 48
 """Pictures of a turntable around a single frame."""
 
@@ -76,11 +78,14 @@ def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
 def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Backdrop:
     """Return the box around the first, the middle and the last frame of all scenes, its floor and its radius.
 
+    Squares that show a plane are part of the floor, which lies at their height: it has no edge, and hides what sinks into it.
+
     Raises:
         InputError: There is nothing to see.
     """
     sampled = sorted({frames[0], frames[len(frames) // 2], frames[-1]})
-    boxes = [box for scene in scenes for frame in sampled if (box := scene.shapes(frame, show).bounds()) is not None]
+    seen = [scene.shapes(frame, show) for scene in scenes for frame in sampled]
+    boxes = [box for shapes in seen if (box := shapes.without_floor().framed() or shapes.bounds()) is not None]
     if not boxes:
         from usd_io.relink import refuse_missing
 
@@ -88,8 +93,11 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
         raise InputError(f"{scenes[0].path}: holds neither points nor meshes at frames {sampled}; nothing to render")
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
+    lowest = min(float(box[0][1]) for shapes in seen if (box := shapes.without_floor().bounds() or shapes.bounds()) is not None)
     floors = [floor[1] for scene in scenes if (floor := scene.floor()) is not None]
-    return Backdrop(low, high, min([float(low[1]) - 1e-3 * radius, *floors]), radius)
+    planes = [skin.height for shapes in seen for skin in shapes.skins if skin.floor]
+    planes = [height for height in planes if height < lowest + SUNK * radius]
+    return Backdrop(low, high, max(planes) if planes else min([lowest - 1e-3 * radius, *floors]), radius)
 
 
 def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:
@@ -112,15 +120,17 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
     own = scene.view(frames[0]) is not None
     if camera == "stage" and not own:
         raise InputError(f"{scene.path}: has no camera; take the camera fit")
-    fitted = framing((around.low, around.high), aspect)
     if camera == "turntable":
-        return _turntable(frames, fitted, around)
+        return _turntable(frames, around, aspect)
+    fitted = framing((around.low, around.high), aspect)
     view = camera if isinstance(camera, View) else None if own and camera != "fit" else fitted
     return [Exposure(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
 
 
-def _turntable(frames: Sequence[int], fitted: View, around: Backdrop) -> list[Exposure]:
-    middle = 0.5 * (around.low + around.high)
+def _turntable(frames: Sequence[int], around: Backdrop, aspect: float) -> list[Exposure]:
+    middle, half = 0.5 * (around.low + around.high), 0.5 * (around.high - around.low)
+    half[[0, 2]] = np.hypot(half[0], half[2])  # a box that holds it however it is turned
+    fitted = framing((middle - half, middle + half), aspect)
     count = len(frames) if len(frames) > 1 else TURN_PICTURES
     found = []
     for n in range(count):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
 """Linear colours of particles and of meshes that bring none."""
+FIT_MARGIN = 1.08
+"""Half of a picture over what the corners of a fitted box take of it."""
 LEAST_GLOW = 1e-3
 """Own light, over white, that no picture of eight bits shows."""
 SURFACE_NAMES = ("mesh", "surface", "skin")
@@ -40,7 +43,8 @@ class Cloud:
 class Skin:
     """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3).
 
-    `glow` is the light of their own, of the same shape, or None.
+    `glow` is the light of their own, of the same shape, or None. `matter` says that the mesh was made from particles, `floor` that
+    it is a level square which shows a plane: that collides everywhere, so the floor goes on where the square ends.
     """
 
     path: str
@@ -49,6 +53,13 @@ class Skin:
     normals: np.ndarray
     colours: np.ndarray
     glow: np.ndarray | None = None
+    matter: bool = False
+    floor: bool = False
+
+    @property
+    def height(self) -> float:
+        """Height of the least point [m]."""
+        return float(self.points[:, 1].min())
 
 
 @dataclass(frozen=True)
@@ -72,11 +83,20 @@ class Shapes:
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the least and greatest corner [m], or None when there is nothing."""
-        sets = [shape.positions for shape in self.clouds] + [shape.points for shape in self.skins]
-        sets = [points for points in sets if len(points)]
-        if not sets:
-            return None
-        return np.min([p.min(axis=0) for p in sets], axis=0), np.max([p.max(axis=0) for p in sets], axis=0)
+        return _around([_extent(shape) for shape in (*self.clouds, *self.skins)])
+
+    def framed(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the corners of what a fitted camera shall show [m]: bodies, and the bulk of the matter without far drops."""
+        from usd_io.bounds import bulk
+
+        boxes = [bulk(_extent(cloud), cloud.positions) for cloud in self.clouds if len(cloud.positions)]
+        for skin in self.skins:
+            boxes.append(bulk(_extent(skin), skin.points) if skin.matter and len(skin.points) else _extent(skin))
+        return _around(boxes)
+
+    def without_floor(self, ground: float = np.inf) -> Shapes:
+        """Return the same without the squares that show the floor, at the height `ground` [m] or lower."""
+        return replace(self, skins=tuple(skin for skin in self.skins if not (skin.floor and skin.height <= ground)))
 
 
 @dataclass
@@ -224,6 +244,8 @@ class Scene:
             corner_normals(points, triangles),
             np.ascontiguousarray(shown, np.float32),
             None if glow is None else np.ascontiguousarray(glow[triangles]),
+            _is_skin(prim),
+            _shows_a_floor(prim) and _faces_up(points, triangles),
         )
 
     def _glow(self, prim: Any, frame: int, count: int) -> np.ndarray | None:
@@ -301,6 +323,33 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     shader = material.ComputeSurfaceSource()[0] if material else None
     value = reader_fallback(shader.GetInput("diffuseColor")) if shader else None
     return None if value is None else tuple(float(c) for c in value)
+
+
+def _extent(shape: Cloud | Skin) -> np.ndarray:
+    """Return the least and greatest corner [m], shape (2, 3); the greatest is below the least where there are no points."""
+    points = shape.positions if isinstance(shape, Cloud) else shape.points
+    return np.array([points.min(axis=0), points.max(axis=0)]) if len(points) else np.array([[np.inf] * 3, [-np.inf] * 3])
+
+
+def _around(boxes: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    found = [box for box in boxes if (box[0] <= box[1]).all()]
+    return (np.min([box[0] for box in found], axis=0), np.max([box[1] for box in found], axis=0)) if found else None
+
+
+def _faces_up(points: np.ndarray, triangles: np.ndarray) -> bool:
+    """Whether a mesh is level, and seen from above."""
+    if not len(triangles) or np.ptp(points[:, 1]) > 1e-6 * np.ptp(points, axis=0).max():
+        return False
+    a, b, c = (points[triangles[0, n]] for n in range(3))
+    return bool(np.cross(b - a, c - a)[1] > 0.0)
+
+
+def _shows_a_floor(prim: Any) -> bool:
+    """Whether a cache of ours gave a body the look of the floor, as it does to level squares."""
+    from usd_io.layers import LOOKS_KEY
+    from usd_io.set_layer import FLOOR_LOOK
+
+    return bool(prim.GetName().startswith("collider_") and prim.GetCustomDataByKey(LOOKS_KEY) == FLOOR_LOOK)
 
 
 def _is_floor(prim: Any) -> bool:
@@ -384,13 +433,17 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def framing(bounds: tuple[np.ndarray, np.ndarray], aspect: float) -> View:
-    """Return a camera that shows the box `bounds` [m] from the front, right and above; aspect: width over height."""
+    """Return a camera that looks at the middle of the box `bounds` [m] from the front, right and above.
+
+    It stands as near as keeps the corners in the picture, whose width over height is `aspect`.
+    """
     low, high = bounds
-    centre, radius = 0.5 * (low + high), 0.5 * float(np.linalg.norm(high - low)) + 1e-6
-    focal = 1.4
-    half = min(0.5 / focal, 0.5 / focal / aspect)
-    eye = centre + unit(np.array([0.55, 0.42, 1.0])) * radius / np.sin(np.arctan(half)) * 0.92
-    return look(eye, centre, focal)
+    centre, focal = 0.5 * (low + high), 1.4
+    back = unit(np.array([0.55, 0.42, 1.0]))
+    view = look(centre + back, centre, focal)
+    corners = (np.array(list(itertools.product((-0.5, 0.5), repeat=3)))) * np.maximum(high - low, 1e-6)
+    needed = np.maximum(np.abs(corners @ view.right), aspect * np.abs(corners @ view.up)) * (2.0 * FIT_MARGIN * focal)
+    return look(centre + back * float((needed + corners @ back).max()), centre, focal)
 
 
 def look(eye: np.ndarray, target: np.ndarray, focal: float) -> View:

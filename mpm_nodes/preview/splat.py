@@ -20,7 +20,7 @@ SUN_SPREAD = np.tan(np.radians(1.0))
 LIGHT = 0.75
 """Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
 _SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array(find_look("floor").colour)
-_NEAR = 1e-3
+_NEAR, _ON_GROUND = 1e-3, 1e-4
 SHUTTER_PICTURES = 9
 """Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
 
@@ -52,7 +52,8 @@ def render(
         view = exposure.view or scene.view(exposure.frame)
         light = np.zeros((how.size[1], how.size[0], 3))
         for later in moments.tolist():
-            light += _linear(scene.shapes(exposure.frame, how.show, later), view, how.size, around.ground, around.extent, sun)
+            shapes = scene.shapes(exposure.frame, how.show, later).without_floor(around.ground)
+            light += _linear(shapes, view, how.size, around.ground, around.extent, sun)
         done(exposure, Image.fromarray(_srgb(light / count)))
 
 
@@ -207,14 +208,15 @@ def _melt(images: _Buffers, focal: float, radius: float) -> None:
 
 
 def _positions(images: _Buffers, view: View, focal: float, ground: float) -> np.ndarray:
-    """Return world positions (H, W, 3) of what is seen; empty pixels that meet the ground become ground."""
+    """Return world positions (H, W, 3) of what is seen; pixels that meet the ground before anything else become ground."""
     height, width = images.depth.shape
     x = (np.arange(width) + 0.5 - 0.5 * width) / focal
     y = (0.5 * height - np.arange(height) - 0.5) / focal
     rays = view.forward + x[None, :, None] * view.right + y[:, None, None] * view.up
     with np.errstate(divide="ignore", invalid="ignore"):
         floor = (ground - view.eye[1]) / rays[..., 1]
-    meets = (images.layer == EMPTY) & (floor > _NEAR) & np.isfinite(floor)
+    before = (1.0 - _ON_GROUND) * images.depth  # what lies in the ground's own plane is seen
+    meets = (floor > _NEAR) & (floor < before) & np.isfinite(floor)
     images.depth[meets] = floor[meets]
     images.layer[meets] = GROUND
     images.colour[meets] = _FLOOR
@@ -227,7 +229,7 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
     """Return the sunlit share of every pixel."""
     from mpm_nodes.kernels.pictures.raster import Light, draw_spheres, draw_triangles, shadow
 
-    bounds = shapes.bounds()
+    bounds = shapes.framed()  # a drop that flew far would make the map coarse everywhere else
     if bounds is None:
         return np.ones(images.depth.shape, np.float32)
     low, high = bounds

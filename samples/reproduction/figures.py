@@ -285,7 +285,7 @@ def pachinko(shot: Shot) -> list[Figure]:
 def _bodies(shot: Shot, frame: int, whole: float) -> list[tuple[float, float, float]]:
     """Return height [m], radius [m] and upward speed [m/s] of each piece that weighs about as much as a whole body."""
     particles, points = shot.at(frame), shot.positions(frame)
-    mass, speed = np.asarray(particles["mass"], float), np.asarray(particles["velocity"][:, 1], float)
+    mass, speed = np.asarray(particles["mass"], float), np.asarray(particles["velocity"][:, 1], float) / shot.time_scale
     piece = pieces(points, shot.cell_size)
     weight = np.bincount(piece, mass)
     found = []

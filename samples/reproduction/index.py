@@ -28,7 +28,10 @@ def _viscoelastic(
     overrides: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
 ) -> PaperSize:
-    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at."""
+    """Return a paper size of R15: its grid's cell, the quick size's frames up to the last of the three that are looked at.
+
+    `fps` are the frames in a second of what is simulated, whatever the shot shows.
+    """
     changed = (f"settings.cell_size={cell_size:g}", f"settings.end={sheet[-1]}", *overrides)
     return PaperSize(particles, minutes, changed, without, machine=f"{threads} threads", share=fps / 30.0, sheet=sheet)
 
@@ -40,7 +43,7 @@ def _melting(
 
     Where it prints neither particles nor minutes, `particles` are as many as its other examples have, and `minutes` are 0.
     """
-    frames = ("settings.fps=30", f"settings.end={PAPER_FRAMES}")
+    frames = ("settings.fps=30", f"{solve}.time_scale=1", f"settings.end={PAPER_FRAMES}")
     changed = (*frames, f"settings.cell_size={cell_size:g}", f"{solve}.dt_max=3e-4", *overrides)
     return PaperSize(particles, minutes, changed, still=still, machine="16 cores")
 
@@ -72,7 +75,8 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 1 and 3",
             _paper("shake", 54_695, 57.5, 3e-3, 1e-5),
             figures.shaving_foam,
-            sheet=(1, 9, 13, 16, 18, 20, 23, 26, 55),
+            sheet=(1, 13, 16, 20, 23, 55),
+            camera=Camera((0.20, 0.15, 0.44), (0.006, 0.106, 0.0), 2.7, (400, 560)),
         ),
         Sample(
             "uniform_smore",
@@ -80,7 +84,8 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 10",
             _paper("press", 202_278, 111.9, 1.6e-3, 1e-5),
             figures.uniform_smore,
-            sheet=(1, 9, 16, 24, 36, 46, 56, 68, 94),
+            sheet=(1, 16, 46, 56, 68, 94),
+            camera=Camera((0.16, 0.16, 0.35), (0.0, 0.078, 0.0), 2.75, (400, 580)),
         ),
         Sample(
             "toasted_smore",
@@ -88,6 +93,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 11",
             _paper("press", 981_554, 160.2, 1e-3, 1e-5),
             figures.toasted_smore,
+            camera=Camera((0.106, 0.115, 0.212), (0.0, 0.029, 0.0), 1.95, (480, 380)),
         ),
         Sample(
             "pie",
@@ -96,6 +102,7 @@ SAMPLES: dict[str, Sample] = {
             _paper("throw", 725_052, 245.7, 1.6e-3, 1e-5),
             figures.pie,
             sheet=(1, 3, 5, 7, 9, 11, 14, 18, 27),
+            camera=Camera((0.39, 0.11, 0.70), (0.0, -0.06, 0.0), 1.8, (480, 400)),
         ),
         Sample(
             "spheres",
@@ -104,6 +111,7 @@ SAMPLES: dict[str, Sample] = {
             _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)),
             figures.spheres,
             sheet=(1, 3, 5, 7, 9, 12, 16, 22, 33),
+            camera=Camera((0.09, 0.23, 0.70), (-0.014, 0.045, 0.0), 1.74, (640, 260)),
         ),
         Sample(
             "pachinko",
@@ -119,7 +127,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 7 and 8",
             None,
             figures.tendril,
-            camera=Camera((0.0, 0.055, 0.2), (0.0, 0.04, 0.0), 1.5, (640, 420)),
+            camera=Camera((0.03, 0.07, 0.23), (0.0, 0.048, 0.0), 1.6, (480, 400)),
         ),
         Sample(
             "threads",
@@ -127,7 +135,8 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 8",
             None,
             figures.threads,
-            sheet=(1, 8, 15, 19, 22, 24, 26, 28, 29),
+            sheet=(1, 8, 15, 22, 26, 29),
+            camera=Camera((0.08, 0.12, 0.256), (0.0, 0.067, 0.0), 2.2, (400, 560)),
         ),
         Sample(
             "twisted_sponge",
@@ -135,7 +144,8 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 1",
             _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, (13, 23, 27)),
             viscoelastic.twisted_sponge,
-            sheet=(1, 8, 14, 18, 22, 23, 24, 26, 31),
+            sheet=(1, 14, 22, 23, 26, 31),
+            camera=Camera((0.48, 0.20, 0.856), (0.01, -0.005, 0.0), 2.3, (400, 580)),
         ),
         Sample(
             "sponge_bullet",
@@ -144,6 +154,7 @@ SAMPLES: dict[str, Sample] = {
             _viscoelastic(720_000, 2.0, 16, 4.02e-3, 80, (5, 8, 16)),
             viscoelastic.sponge_bullet,
             sheet=(1, 4, 5, 6, 7, 9, 15, 20, 41),
+            camera=Camera((0.43, 0.30, 0.857), (0.044, -0.005, 0.0), 1.7, (640, 400)),
         ),
         Sample(
             "foam_stream",
@@ -169,8 +180,8 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 2",
             _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, (14, 34, 54)),
             viscoelastic.viennetta,
-            sheet=(5, 8, 12, 17, 22, 28, 36, 45, 54),
-            camera=Camera((0.065, 0.045, 0.13), (0.030, 0.004, 0.0), 1.75, (640, 360)),
+            sheet=(8, 17, 25, 34, 44, 54),
+            camera=Camera((0.055, 0.036, 0.14), (0.033, 0.0085, 0.0), 1.5, (640, 250)),
         ),
         Sample(
             "scored_pie",
@@ -258,6 +269,8 @@ SAMPLES: dict[str, Sample] = {
             "R15 and S14 in one graph",
             _melting("pour", 1_000_000, 0.0, 1e-3, _WHOLE_RIBBON, ("ribbon",)),
             phases.caramel,
+            sheet=(7, 13, 19, 25, 32, 40, 48, 56, 64),
+            camera=Camera((0.055, 0.078, 0.155), (-0.003, 0.0405, 0.0), 1.34, (480, 420)),
             colour_by="temperature",
         ),
         Sample(
@@ -276,7 +289,7 @@ SAMPLES: dict[str, Sample] = {
             _melting("drop", 1_000_000, 18.5, 3.41e-3),
             melting.letters,
             sheet=(1, 6, 9, 12, 15, 18, 24, 30, 36),
-            camera=Camera((0.9, 0.75, 1.95), (0.03, 0.36, 0.0), 1.75, (480, 480)),
+            camera=Camera((0.5, 0.8, 1.85), (-0.135, 0.335, 0.0), 2.4, (480, 460)),
         ),
         *TENSION,
     )

@@ -43,7 +43,7 @@ def streamed(shot: Shot) -> tuple[float, float]:
         if entry.type != "emit_stream":
             continue
         settings, emitter = shot.graph.settings, Evaluator(shot.graph).value(name, shot.first)
-        materials, clock = emitter.template.materials, Clock.of(shot.graph.settings)
+        materials, clock = emitter.template.materials, Clock.of(settings, pace=shot.time_scale)
         end = clock.simulated(min(shot.last, settings.end))
         came = Stream(emitter, np.arange(len(materials), dtype=np.int32), clock).between(0.0, end)
         if came is None:

@@ -165,7 +165,7 @@ TENSION = (
         PaperSize(0, 0.0, ("settings.cell_size=0.0004", "skin.voxel_size=0.0002")),
         honey.honey,
         sheet=(1, 13, 29, 41, 49, 57, 65, 73, 85),
-        camera=Camera((0.0, 0.05, 0.18), (0.0, 0.028, 0.0), 1.5, (480, 400)),
+        camera=Camera((0.0, 0.045, 0.18), (-0.006, 0.0255, 0.0), 2.55, (480, 460)),
         colour_by="temperature",
     ),
 )

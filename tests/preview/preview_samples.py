@@ -36,6 +36,23 @@ def write_cache(folder: Path, frames: int = 5, with_surface: bool = False) -> Pa
     return path
 
 
+def add_floor(path: Path, half: float, height: float) -> None:
+    """Add a level square, marked as caches of ours mark planes."""
+    from pxr import Usd, UsdGeom, Vt
+
+    from usd_io.layers import LOOKS_KEY
+
+    stage = Usd.Stage.Open(str(path))
+    mesh = UsdGeom.Mesh.Define(stage, "/sim/collider_floor")
+    mesh.GetPrim().SetCustomDataByKey(LOOKS_KEY, "floor")
+    corners = half * np.array([[-1, 0, -1], [-1, 0, 1], [1, 0, 1], [1, 0, -1]], np.float32) + np.float32([0.0, height, 0.0])
+    mesh.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy(corners))
+    mesh.GetFaceVertexCountsAttr().Set(Vt.IntArray([4]))
+    mesh.GetFaceVertexIndicesAttr().Set(Vt.IntArray(range(4)))
+    mesh.GetDisplayColorAttr().Set(Vt.Vec3fArray([(0.50, 0.51, 0.52)]))
+    stage.Save()
+
+
 def _octahedron(stage, path: str, size: float):
     from pxr import UsdGeom, Vt
 

@@ -1,18 +1,20 @@
 """The built-in renderer and the search for a cache's stage: what is seen is there, moves, hides and casts shadows."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from preview_samples import FACES, OCTAHEDRON, write_cache
+from preview_samples import FACES, OCTAHEDRON, add_floor, write_cache
 
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.preview import colour_by
+from mpm_nodes.preview import colour_by, cycles
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
+from mpm_nodes.preview.exposures import surroundings
 from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
 from mpm_nodes.preview.splat import render_shapes
 
@@ -210,13 +212,14 @@ def test_centimetres_and_z_up_are_brought_to_metres_and_y_up(tmp_path: Path):
 
 
 def test_framing_shows_the_whole_box():
-    """All corners of the box project into the picture."""
+    """All corners of the box project into the picture, and fill it across or along."""
     low, high = np.array([-1.0, 0.0, -2.0]), np.array([3.0, 1.5, 2.0])
     view = framing((low, high), 4 / 3)
     corners = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
     seen = corners - view.eye
     x, y = (seen @ view.right) / (seen @ view.forward), (seen @ view.up) / (seen @ view.forward)
     assert np.abs(x).max() * view.focal < 0.5 and np.abs(y).max() * view.focal < 0.375
+    assert max(np.abs(x).max() / 0.5, np.abs(y).max() / 0.375) * view.focal > 0.9
 
 
 @pytest.mark.parametrize(
@@ -279,3 +282,53 @@ def test_the_sun_of_the_stage_throws_the_shadow(tmp_path: Path):
     difference = shadows[1.0] - shadows[-1.0]
     assert difference[:, 95:].min() < -0.1 and difference[:, 95:].max() < 0.02  # darker at the right when it shines there
     assert difference[:, :65].max() > 0.1 and difference[:, :65].min() > -0.02
+
+
+def test_a_plane_is_a_floor_without_an_edge(tmp_path: Path):
+    """The square that shows a plane is neither framed nor drawn: the ground lies at its height, also where matter sinks into it."""
+    add_floor(write_cache(tmp_path / "out", 3), 1.0, -0.37)  # the ball reaches 0.03 m below
+    scene = preview_scene.open_scene(tmp_path / "out" / "r002" / "shot.usda")
+    around = surroundings([scene], [1, 3], "points")
+    assert around.ground == pytest.approx(-0.37) and np.abs([around.low[0], around.high[0]]).max() < 0.5
+    assert [skin.path for skin in scene.shapes(1).skins if skin.floor] == ["/sim/collider_floor"]
+    assert cycles._floors(scene, 1, "points", around.ground) == ["collider_floor"]
+    view = look(np.array([2.0, 2.0, 4.0]), np.array([0.0, -0.37, 0.0]), 1.0)
+    made = preview.render_cache(tmp_path / "out", [1], tmp_path, "splat", preview.Picture((320, 240), camera=view))
+    picture = np.asarray(Image.open(made.images[0])).astype(int)
+    axes = np.stack([view.right, view.up, view.forward])
+    along = np.linspace(-0.95, 0.95, 60)
+    seen = (np.stack([along, np.full(60, -0.37), np.ones(60)], axis=1) - view.eye) @ axes.T
+    columns = np.round(160 + 320 * seen[:, 0] / seen[:, 2]).astype(int)
+    rows = np.round(120 - 320 * seen[:, 1] / seen[:, 2]).astype(int)
+    across = np.array([picture[row - 4 : row + 5, column] for row, column in zip(rows, columns, strict=True)])
+    assert np.ptp(across, axis=1).max() <= 4  # the nearer edge
+
+
+def test_a_square_high_above_the_rest_is_drawn(tmp_path: Path):
+    """It is not what everything lies on: the ground stays below the lowest, and the square is a body like others."""
+    add_floor(write_cache(tmp_path / "out", 3), 1.0, 0.4)
+    scene = preview_scene.open_scene(tmp_path / "out" / "r002" / "shot.usda")
+    around = surroundings([scene], [1, 3], "points")
+    assert around.ground < -0.4
+    assert any(skin.floor for skin in scene.shapes(1).without_floor(around.ground).skins)
+
+
+def test_far_drops_are_not_framed():
+    """A fitted camera shows bodies whole, and the bulk of the matter."""
+    block = np.random.default_rng(1).random((1000, 3))
+    cloud = ball((0.0, 0.0, 0.0))
+    far = replace(cloud, positions=np.concatenate([block, [[50.0, 0.5, 0.5]]]))
+    low, high = Shapes((far,)).framed()
+    assert low.min() >= 0.0 and high.max() < 2.0 and Shapes((far,)).bounds()[1][0] == 50.0
+    body = Skin("/wall", far.positions, FACES[:1], np.zeros((1, 3, 3)), np.zeros((1, 3, 3)))
+    assert Shapes((), (body,)).framed()[1][0] == 50.0
+
+
+def test_a_drop_that_flew_far_makes_no_shadow_coarse():
+    """Shadows are as sharp with it as without it."""
+    view = look(np.array([0.0, 3.0, 4.0]), np.array([0.0, 0.5, 0.0]), 1.2)
+    block = 0.3 * np.random.default_rng(1).random((400, 3)) + [-0.15, 0.7, -0.15]
+    matter = Cloud("/matter", block, np.full(400, 0.03, np.float32), np.tile(RED, (400, 1)))
+    far = replace(matter, positions=np.concatenate([block[1:], [[300.0, 0.5, 0.0]]]))
+    alone, beside = (render_shapes(Shapes((each,)), view, SIZE, 0.0, 1.0).astype(int) for each in (matter, far))
+    assert (np.abs(alone - beside).max(axis=-1) > 24).mean() < 0.002

@@ -54,7 +54,8 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
         length = np.linalg.norm(stream.knobs["velocity"]) * (graph.settings.end - graph.settings.start) / graph.settings.fps
         begin += 8.0 * section * length / graph.settings.cell_size**3
     assert begin == pytest.approx(SAMPLES[name].paper.particles, rel=0.05)
-    assert all(solve.knobs["dt_max"] == 3e-4 for solve in solves) and graph.settings.fps == 30
+    assert all(solve.knobs["dt_max"] == 3e-4 for solve in solves)
+    assert graph.settings.fps == 30 and all(solve.knobs.get("time_scale", 1.0) == 1.0 for solve in solves)
 
 
 def test_every_sample_has_a_paper_size():
@@ -126,7 +127,8 @@ def test_the_book_of_a_ribbon_is_density_slit_speed_and_time():
     """What caramel's ribbon brings after its first frame, and m c T of it."""
     graph = graph_of("caramel")
     settings = graph.settings
-    seconds = min(graph.nodes["ribbon"].knobs["duration"], settings.end - settings.start) / settings.fps
+    pace = graph.nodes["pour"].knobs["time_scale"]
+    seconds = pace * min(graph.nodes["ribbon"].knobs["duration"], settings.end - settings.start) / settings.fps
     mass, heat = melting.streamed(Shot(Path("unused"), (settings.start, settings.end), settings.cell_size, graph=graph))
     exact, layer = 1400.0 * 0.0075 * 0.036 * 0.3 * seconds, 1400.0 * 0.0075 * 0.036 * 0.5 * settings.cell_size
     assert mass == pytest.approx(exact, abs=layer)  # the foremost layer is there in the first frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
@@ -50,7 +51,8 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
     for stream in streams:  # what is there at the start is as long as the nozzle's filling
         knobs = graph.nodes[stream.inputs["template"][0]].knobs
         length = knobs["size"][1] if "size" in knobs else {"ribbon": 0.004, "strand": 0.012}[knobs["prim"]]
-        seconds = (graph.settings.end - graph.settings.start) / graph.settings.fps
+        pace = graph.nodes[solver].knobs.get("time_scale", 1.0)
+        seconds = pace * (graph.settings.end - graph.settings.start) / graph.settings.fps
         begin *= 1.0 + np.linalg.norm(stream.knobs["velocity"]) * seconds / length
     sheet = sample.sheet if size == "quick" else sample.paper.sheet
     assert all(graph.settings.start <= frame <= graph.settings.end for frame in sheet)
@@ -58,6 +60,19 @@ def test_both_sizes_can_be_planned_and_the_paper_s_has_its_particles(name: str, 
         assert begin == pytest.approx(sample.paper.particles, rel=0.05) and len(sheet) == 3
     else:
         assert begin < 200_000
+
+
+@pytest.mark.parametrize(("name", "grid"), [("foam_stream", "foam_nozzle"), ("toothpaste", "paste_nozzle"), ("viennetta", "slot")])
+def test_nozzles_run_at_the_speed_of_their_streams(name: str, grid: str):
+    """Their files hold it per second of the shot, to the half floats of the file; the streams have it per simulated second."""
+    pytest.importorskip("pxr")
+    from usd_io.volumes import read_volumes
+
+    graph = graph_of(name)
+    pace = next(entry.knobs.get("time_scale", 1.0) for entry in graph.nodes.values() if entry.type == "solve")
+    (stream,) = (entry for entry in graph.nodes.values() if entry.type == "emit_stream")
+    held = read_volumes(samples_folder() / "viscoelastic.vdb", [f"{grid}_velocity"])[f"{grid}_velocity"].level_set.values
+    assert float(held[..., 1].min()) == pytest.approx(pace * stream.knobs["velocity"][1], rel=1e-3)
 
 
 # ---------------------------------------------------------------- measures
