@@ -36,6 +36,38 @@ def _each_worker_has_its_own_cores():
     numba.set_num_threads(max(1, most_threads() // workers))
 
 
+LONG = (
+    "verification/test_problems.py",
+    "contracts/test_stages.py",
+    "solver/test_fusion.py",
+    "emit/test_far_off.py",
+    "solver/test_spinning_presets.py",
+    "solver/test_transfers.py",
+    "materials/test_law_values.py",
+    "solver/test_ambient.py",
+    "samples/test_beads.py",
+    "solver/test_same_motion.py",
+    "solver/test_tearing_solve.py",
+    "docs/test_readme.py",
+    "colliders/test_sheet_sides.py",
+    "solver/test_nodal_heat.py",
+    "solver/test_subgrid.py",
+    "hosts/test_houdini_window.py",
+    "hosts/test_houdini_cook.py",
+    "bench/test_bench_measure.py",
+    "kernels/test_void_darts.py",
+)
+"""Files that take longest, each on one worker as a whole: they begin, or one of them would run alone at the end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Let the longest files begin, and the others follow in their order."""
+    tests = config.rootpath / "tests"
+    place = {tests / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))
+
+
 class Stopwatch:
     """What a stretch of a test took, in seconds of the processor; infinite while it runs."""
 
