@@ -151,9 +151,10 @@ def _empty_inside(along: np.ndarray, across: np.ndarray) -> bool:
     return bool((counts[:, passed > 0.4 * passed.max()] == 0).any())
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("seeds", list(Seeding))
 def test_a_template_with_straight_ends_streams_as_it_is(seeds):
-    """Along its edges, also turned, a box has no gaps: its own particles stream, and nothing is said (warnings are errors)."""
+    """Along its edges, also turned, a box has no gaps: its own particles stream, and nothing is said."""
     settings = GraphSettings(cell_size=0.02)
     jitter = 0.3 if seeds is Seeding.LATTICE else 0.0
     for velocity, turn in (((1.0, 0.0, 0.0), 0.0), ((0.35, -0.25, 0.0), math.degrees(math.atan2(-0.25, 0.35)))):
