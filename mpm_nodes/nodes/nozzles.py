@@ -35,21 +35,21 @@ def nozzle(template: Particles, axis: np.ndarray) -> tuple[Particles, float]:
     across = np.stack(_beside(axis))
     position = np.asarray(template["position"], np.float64)
     along, places = position @ axis, position @ across.T
-    cells = np.floor((places - places.min(axis=0)) / spacing + 0.5).astype(np.int64)
-    shape = (int(cells[:, 0].max()) + 3, int(cells[:, 1].max()) + 3)  # a free row all around
-    front, back = np.full(shape, -np.inf), np.full(shape, np.inf)
-    at = (cells[:, 0] + 1, cells[:, 1] + 1)
-    np.maximum.at(front, at, along)
-    np.minimum.at(back, at, along)
-    gaps = np.ptp(along) - (_around(front) + _around(-back))[at]
+    cells = np.floor((places - places.min(axis=0)) / spacing + 0.5).astype(np.int64) + 1
+    width = int(cells[:, 1].max()) + 2
+    columns, column = np.unique(cells[:, 0] * width + cells[:, 1], return_inverse=True)
+    beside = np.array([i * width + j for i in (-1, 0, 1) for j in (-1, 0, 1)])
+    gaps = np.ptp(along) - _lengths(columns, column, along, beside)
     if np.mean(gaps > GAP * spacing) <= FEW:
         return template, 0.0
-    owners, filled = _owners(at, along, shape)
-    points = (np.argwhere(filled) - 1.0) * spacing + places.min(axis=0)
-    layers = [points @ across + (along.max() - layer * spacing) * axis for layer in range(LAYERS)]
-    columns = {name: column[owners] for name, column in template.attributes.items()}
-    columns["position"] = np.concatenate(layers)
-    return Particles(columns, template.materials, spacing, template.time), float(gaps.max())
+    filled, stand_for = _outline(columns, beside)
+    points = np.stack(np.divmod(filled, width), axis=1) - 1.0
+    points = (points * spacing + places.min(axis=0)) @ across
+    layers = [points + (along.max() - layer * spacing) * axis for layer in range(LAYERS)]
+    owners = _owners(column, along, stand_for)
+    attributes = {name: values[owners] for name, values in template.attributes.items()}
+    attributes["position"] = np.concatenate(layers)
+    return Particles(attributes, template.materials, spacing, template.time), float(gaps.max())
 
 
 def _beside(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -60,27 +60,37 @@ def _beside(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, np.cross(axis, first)
 
 
-def _around(values: np.ndarray) -> np.ndarray:
-    """Return the largest of 3 x 3 values, with a free row all around."""
-    for axis in (0, 1):
-        low, high = np.roll(values, 1, axis), np.roll(values, -1, axis)
-        values = np.maximum(values, np.maximum(low, high))
-    return values
+def _found(columns: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return where columns are among the sorted ones, and -1 where they are not."""
+    at = np.minimum(np.searchsorted(columns, wanted), len(columns) - 1)
+    return np.where(columns[at] == wanted, at, -1)
 
 
-def _owners(at: tuple[np.ndarray, np.ndarray], along: np.ndarray, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the particles that the points of all layers take after, and which columns have points, of the given shape.
+def _lengths(columns: np.ndarray, column: np.ndarray, along: np.ndarray, beside: np.ndarray) -> np.ndarray:
+    """Return how far the template reaches along the stream in each particle's column and those beside it [m]."""
+    front, back = np.full(len(columns), -np.inf), np.full(len(columns), np.inf)
+    np.maximum.at(front, column, along)
+    np.minimum.at(back, column, along)
+    rows = _found(columns, columns[:, None] + beside)
+    longest = np.where(rows >= 0, front[rows], -np.inf).max(axis=1) - np.where(rows >= 0, back[rows], np.inf).min(axis=1)
+    return longest[column]
+
+
+def _outline(columns: np.ndarray, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns that have points, holes included, and which of the given ones each takes after."""
+    holes = np.setdiff1d(columns[:, None] + beside, columns)
+    rows = _found(columns, holes[:, None] + beside)
+    held = (rows >= 0).sum(axis=1) >= MANY
+    return np.concatenate([columns, holes[held]]), np.concatenate([np.arange(len(columns)), rows[held].max(axis=1, initial=-1)])
+
+
+def _owners(column: np.ndarray, along: np.ndarray, stand_for: np.ndarray) -> np.ndarray:
+    """Return the particles that the points of all layers take after.
 
     Particles of a column are taken from front to back, so that layers differ where the template does.
     """
-    column = np.ravel_multi_index(at, shape)
     order = np.lexsort((-along, column))
-    counts = np.bincount(column, minlength=shape[0] * shape[1])
+    counts = np.bincount(column)
     first = np.cumsum(counts) - counts
-    stands_for = np.where(counts > 0, np.arange(len(counts)), -1).reshape(shape)
-    around = np.stack([np.roll(stands_for, (i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)])
-    held = (stands_for < 0) & ((around >= 0).sum(axis=0) >= MANY)
-    stands_for[held] = around.max(axis=0)[held]
-    chosen = stands_for[stands_for >= 0]
-    depths = [first[chosen] + counts[chosen] * (2 * layer + 1) // (2 * LAYERS) for layer in range(LAYERS)]
-    return order[np.concatenate(depths)], stands_for >= 0
+    depths = [first[stand_for] + counts[stand_for] * (2 * layer + 1) // (2 * LAYERS) for layer in range(LAYERS)]
+    return order[np.concatenate(depths)]

@@ -128,9 +128,9 @@ def _smoothed(
     values: np.ndarray, neighbours: np.ndarray, origins: np.ndarray, kernels: Kernels, shape: Shape, far: float
 ) -> np.ndarray:
     """Return the distance without the bumps of particles; steps of a spacing look through sheets and drops, and leave them out."""
-    from mpm_nodes.kernels.surfaces.filter import smooth
+    from mpm_nodes.kernels.surfaces.filter import LEAF, smooth
 
-    step = max(round(STEP * shape.spacing / shape.voxel_size), 1)
+    step = min(max(round(STEP * shape.spacing / shape.voxel_size), 1), LEAF)
     even = smooth(values, neighbours, far, shape.smoothing, step)
     if step == 1:
         return even

@@ -174,6 +174,17 @@ def test_an_outline_keeps_the_core_inside_its_shell():
     np.testing.assert_array_equal(stream["material"] == 1, from_axis < 0.05)
 
 
+def test_far_particles_of_a_template_take_no_memory():
+    """Two balls of 0.1 m that are 20 km apart have outlines of as many columns as two that are not."""
+    settings, counts = GraphSettings(cell_size=0.02), []
+    for way in (0.5, 2e4):
+        balls = [emit.emit_sphere(settings, CHEESE, radius=0.1, centre=(x, 0.0, 0.7 * x)) for x in (0.0, way)]
+        both = Particles({"position": np.concatenate([b["position"] for b in balls])}, (CHEESE,), balls[0].spacing)
+        with pytest.warns(UserWarning, match="is filled with a new lattice"):
+            counts.append(len(streams.emit_stream(settings, both, velocity=(0.0, -1.0, 0.0)).template))
+    assert counts[1] == pytest.approx(counts[0], rel=0.05)
+
+
 def test_an_outline_moves_with_its_template():
     """A ball that moves between frames gives the same points, moved as far: what streams takes the nozzle's motion along."""
     settings, way = GraphSettings(cell_size=0.02), np.array([0.3, 0.1, -0.05])

@@ -127,6 +127,15 @@ def test_smoothing_goes_by_the_spacing_and_not_by_the_voxel():
     assert volume_and_area(even)[0] == pytest.approx(particles["volume"].sum(), rel=1e-4)
 
 
+def test_voxels_may_be_as_fine_as_one_likes():
+    """At a tenth of a spacing, where a spacing is longer than a leaf, the skin of one particle is still one bead of its volume."""
+    one = emit_box(SETTINGS, CHEESE, size=(SPACING,) * 3, centre=(0.0, 0.0, 0.0))
+    pair = Particles({**one.attributes, "position": one["position"] + [0.013, 0.007, 0.002]}, one.materials, SPACING)
+    for particles in (pair, emit_sphere(SETTINGS, CHEESE, radius=3 * SPACING, centre=(0.01, 0.0, 0.0))):
+        mesh = surface_particles(particles, voxel_size=0.1 * SPACING, smoothing=12).mesh
+        assert volume_and_area(mesh)[0] == pytest.approx(particles["volume"].sum(), rel=1e-3)
+
+
 def test_gap_between_two_bodies_stays_open():
     """Slabs three spacings apart: the middle of the gap is outside, which blended spheres alone call inside."""
     slabs = [emit_box(SETTINGS, CHEESE, size=(0.4, 0.4, 0.1), centre=(0.0, 0.0, z)) for z in (-0.0875, 0.0875)]
