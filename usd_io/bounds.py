@@ -13,6 +13,9 @@ from mpm_nodes.data import LevelSet
 __all__ = ["active_box", "bulk", "floor_of", "read_bounds", "store_bounds", "widen_bounds"]
 
 BOUNDS_LOW, BOUNDS_HIGH, FLOOR_HEIGHT = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high", "mpm_nodes_floor"
+PLANE_HEIGHT = "mpm_nodes_plane"
+SUNK = 0.05
+"""How far matter may reach below a level square that is the floor, over the radius of the shot: it sinks by parts of a cell."""
 
 
 def active_box(volume: LevelSet) -> np.ndarray | None:
@@ -46,17 +49,20 @@ def bulk(extent: Any, points: Any) -> np.ndarray:
     return np.array([np.maximum(extent[0], low - reach), np.minimum(extent[1], high + reach)])
 
 
-def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], everything: Sequence[Any]) -> None:
-    """Keep what the camera shall frame, and how far down anything reaches."""
+def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any], bodies: Sequence[Any]) -> None:
+    """Keep what the camera shall frame, how far down anything reaches, and the height of the highest level square."""
     boxes = [np.array(box, np.float64) for box in framed]
     boxes = [box for box in boxes if (box[0] <= box[1]).all()]
     facts = dict(layer.customLayerData)
     if boxes:
         low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
         facts |= {BOUNDS_LOW: Gf.Vec3d(*low.tolist()), BOUNDS_HIGH: Gf.Vec3d(*high.tolist())}
-    lows = [float(box[0][1]) for box in everything if box[0][1] <= box[1][1]]
+    lows = [float(box[0][1]) for box in (*matter, *bodies) if box[0][1] <= box[1][1]]
     if lows:
         facts[FLOOR_HEIGHT] = min(lows)
+    planes = [float(box[0][1]) for box in bodies if box[0][1] == box[1][1]]
+    if planes:
+        facts[PLANE_HEIGHT] = max(planes)
     layer.customLayerData = facts
 
 
@@ -69,6 +75,8 @@ def widen_bounds(root: Sdf.Layer, frame: Sdf.Layer) -> None:
             facts[name] = Gf.Vec3d(*wider(corner, np.array(facts[name]) if name in facts else corner).tolist())
     if FLOOR_HEIGHT in new:
         facts[FLOOR_HEIGHT] = min(facts.get(FLOOR_HEIGHT, new[FLOOR_HEIGHT]), new[FLOOR_HEIGHT])
+    if PLANE_HEIGHT in new:
+        facts[PLANE_HEIGHT] = max(facts.get(PLANE_HEIGHT, new[PLANE_HEIGHT]), new[PLANE_HEIGHT])
     root.customLayerData = facts
 
 
@@ -79,5 +87,10 @@ def read_bounds(layer: Sdf.Layer) -> np.ndarray | None:
 
 
 def floor_of(layer: Sdf.Layer) -> float:
-    """Return how far down anything in a stage reaches [m], 0 when it is empty."""
-    return float(layer.customLayerData.get(FLOOR_HEIGHT, 0.0))
+    """Return the height of the floor [m]: of a level square into which matter sinks a little, else of what is lowest, else 0."""
+    facts, bounds = layer.customLayerData, read_bounds(layer)
+    lowest = float(facts.get(FLOOR_HEIGHT, 0.0))
+    if PLANE_HEIGHT not in facts or bounds is None:
+        return lowest
+    plane, radius = float(facts[PLANE_HEIGHT]), 0.5 * float(np.linalg.norm(bounds[1] - bounds[0]))
+    return plane if lowest > plane - SUNK * radius else lowest

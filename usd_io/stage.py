@@ -160,7 +160,7 @@ def frame_layer(
             layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown)}
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
     _end_blur(layer, number)
-    store_bounds(layer, framed, matter + bodies)
+    store_bounds(layer, framed, matter, bodies)
     outlive(layer)
     return layer
 

@@ -119,6 +119,18 @@ def test_floor_lies_under_everything(cache):
     assert lowest - 0.01 < height < lowest
 
 
+@pytest.mark.parametrize(("sunk", "floor"), [(0.004, 0.0), (0.2, -0.2)])
+def test_floor_lies_where_the_square_of_a_plane_shows_it(sunk, floor):
+    """Matter that sinks into a plane by a part of a cell is hidden; a floor under it would show the square's edge as a line. Where
+    matter lies deep below the square, that one is no floor."""
+    names, plane = CacheNames("shot"), Collider("ground", None, 0.0, None, plane_mesh(1.0), still=True)
+    cloud = Particles({"position": np.array([[0.0, 0.5, 0.0], [0.3, -sunk, 0.1], [-0.2, 0.1, 0.3]])}, spacing=1e-6)
+    frame = frame_layer(names, 1, 24.0, FrameContent(particles=cloud, colliders=[plane]))
+    stage = Usd.Stage.Open(root_layers(names, frame, 1, 1, 24.0).set)
+    height = stage.GetPrimAtPath("/shot_set/floor").GetAttribute("points").Get()[0][1]
+    assert floor - 0.001 < height <= floor
+
+
 @pytest.mark.parametrize("name", ["particles", "mesh"])
 def test_motion_ends_with_the_last_frame(cache, name):
     """Between frames velocities carry the points; a frame after the last one everything is held and nothing blurs."""
