@@ -122,7 +122,7 @@ def test_floor_lies_under_everything(cache):
 @pytest.mark.parametrize(("sunk", "floor"), [(0.004, 0.0), (0.2, -0.2)])
 def test_floor_lies_where_the_square_of_a_plane_shows_it(sunk, floor):
     """Matter that sinks into a plane by a part of a cell is hidden; a floor under it would show the square's edge as a line. Where
-    matter lies deep below the square, that one is no floor."""
+    matter lies deep below the square, it is not the floor."""
     names, plane = CacheNames("shot"), Collider("ground", None, 0.0, None, plane_mesh(1.0), still=True)
     cloud = Particles({"position": np.array([[0.0, 0.5, 0.0], [0.3, -sunk, 0.1], [-0.2, 0.1, 0.3]])}, spacing=1e-6)
     frame = frame_layer(names, 1, 24.0, FrameContent(particles=cloud, colliders=[plane]))
