@@ -10,7 +10,7 @@ from pxr import Gf, Sdf
 
 from mpm_nodes.data import LevelSet
 
-__all__ = ["active_box", "bulk", "floor_of", "read_bounds", "store_bounds", "widen_bounds"]
+__all__ = ["SUNK", "active_box", "bulk", "floor_of", "read_bounds", "store_bounds", "widen_bounds"]
 
 BOUNDS_LOW, BOUNDS_HIGH, FLOOR_HEIGHT = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high", "mpm_nodes_floor"
 PLANE_HEIGHT = "mpm_nodes_plane"

@@ -14,8 +14,6 @@ __all__ = ["CAMERAS", "Backdrop", "Exposure", "chosen_frames", "exposures", "sur
 
 CAMERAS = ("auto", "stage", "fit", "turntable")
 SHEET_FRAMES = 9
-SUNK = 0.05
-"""How far what is seen may reach below a plane that is the floor, over the radius of the whole."""
 TURN_PICTURES = 48
 """Pictures of a turntable around a single frame."""
 
@@ -83,6 +81,8 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     Raises:
         InputError: There is nothing to see.
     """
+    from usd_io.bounds import SUNK
+
     sampled = sorted({frames[0], frames[len(frames) // 2], frames[-1]})
     seen = [scene.shapes(frame, show) for scene in scenes for frame in sampled]
     boxes = [box for shapes in seen if (box := shapes.without_floor().framed() or shapes.bounds()) is not None]

@@ -154,3 +154,17 @@ def test_blender_makes_the_monkey_of_the_repository(tmp_path: Path):
         np.testing.assert_allclose(made.points(frame), kept.points(frame), atol=1e-6)
         assert np.array_equal(made.topology(frame).indices, kept.topology(frame).indices)
     assert (SAMPLES / "monkey.usdc").stat().st_size < 1 << 20
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in sorted(SAMPLES.glob("*.json")) if "emit_stream" in path.read_text()], ids=lambda p: p.stem
+)
+def test_streams_of_packaged_graphs_leave_no_gaps(path):
+    """Each template streams with its own particles: it is equally long everywhere along its velocity."""
+    graph = load_graph(path)
+    evaluator, start = Evaluator(graph), graph.settings.start
+    for name, entry in graph.nodes.items():
+        if entry.type != "emit_stream":
+            continue
+        own = evaluator.value(entry.inputs["template"][0], start)["position"]
+        np.testing.assert_array_equal(evaluator.value(name, start).template["position"], own)
