@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from pxr import Gf, Sdf
+from pxr import Gf, Sdf, Vt
 
 from mpm_nodes.data import LevelSet
 
-__all__ = ["SUNK", "active_box", "bulk", "floor_of", "read_bounds", "store_bounds", "widen_bounds"]
+__all__ = ["APART", "active_box", "bulk", "floor_of", "level_of", "read_bounds", "store_bounds", "widen_bounds"]
 
 BOUNDS_LOW, BOUNDS_HIGH, FLOOR_HEIGHT = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high", "mpm_nodes_floor"
-PLANE_HEIGHT = "mpm_nodes_plane"
+PLANES = "mpm_nodes_planes"
 SUNK = 0.05
 """How far matter may reach below a level square that is the floor, over the radius of the shot: it sinks by parts of a cell."""
+APART = 1e-3
+"""Distance of the floor from what is lowest, over the radius of the shot: no renderer shall see them in one plane."""
 
 
 def active_box(volume: LevelSet) -> np.ndarray | None:
@@ -50,7 +52,7 @@ def bulk(extent: Any, points: Any) -> np.ndarray:
 
 
 def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any], bodies: Sequence[Any]) -> None:
-    """Keep what the camera shall frame, how far down anything reaches, and the height of the highest level square."""
+    """Keep what the camera shall frame, how far down anything reaches, and the heights of level squares."""
     boxes = [np.array(box, np.float64) for box in framed]
     boxes = [box for box in boxes if (box[0] <= box[1]).all()]
     facts = dict(layer.customLayerData)
@@ -60,9 +62,9 @@ def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any],
     lows = [float(box[0][1]) for box in (*matter, *bodies) if box[0][1] <= box[1][1]]
     if lows:
         facts[FLOOR_HEIGHT] = min(lows)
-    planes = [float(box[0][1]) for box in bodies if box[0][1] == box[1][1]]
+    planes = {float(box[0][1]) for box in bodies if box[0][1] == box[1][1]}
     if planes:
-        facts[PLANE_HEIGHT] = max(planes)
+        facts[PLANES] = Vt.DoubleArray(sorted(planes))
     layer.customLayerData = facts
 
 
@@ -75,8 +77,8 @@ def widen_bounds(root: Sdf.Layer, frame: Sdf.Layer) -> None:
             facts[name] = Gf.Vec3d(*wider(corner, np.array(facts[name]) if name in facts else corner).tolist())
     if FLOOR_HEIGHT in new:
         facts[FLOOR_HEIGHT] = min(facts.get(FLOOR_HEIGHT, new[FLOOR_HEIGHT]), new[FLOOR_HEIGHT])
-    if PLANE_HEIGHT in new:
-        facts[PLANE_HEIGHT] = max(facts.get(PLANE_HEIGHT, new[PLANE_HEIGHT]), new[PLANE_HEIGHT])
+    if PLANES in new:
+        facts[PLANES] = Vt.DoubleArray(sorted({*facts.get(PLANES, ()), *new[PLANES]}))
     root.customLayerData = facts
 
 
@@ -87,10 +89,25 @@ def read_bounds(layer: Sdf.Layer) -> np.ndarray | None:
 
 
 def floor_of(layer: Sdf.Layer) -> float:
-    """Return the height of the floor [m]: of a level square into which matter sinks a little, else of what is lowest, else 0."""
+    """Return the height of the floor [m]: a hair above a level square into which matter sinks a little, else below what is lowest.
+
+    From above, it hides the square, whose edge would be a line. Where nothing is known the floor lies at 0.
+    """
     facts, bounds = layer.customLayerData, read_bounds(layer)
     lowest = float(facts.get(FLOOR_HEIGHT, 0.0))
-    if PLANE_HEIGHT not in facts or bounds is None:
+    if bounds is None:
         return lowest
-    plane, radius = float(facts[PLANE_HEIGHT]), 0.5 * float(np.linalg.norm(bounds[1] - bounds[0]))
-    return plane if lowest > plane - SUNK * radius else lowest
+    radius = 0.5 * float(np.linalg.norm(bounds[1] - bounds[0]))
+    plane = level_of(facts.get(PLANES, ()), lowest, radius)
+    return lowest - APART * radius if plane is None else plane + APART * radius
+
+
+def level_of(planes: Iterable[float], lowest: float, radius: float) -> float | None:
+    """Return the height of the level square that is the floor: the highest into which matter sinks no more than a little.
+
+    Args:
+        planes: Heights of level squares [m].
+        lowest: Where what lies lowest ends [m].
+        radius: Of the shot [m].
+    """
+    return max((float(plane) for plane in planes if lowest > plane - SUNK * radius), default=None)

@@ -99,11 +99,11 @@ def _add_lights(stage: Usd.Stage, top: str) -> None:
 
 
 def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, height: float) -> None:
-    """Lay a square that reaches beyond what the camera sees, under everything in the shot."""
+    """Lay a square that reaches beyond what the camera sees at a height [m]."""
     radius = max(0.5 * float(np.linalg.norm(high - low)), 1e-3)
     reach, middle = FLOOR_REACH * radius, 0.5 * (low + high)
     corners = [(-reach, -reach), (-reach, reach), (reach, reach), (reach, -reach)]
-    points = [Gf.Vec3f(float(middle[0] + x), height - 1e-3 * radius, float(middle[2] + z)) for x, z in corners]
+    points = [Gf.Vec3f(float(middle[0] + x), height, float(middle[2] + z)) for x, z in corners]
     floor = UsdGeom.Mesh.Define(stage, f"{top}/floor")
     floor.CreatePointsAttr(points)
     floor.CreateFaceVertexCountsAttr([4])

@@ -41,7 +41,7 @@ HALF_WIDTH = 3.0
 """Half width of the narrow band, in voxels."""
 MOST = 1.0
 """Longest displacement of the level set, outward or inward, in spacings."""
-OUTWARD = 0.5
+OUTWARD = 1.0
 """Longest way outward of a point of the mesh, in spacings, after the level set has moved."""
 
 

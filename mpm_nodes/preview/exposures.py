@@ -81,7 +81,7 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     Raises:
         InputError: There is nothing to see.
     """
-    from usd_io.bounds import SUNK
+    from usd_io.bounds import APART, level_of
 
     sampled = sorted({frames[0], frames[len(frames) // 2], frames[-1]})
     seen = [scene.shapes(frame, show) for scene in scenes for frame in sampled]
@@ -96,8 +96,8 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     lowest = min(float(box[0][1]) for shapes in seen if (box := shapes.without_floor().bounds() or shapes.bounds()) is not None)
     floors = [floor[1] for scene in scenes if (floor := scene.floor()) is not None]
     planes = [skin.height for shapes in seen for skin in shapes.skins if skin.floor]
-    planes = [height for height in planes if height < lowest + SUNK * radius]
-    return Backdrop(low, high, max(planes) if planes else min([lowest - 1e-3 * radius, *floors]), radius)
+    plane = level_of(planes, lowest, radius)
+    return Backdrop(low, high, min([lowest - APART * radius, *floors]) if plane is None else plane, radius)
 
 
 def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:

@@ -33,6 +33,7 @@ SHAPES = {
     "row": lattice((2 * SIDE, 1, 1), (1.5, 1.0, 1.0)),
     "block, loose": lattice((16, 16, 16), (1.06, 1.06, 1.06)),
     "block, packed": lattice((16, 16, 16), (0.9, 0.9, 0.9)),
+    "block, packed to 1.6 times its density": lattice((20, 20, 20), (0.85, 0.85, 0.85)),
     "spray": spray(),
 }
 
@@ -48,7 +49,8 @@ def windings(mesh: Mesh, places: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("voxel", [0.6, 1.0])
 @pytest.mark.parametrize("name", SHAPES)
 def test_mesh_holds_the_volume(name, voxel):
-    """Within 2 %, with voxels of 0.6 and 1 spacing. A level set alone was 13 to 100 % off for the layer, the row and the spray."""
+    """Within 2 %, with voxels of 0.6 and 1 spacing. A level set alone was 13 to 100 % off for the layer, the row and the
+    spray; points that go half a spacing outward were 11 % off for the last block."""
     position = SHAPES[name]
     assert enclosed(skin_of(position, voxel_size=voxel * SPACING)) == pytest.approx(len(position) * SPACING**3, rel=0.02)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,14 +122,17 @@ def test_floor_lies_under_everything(cache):
 
 @pytest.mark.parametrize(("sunk", "floor"), [(0.004, 0.0), (0.2, -0.2)])
 def test_floor_lies_where_the_square_of_a_plane_shows_it(sunk, floor):
-    """Matter that sinks into a plane by a part of a cell is hidden; a floor under it would show the square's edge as a line. Where
-    matter lies deep below the square, it is not the floor."""
+    """Matter that sinks into a plane by a part of a cell is hidden, and so is the square: a floor below it would show its edge as a
+    line. Where matter lies deep below the square, it is not the floor, nor is a table above it."""
     names, plane = CacheNames("shot"), Collider("ground", None, 0.0, None, plane_mesh(1.0), still=True)
+    square = plane_mesh(0.1)
+    table = Collider("table", None, 0.0, None, replace(square, points=square.points + [0.0, 0.4, 0.0]), still=True)
     cloud = Particles({"position": np.array([[0.0, 0.5, 0.0], [0.3, -sunk, 0.1], [-0.2, 0.1, 0.3]])}, spacing=1e-6)
-    frame = frame_layer(names, 1, 24.0, FrameContent(particles=cloud, colliders=[plane]))
+    frame = frame_layer(names, 1, 24.0, FrameContent(particles=cloud, colliders=[plane, table]))
     stage = Usd.Stage.Open(root_layers(names, frame, 1, 1, 24.0).set)
     height = stage.GetPrimAtPath("/shot_set/floor").GetAttribute("points").Get()[0][1]
-    assert floor - 0.001 < height <= floor
+    assert abs(height - floor) < 0.001
+    assert (height > 0.0) == (floor == 0.0)
 
 
 @pytest.mark.parametrize("name", ["particles", "mesh"])
