@@ -90,6 +90,7 @@ def _surroundings(bpy, scene, job) -> None:
         background = tree.nodes.get("Background") or tree.nodes.new("ShaderNodeBackground")
         background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
         background.inputs[1].default_value = 0.35
+    _show_sky(scene.world.node_tree, job["sky"])
     reach = 60.0 * job["extent"]
     mesh = bpy.data.meshes.new("ground")
     corners = [(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)]
@@ -97,7 +98,50 @@ def _surroundings(bpy, scene, job) -> None:
     ground = bpy.data.objects.new("ground", mesh)
     ground.location.z = job["ground"]
     ground.data.materials.append(_material(bpy, "ground", *job["floor_look"]))
+    _fade_ground(ground.data.materials[0].node_tree, job["sky"])
     scene.collection.objects.link(ground)
+
+
+def _show_sky(tree, sky) -> None:
+    """Let the camera see the sky of our own pictures in place of what lights the scene."""
+    output = next(node for node in tree.nodes if node.type == "OUTPUT_WORLD")
+    seen = tree.nodes.new("ShaderNodeBackground")
+    tree.links.new(_sky_colour(tree, sky), seen.inputs["Color"])
+    _mix(tree, output, seen.outputs["Background"], tree.nodes.new("ShaderNodeLightPath").outputs["Is Camera Ray"])
+
+
+def _fade_ground(tree, sky) -> None:
+    """Let the ground fade into the sky far from the camera, which sees no end of it."""
+    output = next(node for node in tree.nodes if node.type == "OUTPUT_MATERIAL")
+    far = tree.nodes.new("ShaderNodeEmission")
+    tree.links.new(_sky_colour(tree, sky), far.inputs["Color"])
+    fade = tree.nodes.new("ShaderNodeMapRange")
+    fade.inputs["From Min"].default_value, fade.inputs["From Max"].default_value = sky["fade"]
+    tree.links.new(tree.nodes.new("ShaderNodeCameraData").outputs["View Distance"], fade.inputs["Value"])
+    seen = tree.nodes.new("ShaderNodeLightPath").outputs["Is Camera Ray"]
+    _mix(tree, output, far.outputs["Emission"], _computed(tree, "MULTIPLY", fade.outputs["Result"], seen))
+
+
+def _sky_colour(tree, sky):
+    """Return the colour of the sky, darker towards the lower edge of the picture."""
+    place, parts = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeSeparateXYZ")
+    tree.links.new(place.outputs["Window"], parts.inputs["Vector"])
+    share, colour = tree.nodes.new("ShaderNodeMapRange"), tree.nodes.new("ShaderNodeVectorMath")
+    share.inputs["To Min"].default_value, share.inputs["To Max"].default_value = sky["shares"]
+    tree.links.new(parts.outputs["Y"], share.inputs["Value"])
+    colour.operation = "SCALE"
+    colour.inputs[0].default_value = sky["colour"]
+    tree.links.new(share.outputs["Result"], colour.inputs["Scale"])
+    return colour.outputs["Vector"]
+
+
+def _mix(tree, output, other, share) -> None:
+    """Put another shader in the place of the one that an output shows, by a share."""
+    mix = tree.nodes.new("ShaderNodeMixShader")
+    tree.links.new(share, mix.inputs[0])
+    tree.links.new(output.inputs["Surface"].links[0].from_socket, mix.inputs[1])
+    tree.links.new(other, mix.inputs[2])
+    tree.links.new(mix.outputs["Shader"], output.inputs["Surface"])
 
 
 def _finish_looks(bpy, job) -> None:

@@ -15,7 +15,7 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.black_body import LUMINANCE_FIT
 from mpm_nodes.materials.looks import LOOKS, find_look
 from mpm_nodes.preview.colour_by import STOPS
-from mpm_nodes.preview.exposures import Backdrop, Exposure
+from mpm_nodes.preview.exposures import FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
@@ -74,6 +74,7 @@ def render(
         "every_form": scene.has_forms(),
         "floor_look": [list(find_look("floor").colour), find_look("floor").roughness],
         "extent": around.extent,
+        "sky": {"colour": list(SKY), "shares": list(SKY_SHARES), "fade": [around.extent * share for share in FADE]},
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
         "looks": {} if scene.colour_by is not None else _shading(),

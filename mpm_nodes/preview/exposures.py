@@ -10,12 +10,18 @@ import numpy as np
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview.scene import Scene, View, framing, look
 
-__all__ = ["CAMERAS", "Backdrop", "Exposure", "chosen_frames", "exposures", "surroundings"]
+__all__ = ["CAMERAS", "FADE", "SKY", "SKY_SHARES", "Backdrop", "Exposure", "chosen_frames", "exposures", "surroundings"]
 
 CAMERAS = ("auto", "stage", "fit", "turntable")
 SHEET_FRAMES = 9
 TURN_PICTURES = 48
 """Pictures of a turntable around a single frame."""
+SKY = (0.80, 0.86, 0.94)
+"""Linear colour of what lies behind everything."""
+SKY_SHARES = (0.5, 0.75)
+"""Its share at the lower and at the upper edge of a picture."""
+FADE = (3.0, 15.0)
+"""Distances from the camera between which the ground fades into the sky, so that it has no end, over the radius of the whole."""
 
 
 class Exposure(NamedTuple):

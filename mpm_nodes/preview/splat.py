@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.materials.looks import find_look
-from mpm_nodes.preview.exposures import Backdrop, Exposure
+from mpm_nodes.preview.exposures import FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, Shapes, View, unit
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
@@ -19,7 +19,7 @@ SUN_SPREAD = np.tan(np.radians(1.0))
 """Tangent of half the angle under which the sun is seen, as in our own stages."""
 LIGHT = 0.75
 """Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
-_SKY, _FLOOR = np.array([0.80, 0.86, 0.94]), np.array(find_look("floor").colour)
+_FLOOR = np.array(find_look("floor").colour)
 _NEAR, _ON_GROUND = 1e-3, 1e-4
 SHUTTER_PICTURES = 9
 """Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
@@ -302,10 +302,11 @@ def _shade(
     sky = (single(0.31) + single(0.21) * normal[..., 1]) * open_share
     light = sky[..., None] * np.array([0.92, 0.97, 1.06], single) + facing[..., None] * np.array([1.0, 0.95, 0.87], single)
     linear = single(LIGHT) * (images.colour * light + gloss[..., None])
-    rows = np.linspace(0.75, 0.5, len(linear), dtype=single)[:, None, None]
-    fade = np.clip(distance / single(12.0 * extent) - single(0.25), 0.0, 1.0)
+    rows = np.linspace(*SKY_SHARES[::-1], len(linear), dtype=single)[:, None, None]
+    near, far = FADE
+    fade = np.clip((distance / single(extent) - single(near)) / single(far - near), 0.0, 1.0)
     fade = np.where(images.layer == GROUND, fade, single(0.0)) + (images.layer == EMPTY)
-    return linear + (_SKY.astype(single) * rows - linear) * fade[..., None].astype(single)
+    return linear + (np.array(SKY, single) * rows - linear) * fade[..., None].astype(single)
 
 
 def _srgb(linear: np.ndarray) -> np.ndarray:
