@@ -119,6 +119,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 14",
             _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6),
             figures.pachinko,
+            sheet=(14, 26, 36, 46, 58, 68),
             camera=Camera((0.34, 0.52, 1.35), (0.0, 0.315, 0.0), 2.8, (480, 760)),
         ),
         Sample(
@@ -135,16 +136,16 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 8",
             None,
             figures.threads,
-            sheet=(1, 8, 15, 22, 26, 29),
-            camera=Camera((0.08, 0.12, 0.256), (0.0, 0.067, 0.0), 2.2, (400, 560)),
+            sheet=(1, 10, 18, 24, 29, 32),
+            camera=Camera((0.08, 0.14, 0.286), (0.0, 0.078, 0.0), 2.2, (400, 560)),
         ),
         Sample(
             "twisted_sponge",
             "A bar of sponge is twisted by its ends: it winds up, tears, and folds onto itself.",
             "R15 figure 1",
-            _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, (13, 23, 27)),
+            _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, (13, 23, 27), ("bar.seeding=lattice",)),
             viscoelastic.twisted_sponge,
-            sheet=(1, 14, 22, 23, 26, 31),
+            sheet=(1, 14, 22, 26, 30, 34),
             camera=Camera((0.48, 0.20, 0.856), (0.01, -0.005, 0.0), 2.3, (400, 580)),
         ),
         Sample(

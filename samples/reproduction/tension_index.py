@@ -61,7 +61,6 @@ TENSION = (
             "box.centre=[0.5,0.468254,0.015873016]",
         ),
         tension.heated_cavity,
-        show="points",
         sheet=(1, 6, 11, 21, 31, 51),
         camera=Camera((0.5, 0.5, 3.0), (0.5, 0.5, 0.0), 2.3, (400, 400)),
         colour_by="temperature",

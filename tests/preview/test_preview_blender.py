@@ -113,8 +113,8 @@ def test_cycles_blurs_and_colours_by_a_vector(tmp_path: Path):
 
 @pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="Blender (bpy) is not installed")
 def test_both_renderers_show_the_same_colours(tmp_path: Path):
-    """Lit floor, a body's lit top and foam: mean colours of Cycles and splat differ by less than 20 of 255. So do the columns at the
-    edge, where the ground fades into the sky: to Cycles it ended at a horizon."""
+    """Lit floor, a body's lit top and foam: mean colours of Cycles and splat differ by less than 20 of 255. So does the edge, where
+    the ground fades into the sky: to Cycles it ended at a horizon."""
     graph = Graph(cell_size=0.05, fps=24, start=1, end=1)
     foam = graph.add(
         "emit_box",
