@@ -150,6 +150,7 @@ def frame_layer(
         else:
             matter.append(add_mesh(layer, f"{root}/mesh", mesh, number))
         framed.append(bulk(matter[-1], mesh.points))
+    solid = list(matter)  # the band of a level set reaches beyond what it shows
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
         framed = framed or matter[-1:]
@@ -160,7 +161,7 @@ def frame_layer(
             layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown)}
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
     _end_blur(layer, number)
-    store_bounds(layer, framed, matter, bodies)
+    store_bounds(layer, framed, solid or matter, bodies)
     outlive(layer)
     return layer
 

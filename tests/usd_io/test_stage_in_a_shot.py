@@ -12,7 +12,7 @@ import pytest
 from cache_samples import MATERIAL, sphere, write_frames
 from pxr import Kind, Sdf, Usd, UsdGeom, UsdLux
 
-from mpm_nodes.data import Collider, FrameContext, GraphSettings, Mesh, Particles
+from mpm_nodes.data import Collider, FrameContext, GraphSettings, LevelSet, Mesh, Particles
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.collider_motion import box_mesh, plane_mesh, sphere_mesh
@@ -120,15 +120,26 @@ def test_floor_lies_under_everything(cache):
     assert lowest - 0.01 < height < lowest
 
 
+@pytest.mark.parametrize("band", [False, True], ids=["", "with a level set"])
 @pytest.mark.parametrize(("sunk", "floor"), [(0.004, 0.0), (0.2, -0.2)])
-def test_floor_lies_where_the_square_of_a_plane_shows_it(sunk, floor):
+def test_floor_lies_where_the_square_of_a_plane_shows_it(sunk, floor, band):
     """Matter that sinks into a plane by a part of a cell is hidden, and so is the square: a floor below it would show its edge as a
-    line. Where matter lies deep below the square, it is not the floor, nor is a table above it."""
+    line. Where matter lies deep below the square, it is not the floor, nor is a table above it. The band of a
+    level set reaches lower than the matter, which changes nothing."""
     names, plane = CacheNames("shot"), Collider("ground", None, 0.0, None, plane_mesh(1.0), still=True)
     square = plane_mesh(0.1)
     table = Collider("table", None, 0.0, None, replace(square, points=square.points + [0.0, 0.4, 0.0]), still=True)
     cloud = Particles({"position": np.array([[0.0, 0.5, 0.0], [0.3, -sunk, 0.1], [-0.2, 0.1, 0.3]])}, spacing=1e-6)
-    frame = frame_layer(names, 1, 24.0, FrameContent(particles=cloud, colliders=[plane, table]))
+    leaf = LevelSet(
+        np.array([[0, -8, 0]], np.int32),
+        np.zeros((1, 8, 8, 8), np.float32),
+        0.05,
+        background=0.15,
+        kind="level_set",
+        name="surface",
+    )
+    content = FrameContent(particles=cloud, volumes=[leaf] if band else [], colliders=[plane, table])
+    frame = frame_layer(names, 1, 24.0, content)
     stage = Usd.Stage.Open(root_layers(names, frame, 1, 1, 24.0).set)
     height = stage.GetPrimAtPath("/shot_set/floor").GetAttribute("points").Get()[0][1]
     assert abs(height - floor) < 0.001
