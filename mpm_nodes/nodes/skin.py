@@ -41,8 +41,8 @@ HALF_WIDTH = 3.0
 """Half width of the narrow band, in voxels."""
 MOST = 1.0
 """Longest displacement of the level set, outward or inward, in spacings."""
-OUTWARD = 1.0
-"""Longest way outward of a point of the mesh, in spacings, after the level set has moved."""
+OUTWARD = 0.5
+"""Longest way outward of a point of the mesh, in spacings, after the level set has moved; twice as far where all have gone it."""
 
 
 class Shape(NamedTuple):

@@ -50,7 +50,7 @@ def windings(mesh: Mesh, places: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", SHAPES)
 def test_mesh_holds_the_volume(name, voxel):
     """Within 2 %, with voxels of 0.6 and 1 spacing. A level set alone was 13 to 100 % off for the layer, the row and the
-    spray; points that go half a spacing outward were 11 % off for the last block."""
+    spray; points that went half a spacing outward at most were 11 % off for the last block."""
     position = SHAPES[name]
     assert enclosed(skin_of(position, voxel_size=voxel * SPACING)) == pytest.approx(len(position) * SPACING**3, rel=0.02)
 

@@ -71,7 +71,7 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
         books: Volumes of particles, and inside the level set that was meshed.
         whole: Volume that the mesh should enclose [m^3].
         spread: Width of the neighbourhoods [m].
-        most: Longest displacement outward [m].
+        most: Longest displacement outward [m]; all points may go twice as far where matter is packed so that this is too short.
     """
     dx = books.voxel_size
     places, width, most = points / dx, spread / dx, most / dx
@@ -99,7 +99,9 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
     least[deep] = np.maximum(least[deep], -0.5 * INWARD * _thickness(places[deep], normals[deep], books.keys, books.distances))
     least = _of_neighbours(least, corners)
     moved = np.maximum(moved, least)
-    return points + dx * _closed(moved, places, normals, corners, (whole / dx**3, least, most))[:, None] * normals
+    for farthest in (most, 2.0 * most):
+        moved = _closed(moved, places, normals, corners, (whole / dx**3, least, farthest))
+    return points + dx * moved[:, None] * normals
 
 
 def _near(books: Books, width: float, *fields: np.ndarray) -> np.ndarray:
