@@ -17,7 +17,8 @@ PLANES = "mpm_nodes_planes"
 SUNK = 0.05
 """How far matter may reach below a level square that is the floor, over the radius of the shot: it sinks by parts of a cell."""
 APART = 1e-3
-"""Distance of the floor from what is lowest, over the radius of the shot: no renderer shall see them in one plane."""
+"""Distance of the floor from the square that it hides, or from what is lowest, over the radius of the shot: no renderer shall see
+them in one plane."""
 
 
 def active_box(volume: LevelSet) -> np.ndarray | None:
