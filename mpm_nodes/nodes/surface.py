@@ -87,8 +87,8 @@ def surface_particles(
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle, 12 hardly any. A step looks a particle
             spacing far, sheets and drops of a particle or two take steps of a voxel.
         keep_volume: Moves the surface, at most by a particle spacing, and then the points of the mesh, outward at most by half of
-            one, until it holds the volume of its particles, in each place and as a whole. Where matter is packed so that this is too
-            short for the whole, points go outward by up to a spacing.
+            one, until it holds the volume of its particles, in each place and as a whole. Where matter is packed so densely that
+            this is too short for the whole, points go outward by up to a spacing.
         anisotropy: Sheets and threads of a particle or two across take ellipsoids along them in place of spheres, so that they hold
             together where they are drawn out, and drops stay whole. The level set shows them at least 1.7 voxels thick; the mesh as
             thin as their volume makes them, where it keeps the volume.
