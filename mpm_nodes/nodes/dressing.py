@@ -46,7 +46,7 @@ def dressed(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: floa
         reach: How far a particle counts [m].
         names: Of the particles' columns, besides the velocity and what looks ask for.
     """
-    from mpm_nodes.kernels.surfaces.splat import average_at_points
+    from mpm_nodes.kernels.surfaces.averages import average_at_points
 
     glowing = any(find_look(look).glows for look in looks_of(particles.materials))
     names = (*names, "temperature") if glowing else names
@@ -68,7 +68,7 @@ def dressed(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: floa
 
 def _paint(mesh: Mesh, particles: Particles, bins: SortedParticles, reach: float, material: bool) -> dict[str, np.ndarray]:
     """Return colour and, where it is asked for, material of the mesh points: those of which most is near."""
-    from mpm_nodes.kernels.surfaces.splat import average_at_points
+    from mpm_nodes.kernels.surfaces.averages import average_at_points
 
     colours = shown_colours(particles)
     if colours is None and not material:

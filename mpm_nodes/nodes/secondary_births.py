@@ -148,7 +148,8 @@ def _to_neighbours(particles: Particles, who: np.ndarray) -> np.ndarray:
     """Return the way from some particles to the mean of those around them, in spacings, shape (n, 3)."""
     if not len(who):
         return np.zeros((0, 3))
-    from mpm_nodes.kernels.surfaces.splat import average_at_points, bin_particles
+    from mpm_nodes.kernels.surfaces.averages import average_at_points
+    from mpm_nodes.kernels.surfaces.splat import bin_particles
 
     reach = REACH * particles.spacing
     position = np.asarray(particles["position"], np.float64)

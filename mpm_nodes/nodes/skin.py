@@ -10,7 +10,6 @@ import numpy as np
 from mpm_nodes.data import LevelSet, Mesh, Particles
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.surfaces.anisotropy import Kernels
     from mpm_nodes.kernels.surfaces.mesh_volume import Books
     from mpm_nodes.kernels.surfaces.splat import SortedParticles, Stretched
 
@@ -89,7 +88,7 @@ def level_set_of(
         volumes: Of the particles [m^3], shape (n,), or None.
     """
     from mpm_nodes.kernels.surfaces.anisotropy import Kernels, kernels_of
-    from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, sort_leaves
+    from mpm_nodes.kernels.surfaces.filter import LEAF, leaf_neighbours, redistance, sort_leaves
     from mpm_nodes.kernels.surfaces.mesh_volume import Books
     from mpm_nodes.kernels.surfaces.neighbourhoods import deposit_particles
     from mpm_nodes.kernels.surfaces.splat import blend_spheres
@@ -111,9 +110,14 @@ def level_set_of(
         filled = deposit_particles(bins, volumes / dx**3, origins, dx)
         offset = RADIUS * (shape.radius - 1.0) * spacing
         values = match_volume(NarrowBand(values, neighbours, dx, wide), filled, SPREAD * spacing, most, offset)
+    thin = _shown(kernels.drops, kernels.stretched, origins, shape, wide) if kernels.thin else None
     if shape.smoothing:
-        values = _smoothed(values, neighbours, origins, kernels, shape, wide)
-    values = np.minimum(values, _shown(kernels.drops, kernels.stretched, origins, shape, wide)) if kernels.thin else values
+        step = min(max(round(STEP * shape.spacing / shape.voxel_size), 1), LEAF)
+        sheets = thin
+        if thin is not None and step > 1 and not kernels.threadless:  # threads take wide steps as well
+            sheets = _shown(kernels.drops, kernels.sheets, origins, shape, wide)
+        values = _smoothed(values, neighbours, sheets, shape, step, wide)
+    values = values if thin is None else np.minimum(values, thin)
     if shape.smoothing or kernels.thin or volumes is not None:
         values = redistance(values, neighbours, dx, band)
     books = None
@@ -125,18 +129,16 @@ def level_set_of(
 
 
 def _smoothed(
-    values: np.ndarray, neighbours: np.ndarray, origins: np.ndarray, kernels: Kernels, shape: Shape, far: float
+    values: np.ndarray, neighbours: np.ndarray, sheets: np.ndarray | None, shape: Shape, step: int, far: float
 ) -> np.ndarray:
     """Return the distance without the bumps of particles; steps of a spacing look through sheets and drops, and leave them out."""
-    from mpm_nodes.kernels.surfaces.filter import LEAF, smooth
+    from mpm_nodes.kernels.surfaces.filter import smooth
 
-    step = min(max(round(STEP * shape.spacing / shape.voxel_size), 1), LEAF)
     even = smooth(values, neighbours, far, shape.smoothing, step)
     if step == 1:
         return even
-    if len(kernels.sheets.inverses) or len(kernels.drops.keys):
-        away = _shown(kernels.drops, kernels.sheets, origins, shape, far) / shape.voxel_size
-        even = values + np.clip((away - THIN) / THIN, 0.0, 1.0) * (even - values)
+    if sheets is not None:
+        even = values + np.clip((sheets / shape.voxel_size - THIN) / THIN, 0.0, 1.0) * (even - values)
     return smooth(even, neighbours, far, min(shape.smoothing, FINE))
 
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpm_nodes.data import LevelSet
+from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.kernels.level_sets.regions import level_set_normals
+from mpm_nodes.kernels.surfaces.anisotropy import _covariances
+from mpm_nodes.kernels.surfaces.averages import average_at_points
 from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
-from mpm_nodes.kernels.surfaces.neighbourhoods import load_cells
+from mpm_nodes.kernels.surfaces.neighbourhoods import blur, gaussian, load_cells
+from mpm_nodes.kernels.surfaces.runs import in_columns
 from mpm_nodes.kernels.surfaces.splat import Stretched, bin_particles, blend_spheres
+from mpm_nodes.kernels.surfaces.volume import NarrowBand, contents, match_volume
 
 DX, REACH, RADIUS, LIMIT, FAR = 0.1, 0.42, 0.17, 0.21, 9.0
 LEAVES = 8 * np.stack(np.meshgrid(*(np.arange(-1, 1),) * 3, indexing="ij"), -1).reshape(-1, 3).astype(np.int32)
@@ -114,6 +121,12 @@ def swept(phi: np.ndarray, band: float) -> np.ndarray:
     return np.where(phi < 0.0, -size, size)
 
 
+@compiled
+def copy_cells(field, neighbours, leaf, reach, wide, block):
+    """Call what kernels call."""
+    load_cells(field, neighbours, leaf, reach, wide, block)
+
+
 def test_cells_around_a_leaf_are_copied_whole_and_in_part():
     """Blocks that take in one, two or four cells of the leaves around hold what a dense field has there, and zeros beyond."""
     keys, origins, _ = sort_leaves(LEAVES, np.zeros((8, 8, 8, 8), np.float32))
@@ -128,6 +141,111 @@ def test_cells_around_a_leaf_are_copied_whole_and_in_part():
         wide = 4 + 2 * reach
         for origin, row in places.items():
             block = np.full(wide**3, np.nan, np.float32)
-            load_cells(field, neighbours, row, reach, wide, block)
+            copy_cells(field, neighbours, row, reach, wide, block)
             x, y, z = (4 + (np.array(origin) + 8) // 2 - reach).tolist()
             assert (block.reshape(wide, wide, wide) == whole[x : x + wide, y : y + wide, z : z + wide]).all()
+
+
+def test_averages_at_points_are_the_sums_over_all_particles():
+    """More than sixteen in a bin, points in any order, some only within twice the reach, one with nothing: as NumPy takes them."""
+    random = np.random.default_rng(7)
+    places = np.concatenate([random.uniform(-1.0, 1.0, (300, 3)), 0.05 * random.standard_normal((90, 3)) + 0.4]) + [
+        50.0,
+        0.0,
+        -70.0,
+    ]
+    points = np.concatenate([random.uniform(-1.3, 1.3, (400, 3)), [[5.0, 5.0, 5.0]]]) + [50.0, 0.0, -70.0]
+    columns = random.standard_normal((len(places), 4))
+    found = average_at_points(bin_particles(places, 0.35), columns, points, 0.3)
+    square = ((points[:, None] - places) ** 2).sum(axis=-1)
+    kernels = [np.maximum(1.0 - square / reach**2, 0.0) ** 3 for reach in (0.3, 0.6)]
+    near = kernels[0].sum(axis=1) > 0.0
+    weight = np.where(near[:, None], *kernels)
+    expected = weight @ columns / np.maximum(weight.sum(axis=1), 1e-300)[:, None]
+    assert 0.02 < (~near).mean() < 0.5 and (weight.sum(axis=1) == 0.0).sum() >= 1
+    sure = (weight.sum(axis=1) > 1e-4) | (weight.sum(axis=1) == 0.0)
+    assert sure.mean() > 0.9
+    assert np.abs(found - expected)[sure].max() < 1e-4
+
+
+def test_covariances_are_the_sums_over_all_particles():
+    """Those of particles in a clump, in a row and alone, with every neighbour within the width counted, itself too."""
+    random = np.random.default_rng(11)
+    row = np.stack([np.linspace(-1.0, 1.0, 60), np.zeros(60), np.zeros(60)], axis=1) + 0.01 * random.standard_normal((60, 3))
+    places = np.concatenate([row, 0.1 * random.standard_normal((70, 3)) + [0.0, 0.5, 0.0], [[9.0, 9.0, 9.0]]])
+    bins = bin_particles(places, 0.2)
+    found, counts = _covariances(in_columns(bins), np.arange(len(places)), 0.4)
+    ways = bins.positions[None] - bins.positions[:, None]
+    share = np.linalg.norm(ways, axis=-1) / 0.4
+    weight = np.where(share < 1.0, 1.0 - share**3, 0.0)
+    weight /= weight.sum(axis=1)[:, None]
+    mean = np.einsum("ij,ija->ia", weight, ways)
+    expected = np.einsum("ij,ija,ijb->iab", weight, ways, ways) - mean[:, :, None] * mean[:, None, :]
+    assert (counts == (share < 1.0).sum(axis=1)).all() and counts.min() == 1 and counts.max() > 60
+    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+
+
+def test_normals_are_slopes_of_trilinear_values():
+    """At points in every leaf, in no order, and beyond the leaves: differences over a voxel of the dense field's linear values."""
+    random = np.random.default_rng(13)
+    values = random.standard_normal((8, 8, 8, 8)).astype(np.float32)
+    points = random.uniform(-8.4, 7.4, (500, 3))
+    found = level_set_normals(LevelSet(LEAVES, values, DX, origin=(1.0, 2.0, 3.0), background=FAR), DX * points + [1.0, 2.0, 3.0])
+    field = np.pad(dense(values), 2, constant_values=FAR).astype(float)
+
+    def linear(places):
+        low = np.floor(places).astype(int)
+        total = np.zeros(len(places))
+        for corner in np.ndindex(2, 2, 2):
+            share = np.prod(np.where(corner, places - low, 1.0 - places + low), axis=1)
+            total += share * field[tuple((low + 10 + corner).T)]
+        return total
+
+    half = 0.5 * np.eye(3)
+    slope = np.stack([linear(points + h) - linear(points - h) for h in half], axis=1)
+    np.testing.assert_allclose(found, slope / np.linalg.norm(slope, axis=1)[:, None], atol=1e-5)
+
+
+def cells(values: np.ndarray) -> np.ndarray:
+    """Return fields on the cells of LEAVES, shape (leaves, 4, 4, 4), as one block of 8^3."""
+    return values.reshape(2, 2, 2, 4, 4, 4).transpose(0, 3, 1, 4, 2, 5).reshape(8, 8, 8)
+
+
+def between(moved: np.ndarray) -> np.ndarray:
+    """Return the linear values at 16^3 voxels of 8^3 cells that have zeros around them."""
+    for axis in range(3):
+        wide = np.moveaxis(np.pad(moved, [(1, 1) if a == axis else (0, 0) for a in range(3)]), axis, 0)
+        fine = np.stack([0.75 * wide[1:-1] + 0.25 * wide[:-2], 0.75 * wide[1:-1] + 0.25 * wide[2:]], axis=1)
+        moved = np.moveaxis(fine.reshape(-1, *fine.shape[2:]), 0, axis)
+    return moved
+
+
+def test_contents_and_displacements_are_those_of_linear_values_between_cells():
+    """Volume and area of each cell after a displacement that varies from cell to cell, as NumPy takes them voxel by voxel."""
+    random = np.random.default_rng(17)
+    keys, origins, values = sort_leaves(LEAVES, DX * random.uniform(-1.5, 1.5, (8, 8, 8, 8)).astype(np.float32))
+    assert (origins == LEAVES).all()
+    surface = NarrowBand(values, leaf_neighbours(keys, origins), DX, 2.0 * DX)
+    moved = random.uniform(-1.0, 1.0, (8, 4, 4, 4)).astype(np.float32)
+    inside, area = contents(surface, moved, 0.3 * DX)
+    t = dense(values) / DX + 0.3 - between(cells(moved).astype(float))
+    for found, each in ((inside, np.clip(0.5 - t, 0.0, 1.0)), (area, np.maximum(1.0 - np.abs(t), 0.0))):
+        np.testing.assert_allclose(cells(found), each.reshape(8, 2, 8, 2, 8, 2).sum(axis=(1, 3, 5)), atol=2e-5)
+    # with nothing to fill, every voxel within the band is moved inward, most where its cell is fullest
+    shrunk = match_volume(surface, np.zeros((8, 4, 4, 4), np.float32), 2.0 * DX, 0.2 * DX)
+    way = (shrunk - values) / DX
+    assert way.min() > -1e-5 and way.max() < 0.2 + 1e-5 and way.mean() > 0.1
+
+
+def test_a_gaussian_over_leaves_is_that_of_one_block():
+    """One pass over fields on eight leaves, and zeros beyond them: as NumPy convolves the block."""
+    field = np.random.default_rng(19).standard_normal((2, 8, 4, 4, 4)).astype(np.float32)
+    keys, origins, _ = sort_leaves(LEAVES, np.zeros((8, 8, 8, 8), np.float32))
+    found = blur(field, leaf_neighbours(keys, origins), 3.3, np.arange(8))
+    weights, passes = gaussian(0.5 * 3.3)
+    half = len(weights) // 2
+    assert passes == 1
+    for each, block in zip(found, map(cells, field), strict=True):
+        for axis in range(3):
+            block = np.apply_along_axis(lambda line: np.convolve(line, weights)[half : half + 8], axis, block.astype(float))
+        assert np.abs(cells(each) - block).max() < 1e-5

@@ -19,9 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const, fma, select, sqrt
+from mpm_nodes.kernels.lanes.indexed import to_single
+from mpm_nodes.kernels.lanes.memory import load
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import pack_key
+from mpm_nodes.kernels.surfaces.runs import apart, find_runs, in_columns, no_runs, sum_of
 from mpm_nodes.kernels.surfaces.splat import SortedParticles, Stretched, _floor, _lower_bound, bin_particles, binned
 
 LEAST_RATIO = 4.0
@@ -41,6 +46,7 @@ FLAT = 0.5
 _WIDTH = 2.0
 """r, in units of R."""
 _CHUNK = 64
+_MOMENTS = 10
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,11 @@ class Kernels:
         """Whether anything could fall through a grid."""
         return len(self.drops.keys) > 0 or len(self.stretched.inverses) > 0
 
+    @property
+    def threadless(self) -> bool:
+        """Whether all that is stretched is in sheets."""
+        return len(self.sheets.inverses) == len(self.stretched.inverses)
+
 
 def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     """Return which particles are in thin places, and the shapes of their kernels.
@@ -80,7 +91,7 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     candidates = np.flatnonzero(_sparse(bins))
     if not len(candidates):
         return Kernels.all_round(bins, reach)
-    covariances, counts = _covariances(binned(bins), candidates, _WIDTH * reach)
+    covariances, counts = _covariances(in_columns(bins), candidates, _WIDTH * reach)
     lengths, directions = np.linalg.eigh(covariances)
     lengths = np.sqrt(np.maximum(lengths, 0.0))
     longest = np.maximum(lengths[:, 2:], 1e-30)
@@ -138,44 +149,53 @@ def _counts_around(bins, first):
 
 
 @part
-def _covariances_run(chunk, bins, rows, width, covariances, counts):
-    keys, positions, inverse = bins
+def _covariances_run(chunk, particles, rows, width, covariances, counts):
+    bounds, runs = no_runs()
+    moments = np.empty(_MOMENTS, np.float32)
     for n in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(rows))):
-        x, y, z = positions[rows[n], 0], positions[rows[n], 1], positions[rows[n], 2]
-        total = count = 0.0
-        mx = my = mz = xx = xy = xz = yy = yz = zz = 0.0
-        k_low, k_high = _floor((z - width) * inverse), _floor((z + width) * inverse)
-        for bi in range(_floor((x - width) * inverse), _floor((x + width) * inverse) + 1):
-            for bj in range(_floor((y - width) * inverse), _floor((y + width) * inverse) + 1):
-                last = pack_key(bi, bj, k_high)
-                p = _lower_bound(keys, pack_key(bi, bj, k_low))
-                while p < len(keys) and keys[p] <= last:
-                    dx, dy, dz = positions[p, 0] - x, positions[p, 1] - y, positions[p, 2] - z
-                    share = np.sqrt(dx * dx + dy * dy + dz * dz) / width
-                    if share < 1.0:
-                        weight = 1.0 - share * share * share
-                        count += 1.0
-                        total += weight
-                        wx, wy, wz = weight * dx, weight * dy, weight * dz
-                        mx, my, mz = mx + wx, my + wy, mz + wz
-                        xx, xy, xz = xx + wx * dx, xy + wy * dx, xz + wz * dx
-                        yy, yz, zz = yy + wy * dy, yz + wz * dy, zz + wz * dz
-                    p += 1
-        counts[n] = count
-        inverse_total = 1.0 / total
-        mx, my, mz = mx * inverse_total, my * inverse_total, mz * inverse_total
-        xy, xz, yz = xy * inverse_total - mx * my, xz * inverse_total - mx * mz, yz * inverse_total - my * mz
-        covariances[n, 0, 0] = xx * inverse_total - mx * mx
-        covariances[n, 1, 1] = yy * inverse_total - my * my
-        covariances[n, 2, 2] = zz * inverse_total - mz * mz
-        covariances[n, 0, 1] = covariances[n, 1, 0] = xy
-        covariances[n, 0, 2] = covariances[n, 2, 0] = xz
-        covariances[n, 1, 2] = covariances[n, 2, 1] = yz
+        place = particles[1][rows[n]], particles[2][rows[n]], particles[3][rows[n]]
+        found = find_runs(particles, place, width, bounds, runs)
+        counts[n] = _moments_around(particles, place, width, (runs, found), moments)
+        scale = 1.0 / moments[0]
+        x, y, z = moments[1] * scale, moments[2] * scale, moments[3] * scale
+        square = width * width
+        covariances[n, 0, 0] = (moments[4] * scale - x * x) * square
+        covariances[n, 1, 1] = (moments[5] * scale - y * y) * square
+        covariances[n, 2, 2] = (moments[6] * scale - z * z) * square
+        covariances[n, 0, 1] = covariances[n, 1, 0] = (moments[7] * scale - x * y) * square
+        covariances[n, 0, 2] = covariances[n, 2, 0] = (moments[8] * scale - x * z) * square
+        covariances[n, 1, 2] = covariances[n, 2, 1] = (moments[9] * scale - y * z) * square
+
+
+@inline
+def _moments_around(particles, place, width, found, moments):
+    """Write the moments 1, x, y, z, xx, yy, zz, xy, xz, yz of w around a place, lengths over `width`; return how many count."""
+    runs, number = found
+    none = const(to_single(load(particles[1], 0)), 0.0)
+    one, scale = const(none, 1.0), broadcast(none, 1.0 / width)
+    count = total = sx = sy = sz = xx = yy = zz = xy = xz = yz = none
+    for n in range(number):
+        end = runs[n, 1]
+        for row in range(runs[n, 0], end, WIDTH):
+            x, y, z, there = apart(particles, row, end, place)
+            x, y, z = x * scale, y * scale, z * scale
+            square = x * x + y * y + z * z
+            near = both(there, square < one)
+            weight = select(near, one - square * sqrt(square), none)
+            count = count + select(near, one, none)
+            total = total + weight
+            wx, wy, wz = weight * x, weight * y, weight * z
+            sx, sy, sz = sx + wx, sy + wy, sz + wz
+            xx, yy, zz = fma(wx, x, xx), fma(wy, y, yy), fma(wz, z, zz)
+            xy, xz, yz = fma(wx, y, xy), fma(wx, z, xz), fma(wy, z, yz)
+    for moment, value in enumerate((total, sx, sy, sz, xx, yy, zz, xy, xz, yz)):
+        moments[moment] = sum_of(value)
+    return sum_of(count)
 
 
 @compiled
-def _covariances(bins, rows, width):
+def _covariances(particles, rows, width):
     """Return C, shape (n, 3, 3), and the numbers of particles within `width` of those in `rows`."""
     covariances, counts = np.empty((len(rows), 3, 3)), np.zeros(len(rows))
-    parallel_for(_covariances_run, (len(rows) + _CHUNK - 1) // _CHUNK, (bins, rows, width, covariances, counts))
+    parallel_for(_covariances_run, (len(rows) + _CHUNK - 1) // _CHUNK, (particles, rows, width, covariances, counts))
     return covariances, counts

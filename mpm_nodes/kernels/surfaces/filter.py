@@ -1,10 +1,10 @@
 """Filters on sparse level sets in leaves of 8^3 voxels: redistancing and smoothing, leaf by leaf.
 
-| symbol | meaning                                             | unit |
-|--------|-----------------------------------------------------|------|
-| phi    | signed distance, negative inside                    | m    |
-| dx     | voxel size                                          | m    |
-| block  | a leaf with one voxel of its neighbours, 10^3 values | m   |
+| symbol | meaning                                                        | unit |
+|--------|----------------------------------------------------------------|------|
+| phi    | signed distance, negative inside                               | m    |
+| dx     | voxel size                                                     | m    |
+| block  | the rows of a leaf and those that touch them, 10 x 10 x 8 values | m    |
 
 Every pass reads one array and writes another, so results do not depend on the order of leaves or threads.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.lanes.arithmetic import absolute, broadcast, const, copysign, maximum, minimum, select, sqrt
-from mpm_nodes.kernels.lanes.memory import lane_constant, load, store
+from mpm_nodes.kernels.lanes.arithmetic import absolute, broadcast, const, copysign, fma, maximum, minimum, select, sqrt
+from mpm_nodes.kernels.lanes.memory import lane_constant, load, load8, store
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import find_leaf, sorted_leaves, unpack_keys
 
@@ -113,39 +113,26 @@ def _neighbours(keys, origins):
     return rows
 
 
-@inline
-def load_block(values, neighbours, leaf, background, depth, block):
-    """Copy a leaf and `depth` voxels beyond its faces into `block`, 8 + 2 depth along an edge; its edges and corners stay as is."""
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                block[i + depth, j + depth, k + depth] = values[leaf, i, j, k]
-    for side in range(2):
-        x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
-        for layer in range(depth):
-            end, place = (LEAF - depth + layer, layer) if side == 0 else (layer, LEAF + depth + layer)
-            for a in range(LEAF):
-                for b in range(LEAF):
-                    block[place, a + depth, b + depth] = background if x < 0 else values[x, end, a, b]
-                    block[a + depth, place, b + depth] = background if y < 0 else values[y, a, end, b]
-                    block[a + depth, b + depth, place] = background if z < 0 else values[z, a, b, end]
-
-
 @part
 def _cut_distance_at(leaf, values, neighbours, dx, band, result, held):
-    block = np.empty((LEAF + 2, LEAF + 2, LEAF + 2), np.float32)
-    load_block(values, neighbours, leaf, band, 1, block)
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                here = block[i + 1, j + 1, k + 1]
-                x = _cut(here, block[i, j + 1, k + 1], block[i + 2, j + 1, k + 1])
-                y = _cut(here, block[i + 1, j, k + 1], block[i + 1, j + 2, k + 1])
-                z = _cut(here, block[i + 1, j + 1, k], block[i + 1, j + 1, k + 2])
-                total = x + y + z
-                distance = dx / np.sqrt(total) if total > 0.0 else band
-                held[leaf, i, j, k] = distance if total > 0.0 else 0.0
-                result[leaf, i, j, k] = -distance if here < 0.0 else distance
+    block = np.empty(_ROWS * _ROWS * LEAF, np.float32)
+    below, above = np.empty(LEAF * LEAF, np.float32), np.empty(LEAF * LEAF, np.float32)
+    _load_rows(values, neighbours, leaf, band, block, below, above)
+    like = load(block, 0)
+    size, beyond, none = broadcast(like, dx), broadcast(like, band), const(like, 0.0)
+    for row in range(0, LEAF * LEAF, 2):
+        at = ((row // LEAF + 1) * _ROWS + row % LEAF + 1) * LEAF
+        here = load(block, at)
+        low, high = _along(block, at, row, below, above)
+        x = _cut(here, load(block, at - _ROWS * LEAF), load(block, at + _ROWS * LEAF))
+        y = _cut(here, load(block, at - LEAF), load(block, at + LEAF))
+        z = _cut(here, low, high)
+        total = fma(x, x, fma(y, y, z * z))
+        cut = total > none
+        distance = select(cut, size / sqrt(total), beyond)
+        voxel = np.int64(leaf) * LEAF * LEAF * LEAF + row * LEAF
+        store(held, voxel, select(cut, distance, none))
+        store(result, voxel, select(here < none, -distance, distance))
 
 
 @compiled
@@ -153,20 +140,21 @@ def _cut_distance(values, neighbours, dx, band):
     """Return distances beside the surface (+-band elsewhere), and their sizes beside the surface (0 elsewhere)."""
     result = np.empty(values.shape, np.float32)
     held = np.empty(values.shape, np.float32)
-    parallel_for(_cut_distance_at, len(values), (values, neighbours, dx, band, result, held))
+    flat, band = values.reshape(-1), np.float32(band)
+    parallel_for(_cut_distance_at, len(values), (flat, neighbours, np.float32(dx), band, result.reshape(-1), held.reshape(-1)))
     return result, held
 
 
 @inline
 def _cut(here, below, above):
-    """Return 1 / t^2 of the nearer cut of the axis, t in voxels; 0 when the sign does not change."""
-    t = 2.0
-    if (below < 0.0) != (here < 0.0):
-        t = min(t, abs(here) / max(abs(here - below), 1e-30))
-    if (above < 0.0) != (here < 0.0):
-        t = min(t, abs(here) / max(abs(here - above), 1e-30))
-    t = max(t, 1e-4)
-    return 1.0 / (t * t) if t < 2.0 else 0.0
+    """Return 1 / t of the nearer cut of the axis, t in voxels and at least 1e-4; 0 when the sign does not change."""
+    none = const(here, 0.0)
+    inside = here < none
+    apart = maximum(
+        select((below < none) != inside, absolute(here - below), none),
+        select((above < none) != inside, absolute(here - above), none),
+    )
+    return minimum(apart / maximum(absolute(here), const(here, 1e-30)), const(here, 1e4))
 
 
 @part
@@ -176,17 +164,13 @@ def _eikonal_at(place, values, held, neighbours, sizes, rows, result):
     below, above = np.empty(LEAF * LEAF, np.float32), np.empty(LEAF * LEAF, np.float32)
     _load_rows(values, neighbours, leaf, band, block, below, above)
     like = load(block, 0)
-    lanes, size, limit = _LANE(like), broadcast(like, dx), broadcast(like, band)
-    # two rows fill the lanes: where each begins and ends, another leaf may lie
-    first, next_first = lanes == const(like, 0), lanes == const(like, LEAF)
-    last, next_last = lanes == const(like, LEAF - 1), lanes == const(like, WIDTH - 1)
+    size, limit = broadcast(like, dx), broadcast(like, band)
     for row in range(0, LEAF * LEAF, 2):
         at = ((row // LEAF + 1) * _ROWS + row % LEAF + 1) * LEAF
         here = load(block, at)
         x = minimum(absolute(load(block, at - _ROWS * LEAF)), absolute(load(block, at + _ROWS * LEAF)))
         y = minimum(absolute(load(block, at - LEAF)), absolute(load(block, at + LEAF)))
-        low = select(first, broadcast(like, below[row]), select(next_first, broadcast(like, below[row + 1]), load(block, at - 1)))
-        high = select(last, broadcast(like, above[row]), select(next_last, broadcast(like, above[row + 1]), load(block, at + 1)))
+        low, high = _along(block, at, row, below, above)
         found = _upwind(x, y, minimum(absolute(low), absolute(high)), size)
         voxel = np.int64(leaf) * LEAF * LEAF * LEAF + row * LEAF
         distance = maximum(minimum(found, minimum(absolute(here), limit)), load(held, voxel))
@@ -204,13 +188,31 @@ def _load_rows(values, neighbours, leaf, background, block, below, above):
     for side in range(2):
         end, place = LEAF - 1 if side == 0 else 0, 0 if side == 0 else LEAF + 1
         x, y, z = neighbours[leaf, 4 + 18 * side], neighbours[leaf, 10 + 6 * side], neighbours[leaf, 12 + 2 * side]
-        ends = below if side == 0 else above
-        beside, behind, beyond = np.int64(x) * voxels, np.int64(y) * voxels, np.int64(z) * voxels
         for a in range(LEAF):
-            for b in range(LEAF):
-                block[(place * _ROWS + a + 1) * LEAF + b] = background if x < 0 else values[beside + (end * LEAF + a) * LEAF + b]
-                block[((a + 1) * _ROWS + place) * LEAF + b] = background if y < 0 else values[behind + (a * LEAF + end) * LEAF + b]
-                ends[a * LEAF + b] = background if z < 0 else values[beyond + (a * LEAF + b) * LEAF + end]
+            store(block, (place * _ROWS + a + 1) * LEAF, _row_of(values, x, end * LEAF + a, background))
+            store(block, ((a + 1) * _ROWS + place) * LEAF, _row_of(values, y, a * LEAF + end, background))
+        ends, beyond = below if side == 0 else above, np.int64(z) * voxels + end
+        for row in range(LEAF * LEAF):
+            ends[row] = background if z < 0 else values[beyond + row * LEAF]
+
+
+@inline
+def _row_of(values, leaf, row, background):
+    """Return one row of voxels of a leaf, `background` where there is no leaf."""
+    none = broadcast(load8(values, 0), background)
+    return none if leaf < 0 else load8(values, (np.int64(leaf) * LEAF * LEAF + row) * LEAF)
+
+
+@inline
+def _along(block, at, row, below, above):
+    """Return what lies before and after the voxels of two rows, along them; where a row begins and ends, another leaf may lie."""
+    like = load(block, at)
+    lanes = _LANE(like)
+    low, high = load(block, at - 1), load(block, at + 1)
+    low = select(lanes == const(like, 0), broadcast(like, below[row]), low)
+    low = select(lanes == const(like, LEAF), broadcast(like, below[row + 1]), low)
+    high = select(lanes == const(like, LEAF - 1), broadcast(like, above[row]), high)
+    return low, select(lanes == const(like, WIDTH - 1), broadcast(like, above[row + 1]), high)
 
 
 @compiled
@@ -237,26 +239,34 @@ def _upwind(a, b, c, dx):
 @part
 def _relax_at(place, values, neighbours, background, amounts, step, rows, result):
     leaf, (keep, share) = rows[place], amounts
-    block = np.empty((LEAF + 2 * step, LEAF + 2 * step, LEAF + 2 * step), np.float32)
-    load_block(values, neighbours, leaf, background, step, block)
-    for i in range(step, LEAF + step):
-        for j in range(step, LEAF + step):
-            for k in range(step, LEAF + step):
-                around = (
-                    block[i - step, j, k]
-                    + block[i + step, j, k]
-                    + block[i, j - step, k]
-                    + block[i, j + step, k]
-                    + block[i, j, k - step]
-                    + block[i, j, k + step]
-                )
-                result[leaf, i - step, j - step, k - step] = keep * block[i, j, k] + share * around
+    lines = np.empty(LEAF * LEAF * 3 * LEAF, np.float32)
+    for row in range(LEAF * LEAF):
+        for beside in range(3):
+            store(lines, (3 * row + beside) * LEAF, _row_of(values, neighbours[leaf, 12 + beside], row, background))
+    like = load8(lines, 0)
+    kept, shared = broadcast(like, keep), broadcast(like, share)
+    for row in range(LEAF * LEAF):
+        i, j, line = row // LEAF, row % LEAF, (3 * row + 1) * LEAF
+        around = _stepped(values, neighbours, leaf, (i - step, j), background)
+        around = around + _stepped(values, neighbours, leaf, (i + step, j), background)
+        around = around + _stepped(values, neighbours, leaf, (i, j - step), background)
+        around = around + _stepped(values, neighbours, leaf, (i, j + step), background)
+        around = around + load8(lines, line - step) + load8(lines, line + step)
+        store(result, (np.int64(leaf) * LEAF * LEAF + row) * LEAF, kept * load8(lines, line) + shared * around)
 
 
-@compiled(fastmath=False)  # sums in the order written: fastmath takes another one at the edge of a leaf
+@inline
+def _stepped(values, neighbours, leaf, row, background):
+    """Return row (i, j) of a leaf, or of the one before or after it: i and j are within -8 .. 15."""
+    i, j = row
+    return _row_of(values, neighbours[leaf, 13 + 9 * (i >> 3) + 3 * (j >> 3)], (i & 7) * LEAF + (j & 7), background)
+
+
+@compiled
 def _relax(values, neighbours, background, amount, step, rows, result):
     amounts = np.float32(1.0 - amount), np.float32(amount / 6.0)
-    parallel_for(_relax_at, len(rows), (values, neighbours, background, amounts, step, rows, result))
+    flat = values.reshape(-1)
+    parallel_for(_relax_at, len(rows), (flat, neighbours, np.float32(background), amounts, step, rows, result.reshape(-1)))
 
 
 @part

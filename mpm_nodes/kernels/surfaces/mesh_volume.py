@@ -25,8 +25,9 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.regions import sample_leaves
+from mpm_nodes.kernels.level_sets.regions import find_leaf, pack_key, sample_from
 from mpm_nodes.kernels.surfaces.neighbourhoods import blur, deposit_points, read_points, stencils_at
+from mpm_nodes.kernels.surfaces.splat import _floor
 
 STEPS = 3
 """Displacements, one after the other."""
@@ -37,7 +38,9 @@ _FAR_IN, _THICK, _PACE = 0.25, 4.0, 0.25
 _LEAST_AREA = np.float32(0.05)
 _CHUNK = 1024
 _CLOSINGS = 4
-"""Steps that spread what is left over all points."""
+"""Most steps that spread what is left over all points."""
+_EXACT = 1e-12
+"""Share of the whole volume that may be left: what double precision holds in sums over a million triangles."""
 
 
 class Books(NamedTuple):
@@ -115,6 +118,8 @@ def _closed(
     whole, least, most = aim
     for _ in range(_CLOSINGS):
         outward, volume = _vector_areas(places + moved[:, None] * normals, corners)
+        if abs(whole - volume) <= _EXACT * whole:
+            break
         share = np.einsum("ij,ij->i", outward, normals)
         free = moved > least if volume > whole else moved < most
         step = (whole - volume) / max(float(share[free].sum()), 1e-30) if free.any() else 0.0
@@ -124,11 +129,15 @@ def _closed(
 
 @part
 def _thickness_run(chunk, places, normals, keys, distances, found):
+    leaf, row = pack_key(0, 0, 0), find_leaf(keys, 0, 0, 0)
     for n in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(places))):
         way = 2.0 * _PACE
         while way < _THICK:
             x, y, z = (places[n, 0] - way * normals[n, 0], places[n, 1] - way * normals[n, 1], places[n, 2] - way * normals[n, 2])
-            if sample_leaves(keys, distances, np.float32(1.0), x, y, z) >= 0.0:
+            i, j, k = _floor(x), _floor(y), _floor(z)
+            if pack_key(i >> 3, j >> 3, k >> 3) != leaf:
+                leaf, row = pack_key(i >> 3, j >> 3, k >> 3), find_leaf(keys, i, j, k)
+            if sample_from(row, keys, distances, np.float32(1.0), x, y, z) >= 0.0:
                 break
             way += _PACE
         found[n] = way

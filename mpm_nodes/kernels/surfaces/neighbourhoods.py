@@ -23,6 +23,9 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, fma
+from mpm_nodes.kernels.lanes.memory import load, load_of, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import find_leaf, pack_key
 from mpm_nodes.kernels.surfaces.splat import SortedParticles, _floor, _lower_bound, binned
 
@@ -33,6 +36,7 @@ _WIDEST = 2.0
 _SPREAD = 1.0 / 4.0 - 1.0 / 12.0
 """Variance of a quadratic spline less that of a box, in cells squared."""
 _CHUNK = 1024
+_load_row = load_of(CELLS)
 
 
 def deposit_particles(bins: SortedParticles, amounts: np.ndarray, origins: np.ndarray, voxel_size: float) -> np.ndarray:
@@ -121,25 +125,36 @@ def _narrowed(weights: np.ndarray, by: float) -> np.ndarray:
 @part
 def _blur_at(place, fields, neighbours, weights, wanted, wide, result):
     leaf = wanted[place]
-    # flat, so that all but the last convolution run over long rows
-    block = np.empty(wide * wide * wide, np.float32)
-    across = np.empty(CELLS * wide * wide, np.float32)
-    along = np.empty(CELLS * CELLS * wide, np.float32)
+    # flat, so that sums run over whole lanes; those of the last rows reach beyond them
+    block = np.zeros(wide * wide * wide + WIDTH, np.float32)
+    across = np.zeros(CELLS * wide * wide + WIDTH, np.float32)
+    along = np.empty(CELLS * CELLS * wide + WIDTH, np.float32)
+    slab, row = wide * wide, CELLS * wide
     for field in range(len(fields)):
         load_cells(fields[field], neighbours, leaf, len(weights) // 2, wide, block)
-        _mix_rows(block, weights, across, wide * wide)
         for i in range(CELLS):
-            _mix_rows(
-                across[i * wide * wide : (i + 1) * wide * wide], weights, along[i * CELLS * wide : (i + 1) * CELLS * wide], wide
-            )
+            for k in range(0, slab, WIDTH):
+                store(across, i * slab + k, _mixed(block, i * slab + k, slab, weights))
         for i in range(CELLS):
-            for j in range(CELLS):
-                row = along[(i * CELLS + j) * wide : (i * CELLS + j + 1) * wide]
-                for k in range(CELLS):
-                    total = np.float32(0.0)
-                    for n in range(len(weights)):
-                        total += weights[n] * row[k + n]
-                    result[field, leaf, i, j, k] = total
+            for k in range(0, row, WIDTH):
+                store(along, i * row + k, _mixed(across, i * slab + k, wide, weights))
+        cells = result[field, leaf].reshape(-1)
+        for line in range(CELLS * CELLS):
+            total = _load_row(along, line * wide) * broadcast(_load_row(along, 0), weights[0])
+            for n in range(1, len(weights)):
+                more = _load_row(along, line * wide + n)
+                total = fma(more, broadcast(more, weights[n]), total)
+            store(cells, line * CELLS, total)
+
+
+@inline
+def _mixed(source, at, stride, weights):
+    """Return the weighted sums of the values of `source` that lie 0, 1, 2, ... strides after sixteen places from `at` on."""
+    first = load(source, at)
+    total = first * broadcast(first, weights[0])
+    for n in range(1, len(weights)):
+        total = fma(load(source, at + n * stride), broadcast(first, weights[n]), total)
+    return total
 
 
 @compiled
@@ -151,37 +166,23 @@ def _blur(fields, neighbours, weights, wanted):
 
 
 @inline
-def _mix_rows(source, weights, target, stride):
-    """Write the weighted sums of the values of `source` that lie 0, 1, 2, ... strides after each place of `target`."""
-    # slices, because an index that could be negative keeps the loops from running on vectors
-    for k in range(len(target)):
-        target[k] = weights[0] * source[k]
-    for n in range(1, len(weights)):
-        weight, later = weights[n], source[n * stride :]
-        for k in range(len(target)):
-            target[k] += weight * later[k]
-
-
-@inline
 def load_cells(field, neighbours, leaf, reach, wide, block):
     """Copy the cells of a leaf and `reach` cells around it into `block`, flat."""
+    cells = field.reshape(-1)
     for number in range(27):
-        row = neighbours[leaf, number]
+        row = np.int64(neighbours[leaf, number])
         x, y, z = CELLS * (number // 9 - 1) + reach, CELLS * ((number // 3) % 3 - 1) + reach, CELLS * (number % 3 - 1) + reach
         for i in range(max(x, 0), min(x + CELLS, wide)):
             for j in range(max(y, 0), min(y + CELLS, wide)):
-                place = (i * wide + j) * wide
+                source, target = ((row * CELLS + i - x) * CELLS + j - y) * CELLS, (i * wide + j) * wide + z
                 if row < 0:
-                    for k in range(max(z, 0), min(z + CELLS, wide)):
-                        block[place + k] = np.float32(0.0)
+                    for k in range(max(-z, 0), min(CELLS, wide - z)):
+                        block[target + k] = np.float32(0.0)
                 elif 0 <= z and z + CELLS <= wide:
-                    source, target = field[row, i - x, j - y], block[place + z : place + z + CELLS]
-                    # all four are read before one is written: one load and one store
-                    k0, k1, k2, k3 = source[0], source[1], source[2], source[3]
-                    target[0], target[1], target[2], target[3] = k0, k1, k2, k3
+                    store(block, target, _load_row(cells, source))
                 else:
-                    for k in range(max(z, 0), min(z + CELLS, wide)):
-                        block[place + k] = field[row, i - x, j - y, k - z]
+                    for k in range(max(-z, 0), min(CELLS, wide - z)):
+                        block[target + k] = cells[source + k]
 
 
 @part
@@ -237,14 +238,14 @@ def _add_shares(cells, i, j, k, shares, amount):
 
 @part
 def _stencils_run(chunk, places, keys, cells, shares):
+    found, row = pack_key(0, 0, 0), find_leaf(keys, 0, 0, 0)
     for n in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(places))):
         x, y, z = 0.5 * places[n, 0] - 0.25, 0.5 * places[n, 1] - 0.25, 0.5 * places[n, 2] - 0.25
         i, j, k = _floor(x), _floor(y), _floor(z)
-        row = found = -1
         for corner in range(8):
             a, b, c = i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1)
             leaf = pack_key(a >> 2, b >> 2, c >> 2)
-            if row < 0 or leaf != found:
+            if leaf != found:
                 found, row = leaf, find_leaf(keys, 2 * a, 2 * b, 2 * c)
             inside = ((row * CELLS + (a & 3)) * CELLS + (b & 3)) * CELLS + (c & 3)
             cells[n, corner] = inside if row >= 0 else len(keys) * CELLS * CELLS * CELLS

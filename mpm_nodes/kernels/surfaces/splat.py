@@ -1,4 +1,4 @@
-"""Sparse fields from particles: the surface of blended spheres and ellipsoids, and kernel-weighted averages.
+"""The surface of blended spheres and ellipsoids around particles, as a sparse field.
 
 | symbol | meaning                                                          | unit    |
 |--------|------------------------------------------------------------------|---------|
@@ -24,7 +24,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma, maximum
+from mpm_nodes.kernels.lanes.arithmetic import broadcast, const, fma, maximum, select, sqrt
 from mpm_nodes.kernels.lanes.memory import lane_constant, load, store
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import pack_key, unpack_keys
@@ -139,23 +139,6 @@ def blend_spheres(
     return _blend(binned(bins), ellipsoids, origins, voxel_size, _Sphere(reach, radius, limit, far))
 
 
-def average_at_points(bins: SortedParticles, columns: np.ndarray, points: np.ndarray, reach: float) -> np.ndarray:
-    """Return k-weighted means of columns at points; where no particle is in reach, those within twice it count.
-
-    Args:
-        bins: Particles, in bins of edge >= reach.
-        columns: Values in the input order of the particles, shape (n, m).
-        points: [m], shape (p, 3).
-        reach: R [m].
-
-    Returns:
-        Shape (p, m), float32; zero where no particle is within 2 R.
-    """
-    sorted_columns = np.ascontiguousarray(np.asarray(columns, np.float32)[bins.order])
-    points = np.ascontiguousarray(points, np.float64)
-    return _average(binned(bins), sorted_columns, points, reach)
-
-
 class Binned(NamedTuple):
     """`SortedParticles` as kernels take them: with 1 / edge."""
 
@@ -247,30 +230,35 @@ def _span_keys(low, high, starts, total):
 
 @part
 def _blend_at(leaf, bins, ellipsoids, origins, dx, sphere, phi):
-    reach, radius, limit, far = sphere
     sums = np.zeros(_PAIRS * _PAIR, np.float32)
-    _gather_leaf(bins, origins[leaf], dx, reach, sums)
+    _gather_leaf(bins, origins[leaf], dx, sphere[0], sums)
     if len(ellipsoids[1]) > 0:
         _gather_stretched(ellipsoids, origins[leaf], dx, sums)
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                at = (i * LEAF + j) // 2 * _PAIR + (j & 1) * LEAF + k
-                weight = sums[at]
-                if weight < np.float32(1e-12):
-                    phi[leaf, i, j, k] = far
-                else:
-                    x = sums[at + 1 * WIDTH] / weight - np.float32(i)
-                    y = sums[at + 2 * WIDTH] / weight - np.float32(j)
-                    z = sums[at + 3 * WIDTH] / weight - np.float32(k)
-                    nearest = reach * np.sqrt(max(1.0 - sums[at + 4 * WIDTH], 0.0))
-                    phi[leaf, i, j, k] = max(np.sqrt(x * x + y * y + z * z) * dx - radius, nearest - limit)
+    start = np.int64(leaf) * LEAF * LEAF * LEAF
+    for pair in range(_PAIRS):
+        store(phi, start + 2 * pair * LEAF, _blended(sums, pair, dx, sphere))
+
+
+@inline
+def _blended(sums, pair, dx, sphere):
+    """Return phi of two rows of voxels."""
+    at = pair * _PAIR
+    weight = load(sums, at)
+    reach, radius, limit, far = broadcast(weight, sphere[0]), broadcast(weight, sphere[1]), broadcast(weight, sphere[2]), sphere[3]
+    one, least = const(weight, 1.0), const(weight, 1e-12)
+    scale = one / maximum(weight, least)
+    x = load(sums, at + WIDTH) * scale - broadcast(weight, np.float32(pair // (LEAF // 2)))
+    y = load(sums, at + 2 * WIDTH) * scale - (broadcast(weight, np.float32(pair % (LEAF // 2) * 2)) + _ROW(weight))
+    z = load(sums, at + 3 * WIDTH) * scale - _COLUMN(weight)
+    nearest = reach * sqrt(maximum(one - load(sums, at + 4 * WIDTH), const(weight, 0.0)))
+    distance = maximum(sqrt(x * x + y * y + z * z) * broadcast(weight, dx) - radius, nearest - limit)
+    return select(weight < least, broadcast(weight, far), distance)
 
 
 @compiled
 def _blend(bins, ellipsoids, origins, dx, sphere):
     phi = np.empty((len(origins), LEAF, LEAF, LEAF), np.float32)
-    parallel_for(_blend_at, len(origins), (bins, ellipsoids, origins, dx, sphere, phi))
+    parallel_for(_blend_at, len(origins), (bins, ellipsoids, origins, dx, sphere, phi.reshape(-1)))
     return phi
 
 
@@ -369,45 +357,3 @@ def _add_ellipsoid(x, y, z, inverse, extent, dx, sums):
             u, v, w = fma(ub, b, ua) + uc, fma(vb, b, va) + vc, fma(wb, b, wa) + wc
             left = maximum(one - (u * u + v * v + w * w), none)
             _add_pair(sums, (i * (LEAF // 2) + pair) * _PAIR, left, (px, py, pz))
-
-
-@inline
-def _gather_point(bins, columns, point, reach, inverse_square, sums):
-    """Add k * column of the particles around a point to `sums` and return the sum of k."""
-    (keys, positions, inverse), (x, y, z) = bins, point
-    total = 0.0
-    k_low, k_high = _floor((z - reach) * inverse), _floor((z + reach) * inverse)
-    for bi in range(_floor((x - reach) * inverse), _floor((x + reach) * inverse) + 1):
-        for bj in range(_floor((y - reach) * inverse), _floor((y + reach) * inverse) + 1):
-            last = pack_key(bi, bj, k_high)
-            p = _lower_bound(keys, pack_key(bi, bj, k_low))
-            while p < len(keys) and keys[p] <= last:
-                dx, dy, dz = positions[p, 0] - x, positions[p, 1] - y, positions[p, 2] - z
-                left = 1.0 - (dx * dx + dy * dy + dz * dz) * inverse_square
-                if left > 0.0:
-                    weight = left * left * left
-                    total += weight
-                    for c in range(columns.shape[1]):
-                        sums[c] += weight * columns[p, c]
-                p += 1
-    return total
-
-
-@part
-def _average_run(chunk, bins, columns, points, reach, result):
-    for p in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, len(points))):
-        for wider in range(2):
-            r = reach * (1 + wider)
-            point = (points[p, 0], points[p, 1], points[p, 2])
-            total = _gather_point(bins, columns, point, r, 1.0 / (r * r), result[p])
-            if total > 0.0:
-                for c in range(columns.shape[1]):
-                    result[p, c] = result[p, c] / total
-                break
-
-
-@compiled
-def _average(bins, columns, points, reach):
-    result = np.zeros((len(points), columns.shape[1]), np.float32)
-    parallel_for(_average_run, (len(points) + _CHUNK - 1) // _CHUNK, (bins, columns, points, reach, result))
-    return result

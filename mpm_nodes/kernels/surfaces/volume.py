@@ -24,6 +24,9 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.lanes.arithmetic import absolute, broadcast, const, maximum, minimum, select
+from mpm_nodes.kernels.lanes.memory import load, load8, shuffle_by, store
+from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.surfaces.filter import LEAF
 from mpm_nodes.kernels.surfaces.neighbourhoods import CELLS, blur, load_cells
 
@@ -31,6 +34,11 @@ STEPS = 3
 """Displacements, one after the other: the first misses what curvature adds."""
 _LEAST_AREA = np.float32(0.05)
 _HALO = CELLS + 2
+_BLOCK = _HALO * _HALO * _HALO + LEAF - _HALO
+"""Cells of a leaf and those around it; rows of them are read eight at a time."""
+_SAME = shuffle_by([LEAF * (lane // LEAF) + lane % LEAF // 2 + 1 for lane in range(WIDTH)])
+_NEXT = shuffle_by([LEAF * (lane // LEAF) + lane % LEAF // 2 + 2 * (lane % 2) for lane in range(WIDTH)])
+"""The cell of each voxel of two rows, and the cell that is next nearest to it."""
 
 
 @dataclass(frozen=True)
@@ -93,55 +101,72 @@ def contents(surface: NarrowBand, moved: np.ndarray | None = None, offset: float
 
 
 @inline
-def _between(block, i, j, k):
-    """Return the linear value at voxel (i, j, k) of a leaf, of cells with one around them."""
-    near, beside = np.float32(0.75), np.float32(0.25)
-    a, b, c = (i >> 1) + 1, (j >> 1) + 1, (k >> 1) + 1
-    da, db, dc = 2 * (i & 1) - 1, 2 * (j & 1) - 1, 2 * (k & 1) - 1
-    low, high = (a * _HALO + b) * _HALO, (a * _HALO + b + db) * _HALO
-    this = near * (near * block[low + c] + beside * block[low + c + dc])
-    this += beside * (near * block[high + c] + beside * block[high + c + dc])
-    low, high = ((a + da) * _HALO + b) * _HALO, ((a + da) * _HALO + b + db) * _HALO
-    that = near * (near * block[low + c] + beside * block[low + c + dc])
-    that += beside * (near * block[high + c] + beside * block[high + c + dc])
-    return near * this + beside * that
+def _mix_across(cells, rows):
+    """Write, for each row of voxels of a leaf, values between the rows of cells beside it, which have one around them; all flat."""
+    like = load8(cells, 0)
+    near, beside = const(like, 0.75), const(like, 0.25)
+    for i in range(LEAF):
+        for j in range(LEAF):
+            a, b, da, db = (i >> 1) + 1, (j >> 1) + 1, 2 * (i & 1) - 1, 2 * (j & 1) - 1
+            this, that = (a * _HALO + b) * _HALO, ((a + da) * _HALO + b) * _HALO
+            here = near * load8(cells, this) + beside * load8(cells, this + db * _HALO)
+            there = near * load8(cells, that) + beside * load8(cells, that + db * _HALO)
+            store(rows, (i * LEAF + j) * LEAF, near * here + beside * there)
+
+
+@inline
+def _between(rows, row):
+    """Return the linear values at the voxels of two rows, of what `_mix_across` wrote."""
+    cells = load(rows, row * LEAF)
+    return const(cells, 0.75) * _SAME(cells, cells) + const(cells, 0.25) * _NEXT(cells, cells)
 
 
 @part
 def _contents_at(leaf, phi, moved, neighbours, scales, fields):
     per_voxel, shift = scales
-    zero, half, one = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-    block = np.empty(_HALO * _HALO * _HALO, np.float32)
+    block, rows = np.empty(_BLOCK, np.float32), np.empty(LEAF * LEAF * LEAF, np.float32)
     load_cells(moved, neighbours, leaf, 1, _HALO, block)
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                t = phi[leaf, i, j, k] * per_voxel + shift - _between(block, i, j, k)
-                fields[0, leaf, i >> 1, j >> 1, k >> 1] += min(max(half - t, zero), one)
-                fields[1, leaf, i >> 1, j >> 1, k >> 1] += max(one - abs(t), zero)
+    _mix_across(block, rows)
+    sums = np.zeros((2, WIDTH), np.float32)
+    like = load(rows, 0)
+    none, half, one, start = const(like, 0.0), const(like, 0.5), const(like, 1.0), np.int64(leaf) * LEAF * LEAF * LEAF
+    for i in range(0, LEAF, 2):
+        for j in range(0, LEAF, 2):
+            inside = area = none
+            for row in (i * LEAF + j, (i + 1) * LEAF + j):
+                t = load(phi, start + row * LEAF) * broadcast(like, per_voxel) + broadcast(like, shift) - _between(rows, row)
+                inside = inside + minimum(maximum(half - t, none), one)
+                area = area + maximum(one - absolute(t), none)
+            store(sums[0], 0, inside)
+            store(sums[1], 0, area)
+            for field in range(2):
+                for k in range(0, LEAF, 2):
+                    this = sums[field, k] + sums[field, k + 1]
+                    fields[field, leaf, i >> 1, j >> 1, k >> 1] = this + (sums[field, LEAF + k] + sums[field, LEAF + k + 1])
 
 
 @compiled
 def _contents(phi, moved, neighbours, scales):
-    fields = np.zeros((2, len(phi), CELLS, CELLS, CELLS), np.float32)
-    parallel_for(_contents_at, len(phi), (phi, moved, neighbours, scales, fields))
+    fields = np.empty((2, len(phi), CELLS, CELLS, CELLS), np.float32)
+    parallel_for(_contents_at, len(phi), (phi.reshape(-1), moved, neighbours, scales, fields))
     return fields
 
 
 @part
 def _displaced_at(place, values, moved, neighbours, wanted, dx, band, result):
     leaf = wanted[place]
-    block = np.empty(_HALO * _HALO * _HALO, np.float32)
+    block, rows = np.empty(_BLOCK, np.float32), np.empty(LEAF * LEAF * LEAF, np.float32)
     load_cells(moved, neighbours, leaf, 1, _HALO, block)
-    for i in range(LEAF):
-        for j in range(LEAF):
-            for k in range(LEAF):
-                if abs(values[leaf, i, j, k]) < band:
-                    result[leaf, i, j, k] -= dx * _between(block, i, j, k)
+    _mix_across(block, rows)
+    like, start = load(rows, 0), np.int64(leaf) * LEAF * LEAF * LEAF
+    size, limit = broadcast(like, dx), broadcast(like, band)
+    for row in range(0, LEAF * LEAF, 2):
+        here = load(values, start + row * LEAF)
+        store(result, start + row * LEAF, select(absolute(here) < limit, here - size * _between(rows, row), here))
 
 
 @compiled
 def _displaced(values, moved, neighbours, wanted, dx, band):
     result = values.copy()
-    parallel_for(_displaced_at, len(wanted), (values, moved, neighbours, wanted, dx, band, result))
+    parallel_for(_displaced_at, len(wanted), (values.reshape(-1), moved, neighbours, wanted, dx, band, result.reshape(-1)))
     return result
