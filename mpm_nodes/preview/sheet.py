@@ -12,19 +12,27 @@ __all__ = ["contact_sheet", "side_by_side"]
 
 PAPER, INK, LIGHT = (28, 29, 31), (20, 20, 22), (255, 255, 255)
 GAP = 6
+WIDE = 2.0
+"""Width over height from which on fewer pictures stand side by side."""
 
 
 def contact_sheet(images: Sequence[Path], labels: Sequence[str], footer: str = "", cell: int = 400) -> Any:
-    """Return a PIL image with all pictures, labelled, at most `cell` pixels wide each, and a line below that says what they are."""
+    """Return a PIL image with all pictures, labelled, and a line below that says what they are.
+
+    Pictures are at most `cell` pixels wide; of those more than twice as wide as high fewer stand side by side, each as much wider.
+    """
     from PIL import Image, ImageDraw
 
     pictures = []
     for image in images:
         with Image.open(image) as opened:
-            picture = opened.convert("RGB")
-        height = max(1, round(picture.height * cell / picture.width))
-        pictures.append(picture.resize((cell, height), Image.Resampling.LANCZOS) if picture.width > cell else picture)
-    columns = int(np.ceil(np.sqrt(len(pictures))))
+            pictures.append(opened.convert("RGB"))
+    along = int(np.ceil(np.sqrt(len(pictures))))
+    flat = min(1.0, max(WIDE * p.height / p.width for p in pictures))
+    columns = int(np.ceil(np.sqrt(len(pictures) * flat)))
+    cell = cell * along // columns
+    sizes = [(cell, max(1, round(p.height * cell / p.width))) for p in pictures]
+    pictures = [p.resize(size, Image.Resampling.LANCZOS) if p.width > cell else p for p, size in zip(pictures, sizes, strict=True)]
     rows = -(-len(pictures) // columns)
     width, height = max(p.width for p in pictures), max(p.height for p in pictures)
     line = max(11, height // 16)

@@ -16,6 +16,7 @@ from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
 from mpm_nodes.preview.exposures import surroundings
 from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
+from mpm_nodes.preview.sheet import contact_sheet
 from mpm_nodes.preview.splat import render_shapes
 
 SIZE = (160, 120)
@@ -161,6 +162,22 @@ def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
     skin = next(skin for skin in shapes.skins if skin.path == "/sim/mesh")
     assert np.allclose(skin.colours[skin.triangles == 5], scene.colour_by.colours(np.array([2.0])))
     assert np.allclose(skin.colours[skin.triangles == 0], scene.colour_by.colours(np.array([0.0])))
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "across", "wide"),
+    [((640, 360), 9, 3, 400), ((640, 360), 6, 3, 400), ((480, 480), 4, 2, 400), ((960, 300), 6, 2, 600), ((200, 150), 4, 2, 200)],
+)
+def test_wide_pictures_are_large_on_a_sheet(tmp_path, size, count, across, wide):
+    """Fewer of them stand side by side, on a sheet as wide as any; small ones keep their size."""
+    files = []
+    for n in range(count):
+        files.append(tmp_path / f"{n}.png")
+        Image.new("RGB", size, (0, 200 - n, 0)).save(files[-1])
+    made = np.asarray(contact_sheet(files, [str(n) for n in range(count)]))
+    green = made[size[1] * wide // size[0] // 2, :, 1] > 150
+    assert np.diff(green.astype(int), prepend=0, append=0).clip(0).sum() == across
+    assert green.sum() == across * wide
 
 
 def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):

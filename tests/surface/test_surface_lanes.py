@@ -90,6 +90,17 @@ def test_redistancing_sweeps_as_the_eikonal_equation_says():
     assert np.abs(found - swept(start.astype(np.float32).astype(float), band)).max() < 1e-4 * DX
 
 
+def test_a_voxel_on_the_surface_is_at_a_distance_of_nothing():
+    """Also where the voxels beside it are below zero by the least number there is; none beside a change of sign is a voxel away."""
+    values = np.full((8, 8, 8, 8), 0.5 * DX, np.float32)
+    values[0, 4, 4, 4], values[0, 4, 4, 5] = 0.0, np.float32(-1e-40)
+    values[0, 2, 2, 2] = -0.25 * DX
+    keys, origins, values = sort_leaves(LEAVES, values)
+    found = redistance(values, leaf_neighbours(keys, origins), DX, 3.0 * DX)[0]
+    assert abs(found[4, 4, 4]) < 1.001 * DX and abs(found[4, 4, 5]) <= 1e-3 * DX
+    assert found[2, 2, 2] == pytest.approx(-DX / 3.0 / np.sqrt(3.0), rel=1e-5)
+
+
 def shifted(values: np.ndarray, axis: int, step: int, outside: float) -> np.ndarray:
     """Return the value of each voxel's neighbour along an axis."""
     moved = np.roll(values, -step, axis)

@@ -129,7 +129,8 @@ def _cut_distance_at(leaf, values, neighbours, dx, band, result, held):
         z = _cut(here, low, high)
         total = fma(x, x, fma(y, y, z * z))
         cut = total > none
-        distance = select(cut, size / sqrt(total), beyond)
+        # no cut is further than a voxel, also where rounding makes a difference of nothing
+        distance = select(cut, minimum(size / sqrt(total), size), beyond)
         voxel = np.int64(leaf) * LEAF * LEAF * LEAF + row * LEAF
         store(held, voxel, select(cut, distance, none))
         store(result, voxel, select(here < none, -distance, distance))
