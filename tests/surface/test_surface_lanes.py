@@ -13,7 +13,7 @@ from mpm_nodes.kernels.surfaces.averages import average_at_points
 from mpm_nodes.kernels.surfaces.filter import leaf_neighbours, redistance, smooth, sort_leaves
 from mpm_nodes.kernels.surfaces.neighbourhoods import blur, gaussian, load_cells
 from mpm_nodes.kernels.surfaces.runs import in_columns
-from mpm_nodes.kernels.surfaces.splat import Stretched, bin_particles, blend_spheres
+from mpm_nodes.kernels.surfaces.splat import ALONG, Stretched, bin_particles, blend_spheres
 from mpm_nodes.kernels.surfaces.volume import NarrowBand, contents, match_volume
 
 DX, REACH, RADIUS, LIMIT, FAR = 0.1, 0.42, 0.17, 0.21, 9.0
@@ -25,15 +25,17 @@ def dense(values: np.ndarray) -> np.ndarray:
     return values.reshape(2, 2, 2, 8, 8, 8).transpose(0, 3, 1, 4, 2, 5).reshape(16, 16, 16)
 
 
-def blended(points: np.ndarray, inverses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def blended(points: np.ndarray, inverses: np.ndarray, shortest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return phi and the sum of weights at the voxels of LEAVES: the sums over all particles, in double precision."""
     voxels = DX * np.stack(np.meshgrid(*(np.arange(-8, 8),) * 3, indexing="ij"), -1)[..., None, :]
-    s2 = (np.einsum("pab,xyzpb->xyzpa", inverses, voxels - points) ** 2).sum(axis=-1)
-    left = np.maximum(1.0 - s2, 0.0)
+    ways = voxels - points
+    turned = np.einsum("pab,xyzpb->xyzpa", inverses, ways)
+    left = np.maximum(1.0 - (turned**2).sum(axis=-1), 0.0)
     weight = (left**3).sum(axis=-1)
-    mean = np.einsum("xyzp,pa->xyza", left**3, points) / np.maximum(weight, 1e-300)[..., None]
+    counted = (1.0 - ALONG) * ways + ALONG * shortest[:, None] * turned
+    mean = np.einsum("xyzp,xyzpa->xyza", left**3, counted) / np.maximum(weight, 1e-300)[..., None]
     nearest = REACH * np.sqrt(1.0 - left.max(axis=-1))
-    phi = np.maximum(np.linalg.norm(voxels[..., 0, :] - mean, axis=-1) - RADIUS, nearest - LIMIT)
+    phi = np.maximum(np.linalg.norm(mean, axis=-1) - RADIUS, nearest - LIMIT)
     return np.where(weight < 1e-12, FAR, phi), weight
 
 
@@ -46,14 +48,16 @@ def test_blended_spheres_and_ellipsoids_are_the_sums_over_all_particles():
     turned = np.linalg.qr(random.standard_normal((40, 3, 3)))[0]
     axes = REACH * np.exp(random.uniform(-0.45, 0.45, (40, 3)))
     shapes = np.einsum("pik,pk,pjk->pij", turned, axes, turned)
-    inverses = np.linalg.inv(shapes)
+    inverses, shortest = np.linalg.inv(shapes), axes.min(axis=1)
     stretched = Stretched(
         thin,
         np.ascontiguousarray(inverses[thin.order], np.float32),
+        shortest.astype(np.float32)[thin.order],
         np.ascontiguousarray(np.sqrt((shapes**2).sum(axis=2))[thin.order], np.float32),
     )
     found = dense(blend_spheres(bins, LEAVES, DX, REACH, RADIUS, LIMIT, FAR, stretched))
-    expected, weight = blended(points, np.concatenate([np.tile(np.eye(3) / REACH, (40, 1, 1)), inverses]))
+    spheres = np.tile(np.eye(3) / REACH, (40, 1, 1)), np.full(40, REACH)
+    expected, weight = blended(points, np.concatenate([spheres[0], inverses]), np.concatenate([spheres[1], shortest]))
     sure = (weight > 1e-5) | (weight == 0.0)
     assert sure.mean() > 0.95 and (weight > 1e-5).mean() > 0.3
     assert np.abs(found - expected)[sure].max() < 1e-3 * DX

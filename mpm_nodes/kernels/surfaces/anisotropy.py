@@ -108,7 +108,8 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     shapes = np.einsum("pik,pk,pjk->pij", directions, axes, directions)[thin.order]
     inverses = np.einsum("pik,pk,pjk->pij", directions, 1.0 / axes, directions)[thin.order]
     extents = np.sqrt((shapes**2).sum(axis=2))
-    stretched = Stretched(thin, np.ascontiguousarray(inverses, np.float32), np.ascontiguousarray(extents, np.float32))
+    shortest = axes.min(axis=1).astype(np.float32)[thin.order]
+    stretched = Stretched(thin, np.ascontiguousarray(inverses, np.float32), shortest, np.ascontiguousarray(extents, np.float32))
     small = ~chosen & ((counts < ENOUGH) | (longest[:, 0] < LONG * reach))
     drops = np.zeros(len(bins.keys), bool)
     drops[candidates[small]] = True

@@ -7,10 +7,14 @@
 | r      | radius of a particle's sphere                                    | m       |
 | phi    | max(|x - xbar| - r, |x - nearest x_p| - l); xbar: k-weighted mean | m       |
 | l      | no point further than this from every particle is inside         | m       |
+| G, a   | inverse shape of a particle's ellipsoid, and its shortest half axis | 1/m, m |
 | keys   | 63-bit keys of bins (edge >= R), rising along the particles       | -       |
 
 Source of the first part of phi: Zhu & Bridson 2005, equations 2 to 6. Alone it also calls the middle of a gap
-between two bodies inside, because xbar lies there as well; the second part takes that away. A voxel gathers its
+between two bodies inside, because xbar lies there as well; the second part takes that away. At the rim of a sheet, at the end of a
+thread, and beside a gap in either, xbar lies far back along it: the rim stood inside of its particles, and gaps became holes. Ways
+along an ellipsoid count for half there: in place of x - x_p its particle gives (1 - ALONG) (x - x_p) + ALONG a G (x - x_p), which
+across is the same; no source has it. A voxel gathers its
 particles in the order of the bins, so results do not depend on the number of threads. Fields are built leaf by leaf
 (8^3 voxels), never in the box around everything.
 """
@@ -30,6 +34,8 @@ from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.regions import pack_key, unpack_keys
 
 LEAF = 8
+ALONG = 2.0 / 3.0
+"""Share of ways that is measured by the ellipsoid: where its axes are four to one, ways along it count for half."""
 _CHUNK = 256
 _PAIRS, _PAIR = LEAF * LEAF // 2, 5 * WIDTH
 """Two rows of voxels fill the lanes; of each there are five sums."""
@@ -69,22 +75,24 @@ class Stretched:
     Attributes:
         particles: In bins no smaller than the longest half axis.
         inverses: Symmetric matrices of sorted particles [1/m], shape (n, 3, 3), float32.
+        shortest: Shortest half axes of the ellipsoids [m], shape (n,), float32.
         extents: Half edges of the boxes around the ellipsoids [m], shape (n, 3), float32.
     """
 
     particles: SortedParticles
     inverses: np.ndarray
+    shortest: np.ndarray
     extents: np.ndarray
 
     def of(self, chosen: np.ndarray) -> Stretched:
         """Return those that are chosen, shape (n,), bool."""
-        return Stretched(self.particles.of(chosen), self.inverses[chosen], self.extents[chosen])
+        return Stretched(self.particles.of(chosen), self.inverses[chosen], self.shortest[chosen], self.extents[chosen])
 
     @staticmethod
     def none(edge: float) -> Stretched:
         """Return no particles at all."""
         nothing = SortedParticles(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 3)), edge)
-        return Stretched(nothing, np.zeros((0, 3, 3), np.float32), np.zeros((0, 3), np.float32))
+        return Stretched(nothing, np.zeros((0, 3, 3), np.float32), np.zeros(0, np.float32), np.zeros((0, 3), np.float32))
 
 
 def bin_particles(positions: np.ndarray, edge: float) -> SortedParticles:
@@ -135,7 +143,7 @@ def blend_spheres(
         Shape (leaves, 8, 8, 8), float32.
     """
     stretched = Stretched.none(reach) if stretched is None else stretched
-    ellipsoids = _Ellipsoids(binned(stretched.particles), stretched.inverses, stretched.extents)
+    ellipsoids = _Ellipsoids(binned(stretched.particles), stretched.inverses, stretched.shortest, stretched.extents)
     return _blend(binned(bins), ellipsoids, origins, voxel_size, _Sphere(reach, radius, limit, far))
 
 
@@ -157,6 +165,7 @@ class _Ellipsoids(NamedTuple):
 
     bins: Binned
     inverses: np.ndarray
+    shortest: np.ndarray
     extents: np.ndarray
 
 
@@ -319,7 +328,7 @@ def _add_pair(sums, at, left, place):
 @inline
 def _gather_stretched(ellipsoids, origin, dx, sums):
     """Add the particles with ellipsoids near a leaf to `sums`, as `_gather_leaf` does it with spheres."""
-    (keys, positions, inverse), inverses, extents = ellipsoids
+    (keys, positions, inverse), inverses, shortest, extents = ellipsoids
     per_voxel, reach = 1.0 / dx, 1.0 / inverse
     x0, y0, z0 = origin[0] * dx, origin[1] * dx, origin[2] * dx
     far = (LEAF - 1) * dx + reach
@@ -332,19 +341,21 @@ def _gather_stretched(ellipsoids, origin, dx, sums):
                 x = np.float32((positions[p, 0] - x0) * per_voxel)
                 y = np.float32((positions[p, 1] - y0) * per_voxel)
                 z = np.float32((positions[p, 2] - z0) * per_voxel)
-                _add_ellipsoid(x, y, z, inverses[p], extents[p], np.float32(dx), sums)
+                _add_ellipsoid((x, y, z), (inverses[p], shortest[p], extents[p]), np.float32(dx), sums)
                 p += 1
 
 
 @inline
-def _add_ellipsoid(x, y, z, inverse, extent, dx, sums):
-    """Add one particle at voxel coordinates (x, y, z) of the leaf to the voxels inside its ellipsoid."""
+def _add_ellipsoid(place, ellipsoid, dx, sums):
+    """Add one particle at voxel coordinates `place` of the leaf to the voxels inside its ellipsoid."""
+    (x, y, z), (inverse, shortest, extent) = place, ellipsoid
     wide, deep, high = extent[0] / dx, extent[1] / dx, extent[2] / dx
     if z + high < 0.0 or z - high > LEAF - 1:
         return
     like = load(sums, 0)
     one, none, size = const(like, 1.0), const(like, 0.0), broadcast(like, dx)
-    px, py, pz = broadcast(like, x), broadcast(like, y), broadcast(like, z)
+    py, pz = broadcast(like, y), broadcast(like, z)
+    straight, along = const(like, 1.0 - ALONG), broadcast(like, np.float32(ALONG) * shortest / dx)
     c = (_COLUMN(like) - pz) * size
     uc, vc, wc = c * broadcast(like, inverse[0, 2]), c * broadcast(like, inverse[1, 2]), c * broadcast(like, inverse[2, 2])
     ub, vb, wb = broadcast(like, inverse[0, 1]), broadcast(like, inverse[1, 1]), broadcast(like, inverse[2, 1])
@@ -356,4 +367,10 @@ def _add_ellipsoid(x, y, z, inverse, extent, dx, sums):
             b = (broadcast(like, np.float32(2 * pair)) + _ROW(like) - py) * size
             u, v, w = fma(ub, b, ua) + uc, fma(vb, b, va) + vc, fma(wb, b, wa) + wc
             left = maximum(one - (u * u + v * v + w * w), none)
-            _add_pair(sums, (i * (LEAF // 2) + pair) * _PAIR, left, (px, py, pz))
+            # where the particle would be for its way to be the one that counts
+            seen = (
+                broadcast(like, x + np.float32(ALONG) * (np.float32(i) - x)) - along * u,
+                fma(straight, py, const(like, ALONG) * (broadcast(like, np.float32(2 * pair)) + _ROW(like))) - along * v,
+                fma(straight, pz, const(like, ALONG) * _COLUMN(like)) - along * w,
+            )
+            _add_pair(sums, (i * (LEAF // 2) + pair) * _PAIR, left, seen)
