@@ -183,13 +183,20 @@ def test_averages_at_points_are_the_sums_over_all_particles():
     assert np.abs(found - expected)[sure].max() < 1e-4
 
 
+def test_bins_that_are_too_small_for_a_reach_are_refused():
+    """Runs of more bins than there is room for would be written beyond it."""
+    bins = bin_particles(np.zeros((1, 3)), 0.2)
+    with pytest.raises(ValueError, match=r"bins of 0\.2 m: no particle can be looked for 0\.5 m away; make them larger"):
+        average_at_points(bins, np.zeros((1, 1)), np.zeros((1, 3)), 0.25)
+
+
 def test_covariances_are_the_sums_over_all_particles():
     """Those of particles in a clump, in a row and alone, with every neighbour within the width counted, itself too."""
     random = np.random.default_rng(11)
     row = np.stack([np.linspace(-1.0, 1.0, 60), np.zeros(60), np.zeros(60)], axis=1) + 0.01 * random.standard_normal((60, 3))
     places = np.concatenate([row, 0.1 * random.standard_normal((70, 3)) + [0.0, 0.5, 0.0], [[9.0, 9.0, 9.0]]])
     bins = bin_particles(places, 0.2)
-    found, counts = _covariances(in_columns(bins), np.arange(len(places)), 0.4)
+    found, counts = _covariances(in_columns(bins, 0.4), np.arange(len(places)), 0.4)
     ways = bins.positions[None] - bins.positions[:, None]
     share = np.linalg.norm(ways, axis=-1) / 0.4
     weight = np.where(share < 1.0, 1.0 - share**3, 0.0)

@@ -91,7 +91,7 @@ def kernels_of(bins: SortedParticles, reach: float) -> Kernels:
     candidates = np.flatnonzero(_sparse(bins))
     if not len(candidates):
         return Kernels.all_round(bins, reach)
-    covariances, counts = _covariances(in_columns(bins), candidates, _WIDTH * reach)
+    covariances, counts = _covariances(in_columns(bins, _WIDTH * reach), candidates, _WIDTH * reach)
     lengths, directions = np.linalg.eigh(covariances)
     lengths = np.sqrt(np.maximum(lengths, 0.0))
     longest = np.maximum(lengths[:, 2:], 1e-30)

@@ -36,7 +36,7 @@ def average_at_points(bins: SortedParticles, columns: np.ndarray, points: np.nda
     values = np.zeros((count, len(bins.order) + WIDTH), np.float32)
     values[:, : len(bins.order)] = np.asarray(columns, np.float32)[bins.order].T
     points = np.ascontiguousarray(points, np.float64)
-    return _average(in_columns(bins), values.reshape(-1), count, points, reach)
+    return _average(in_columns(bins, 2.0 * reach), values.reshape(-1), count, points, reach)
 
 
 @part

@@ -20,6 +20,8 @@ from mpm_nodes.kernels.surfaces.splat import SortedParticles, _floor, _lower_bou
 
 _MOST = 36
 """Most columns of bins within two edges of a place: five by five, and one more each way where rounding says so."""
+_EDGES = 2.0 + 1e-9
+"""How far can be looked, in edges of a bin; rounding may make a little more of two."""
 _BOUNDS = 7
 """Bounds of the bins that were looked at last, two each way, and how many runs are in them."""
 _EIGHT, _FOUR, _TWO, _ONE = (shuffle_by([(lane + half) % WIDTH for lane in range(WIDTH)]) for half in (8, 4, 2, 1))
@@ -44,8 +46,14 @@ class Columns(NamedTuple):
     inverse: float
 
 
-def in_columns(bins: SortedParticles) -> Columns:
-    """Return sorted particles as kernels on lanes take them."""
+def in_columns(bins: SortedParticles, reach: float) -> Columns:
+    """Return sorted particles as kernels on lanes take them, which look as far as `reach` [m].
+
+    Raises:
+        ValueError: That is more than two edges of a bin: `find_runs` has no room for so many.
+    """
+    if reach > _EDGES * bins.edge:
+        raise ValueError(f"bins of {bins.edge:g} m: no particle can be looked for {reach:g} m away; make them larger")
     held = np.zeros((3, len(bins.positions) + WIDTH))
     held[:, : len(bins.positions)] = bins.positions.T
     return Columns(bins.keys, held[0], held[1], held[2], 1.0 / bins.edge)
