@@ -17,10 +17,7 @@ HEAD = "| figure | measured | must show | holds |\n| --- | --- | --- | --- |\n"
 
 def table_of(record: dict) -> str:
     """Return the figures of a cook as the table of README.md."""
-    words = {True: "ok", False: "NOT", None: ""}
-    rows = [
-        f"| {each['name']} | {each['printed']} | {each['expected'] or '-'} | {words[each['ok']]} |" for each in record["figures"]
-    ]
+    rows = [f"| {each['name']} | {each['printed']} | {each['expected'] or '-'} | {each['verdict']} |" for each in record["figures"]]
     return HEAD + "\n".join(rows) + "\n"
 
 

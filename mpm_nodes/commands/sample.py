@@ -1,4 +1,4 @@
-"""Cook a packaged sample, make its contact sheet, and print the figures that it must show; 1 when one is missed."""
+"""Cook a packaged sample, draw its contact sheet, and print the figures that it must show; 1 when one misses unexpectedly."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner",
     )
     command.add_argument("--minutes", type=float, metavar="N", help="end the cook after so long (default: 19 for --size paper)")
+    command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     cook.add_graph_options(command)
     cook.add_cook_options(command)
     command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME)")

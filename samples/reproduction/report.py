@@ -13,7 +13,7 @@ from mpm_nodes.graph.folder import Folder
 
 def print_figures(title: str, found: Sequence[Any]) -> None:
     """Print the figures as a table: what, measured, what the source says or what must hold, whether it does."""
-    rows = [(figure.name, figure.printed, figure.expected, verdict(figure)) for figure in found]
+    rows = [(figure.name, figure.printed, figure.expected, figure.verdict) for figure in found]
     widths = [max(len(row[k]) for row in (*rows, ("figure", "measured", "must show", ""))) for k in range(3)]
     print(title)
     for row in (("figure", "measured", "must show", ""), *rows):
@@ -46,11 +46,6 @@ def print_stages(progress: Any) -> None:
     for name, seconds in sorted(spent.items(), key=lambda item: -item[1]):
         if seconds > 0.0005 * total:
             print(f"  {100.0 * seconds / total:5.1f} %  {name}")
-
-
-def verdict(figure: Any) -> str:
-    """Return whether a figure holds, in a word."""
-    return "" if figure.ok is None else "ok" if figure.ok else "NOT"
 
 
 def write_figures(folder: Path, sample: Any, args: argparse.Namespace, found: Sequence[Any], progress: Any) -> Path:

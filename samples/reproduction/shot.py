@@ -50,12 +50,14 @@ class Figure:
         measured: The number.
         bar: What it must be; None where nothing is claimed.
         says: What the source says, or why the bar is where it is.
+        known: Whether samples/README.md says that it misses its bar, and why.
     """
 
     name: str
     measured: float
     bar: Bar | None = None
     says: str = ""
+    known: bool = False
 
     @property
     def expected(self) -> str:
@@ -66,6 +68,13 @@ class Figure:
     def ok(self) -> bool | None:
         """Whether it holds; None where nothing is claimed."""
         return None if self.bar is None else self.bar.holds(self.measured)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, in words: `ok`, `known miss`, `MISSED`, or nothing where nothing is claimed."""
+        if self.ok is None:
+            return ""
+        return "ok" if self.ok else "known miss" if self.known else "MISSED"
 
     @property
     def printed(self) -> str:
@@ -79,6 +88,7 @@ class Figure:
         """Return it as figures.json holds it."""
         return {
             "name": self.name, "measured": self.measured, "printed": self.printed, "expected": self.expected, "ok": self.ok,
+            "verdict": self.verdict,
         }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes import cli
 from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.report import verdict
+from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
 from mpm_nodes_samples.reproduction.shot import Bar, Figure
 
 NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
@@ -75,35 +75,40 @@ def test_what_is_printed_is_what_is_enforced(bar):
 def test_rounding_takes_no_number_across_its_bar(measured):
     """What is printed holds where the number holds; a number far from its bar has four digits."""
     figure = Figure("temperature [K]", measured, Bar(1184, 1214))
-    assert verdict(Figure("temperature [K]", float(figure.printed.replace(",", "")), figure.bar)) == verdict(figure)
+    assert Figure("temperature [K]", float(figure.printed.replace(",", "")), figure.bar).verdict == figure.verdict
     assert Figure("temperature [K]", 1100.04, figure.bar).printed == Figure("temperature [K]", 1100.04).printed == "1100"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_verdicts_of_the_readme_follow_from_its_numbers(name):
-    """Every row: ok or NOT is what measured number and bar make of it, and a row that claims nothing says nothing."""
+    """Every row: its word is what number and bar make of it; a row that claims nothing says nothing; each miss is a known one."""
     assert TABLES[name]
     for figure, measured, expected, holds in TABLES[name]:
-        found = Figure(figure, float(measured.replace(",", "")), bar_in(expected))
-        assert verdict(found) == holds, (figure, measured, expected, holds)
+        found = Figure(figure, float(measured.replace(",", "")), bar_in(expected), known=figure in KNOWN_MISSES.get(name, ()))
+        assert found.verdict == holds != "MISSED", (figure, measured, expected, holds)
+
+
+def test_known_misses_are_those_of_the_readme():
+    """No figure is excused that holds or does not exist."""
+    told = {name: tuple(row[0] for row in rows if row[3] == "known miss") for name, rows in TABLES.items()}
+    assert {name: rows for name, rows in told.items() if rows} == KNOWN_MISSES
 
 
 # ---------------------------------------------------------------- cooks
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_cook_says_what_the_readme_says(name, tmp_path):
-    """Every sample in its quick size: figures, bars and verdicts of the table; numbers to a tenth; exit code 1 exactly on NOT."""
+    """Every sample in its quick size: figures, bars and verdicts of the table; numbers to a tenth; known misses do not fail."""
     code = cli.main(["sample", name, "--out", str(tmp_path), "--events", "none"])
     (file,) = tmp_path.glob("r*/preview/figures.json")
     found = [each for each in json.loads(file.read_text())["figures"] if each["name"] not in UNSTABLE]
     told = [row for row in TABLES[name] if row[0] not in UNSTABLE]
     assert [each["name"] for each in found] == [row[0] for row in told]
-    words = {True: "ok", False: "NOT", None: ""}
     wrong = []
     for each, (figure, measured, expected, holds) in zip(found, told, strict=True):
         near = math.isclose(each["measured"], float(measured.replace(",", "")), rel_tol=0.1, abs_tol=0.02)
         bars_agree = str(bar_in(each["expected"])) == str(bar_in(expected))
-        if not near or words[each["ok"]] != holds or not bars_agree:
+        if not near or each["verdict"] != holds or not bars_agree:
             wrong.append(f"{figure}: {each['printed']} ({each['expected']}), the table {measured} ({expected}) {holds}")
     assert not wrong, "; ".join(wrong)
-    assert code == int("NOT" in {row[3] for row in told})
+    assert code == 0

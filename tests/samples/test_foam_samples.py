@@ -148,7 +148,7 @@ def test_it_cooks_draws_and_measures(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert (
         "gap under the oobleck sphere" in printed
-        and "NOT" in printed
+        and "MISSED" in printed
         and "time by stage" in printed
         and "next: mpm-nodes render" in printed
     )

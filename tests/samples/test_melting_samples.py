@@ -160,7 +160,7 @@ def test_a_table_is_put_in_its_section_or_replaced():
 
     record = {"figures": [Figure("length [m]", 12345.0, Bar(most=3.0)).to_json()]}
     table = table_of(record)
-    assert table.splitlines()[2] == "| length [m] | 12,345 | at most 3 | NOT |"
+    assert table.splitlines()[2] == "| length [m] | 12,345 | at most 3 | MISSED |"
     page = "# Page\n\n## one\n\nWords.\n\n| old | 1 |\n\n## two\n\nMore.\n\n# End\n"
     both = with_table(with_table(page, "one", table), "two", table)
     assert both == f"# Page\n\n## one\n\nWords.\n\n{table}\n## two\n\nMore.\n\n{table}\n# End\n"
