@@ -335,7 +335,7 @@ def test_what_goes_wrong_is_said_on_the_node(tmp_path: Path):
     assert failed and "is a sheet, it has no inside" in said["bowl"], "a plane is refused before minutes have gone by"
     assert seen["another"][0] == "failed" and "another graph" in str(seen["another"]) and "--resume" not in str(seen["another"])
     assert "press Cook or Cook Again from This Frame, not Resume" in str(seen["another"])
-    assert seen["empty_mesh"][0] and "has no vertices" in seen["empty_mesh"][1]["bowl"]
+    assert seen["empty_mesh"][0] and "has no faces" in seen["empty_mesh"][1]["bowl"]
     assert seen["unlinked"][0] and "is not in the scene" in seen["unlinked"][1]["bowl"]
     assert seen["second_start"] == [True, "This graph is cooking already; cancel it first"]
     state, count, said, status, red = seen["cancelled"]

@@ -169,6 +169,7 @@ for frame, height in ((1, 0.0), (20, 1.0)):
     lid.location.z = height
     lid.keyframe_insert("location", frame=frame)
 handle = bpy.data.objects.new("Handle", None)
+handle.empty_display_type = "SPHERE"
 scene.collection.objects.link(handle)
 for frame, height in ((1, 0.0), (20, 1.0)):
     handle.location.z = height
@@ -285,8 +286,8 @@ grown = cube("grown")
 grown.parent = frame
 slide(grown)
 bpy.context.view_layer.update()
-real, looked = surfaces._shape, []
-surfaces._shape = lambda thing: looked.append(thing.name) or real(thing)
+real, looked = surfaces.pieces, []
+surfaces.pieces = lambda thing: looked.append(thing.name) or real(thing)
 answer["changes"] = {thing.name: surfaces.changes(thing, scene, range(1, 10)) for thing in
                      (still, moved, child, shaped, driven, wave, cut, stands, copies, frame)}
 answer["looked"] = {name: looked.count(name) for name in answer["changes"]}

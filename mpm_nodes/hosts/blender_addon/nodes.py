@@ -20,6 +20,11 @@ PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
 
 
+def _remember_object(node, _context):
+    """Keep the name of a node's object: Blender empties the pointer when the object is deleted, and tells nobody."""
+    node.object_name = node.scene_object.name if node.scene_object else ""
+
+
 class MpmNode:
     """What all nodes share. `record` is the node's entry in the specification."""
 
@@ -34,9 +39,11 @@ class MpmNode:
     notice: bpy.props.StringProperty(name="Notice", options={"HIDDEN", "SKIP_SAVE"})
     all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
     all_settings: bpy.props.BoolProperty(name="Settings", description="Show what the preset of the substeps lets you set")
+    object_name: bpy.props.StringProperty(name="Object Name", options={"HIDDEN"})
     scene_object: bpy.props.PointerProperty(
         type=bpy.types.Object,
         name="Scene Object",
+        update=_remember_object,
         description="Object of this scene that takes the place of the file or of the "
         "placement below; it is written out, with its animation, whenever the graph is cooked",
     )

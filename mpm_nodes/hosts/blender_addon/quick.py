@@ -4,7 +4,7 @@ import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, problems, quick_presets, scene_export, surfaces, timeline
+from . import cook, environment, graph_file, history, problems, quick_presets, scene_export, scene_input, surfaces, timeline
 
 
 class QuickFault(Exception):
@@ -20,19 +20,22 @@ def own_folder():
 def measured(thing, scene):
     """Return (volume [m^3], area [m^2], lowest point [m], whether it is a sheet) of an object's surface as it is now."""
     whole = bmesh.new()
+
+    def take(mesh, matrix):
+        part = bmesh.new()
+        part.from_mesh(mesh)
+        part.transform(matrix)
+        held = bpy.data.meshes.new("MPM part")
+        part.to_mesh(held)
+        part.free()
+        whole.from_mesh(held)
+        bpy.data.meshes.remove(held)
+
     try:
         with scene_export.shown(thing, scene):
-            for mesh, matrix in surfaces.surfaces(thing):
-                part = bmesh.new()
-                part.from_mesh(mesh)
-                part.transform(matrix)
-                held = bpy.data.meshes.new("MPM part")
-                part.to_mesh(held)
-                part.free()
-                whole.from_mesh(held)
-                bpy.data.meshes.remove(held)
+            surfaces.visit(thing, take)
         if not whole.faces:
-            raise QuickFault(f"{thing.name} has no faces; select a mesh")
+            raise QuickFault(f"{thing.name} has no faces; {scene_input.face_cure(thing)}")
         unit = surfaces.metres(scene)
         lowest = unit * min(vertex.co.z for vertex in whole.verts)
         middle = sum((vertex.co for vertex in whole.verts), start=Vector()) / len(whole.verts)

@@ -6,7 +6,7 @@ import os
 
 import bpy
 
-from .surfaces import MESHES, metres
+from .surfaces import makes_instances, metres
 
 EXPORT = {
     "selected_objects_only": True,
@@ -60,24 +60,43 @@ def shown(thing, scene):
 
 
 @contextlib.contextmanager
-def realised(thing):
-    """Turn the instances that geometry nodes of an object make into a mesh for a while: Blender's exporter leaves them empty."""
-    made = (each for each in bpy.context.evaluated_depsgraph_get().object_instances if each.is_instance)
-    if thing.type not in MESHES or not any(each.parent is not None and each.parent.original is thing for each in made):
-        yield
+def as_mesh(thing, scene):
+    """Give the object to export in place of one whose surface Blender's exporter leaves out, and put all back afterwards.
+
+    Instances of geometry nodes are made real by a modifier. Of curves, surfaces of splines and instances of text the exporter
+    writes no mesh: an object of geometry nodes stands in for them, which has their mesh and place at every frame.
+    """
+    replaced = thing.type in ("CURVE", "SURFACE") or (
+        thing.type == "FONT" and any(each.type == "NODES" for each in thing.modifiers)
+    )
+    if not replaced and not (thing.type == "MESH" and makes_instances(thing)):
+        yield thing
         return
     group = bpy.data.node_groups.new("MPM realize", "GeometryNodeTree")
     for way in ("INPUT", "OUTPUT"):
         group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
-    inside, whole, outside = map(group.nodes.new, ("NodeGroupInput", "GeometryNodeRealizeInstances", "NodeGroupOutput"))
-    group.links.new(inside.outputs[0], whole.inputs[0])
+    first = "GeometryNodeObjectInfo" if replaced else "NodeGroupInput"
+    inside, whole, outside = map(group.nodes.new, (first, "GeometryNodeRealizeInstances", "NodeGroupOutput"))
+    group.links.new(inside.outputs["Geometry"], whole.inputs[0])
     group.links.new(whole.outputs[0], outside.inputs[0])
-    modifier = thing.modifiers.new("MPM realize", "NODES")
+    changed = thing
+    if replaced:
+        inside.inputs["Object"].default_value = thing
+        changed = bpy.data.objects.new(thing.name, bpy.data.meshes.new(thing.name))
+        changed.constraints.new("COPY_TRANSFORMS").target = thing
+        scene.collection.objects.link(changed)
+    modifier = changed.modifiers.new("MPM realize", "NODES")
     modifier.node_group = group
+    bpy.context.view_layer.update()
     try:
-        yield
+        yield changed
     finally:
-        thing.modifiers.remove(modifier)
+        if replaced:
+            mesh = changed.data
+            bpy.data.objects.remove(changed)
+            bpy.data.meshes.remove(mesh)
+        else:
+            changed.modifiers.remove(modifier)
         bpy.data.node_groups.remove(group)
 
 

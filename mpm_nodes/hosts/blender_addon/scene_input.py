@@ -7,7 +7,7 @@ import bpy
 from mathutils import Vector
 
 from . import knobs, nodes, places, surfaces, timeline
-from .scene_export import export, realised, shown
+from .scene_export import as_mesh, export, shown
 from .surfaces import Y_UP, has_surface, metres
 
 SIZES = ("size", "radius", "length", "half_height")
@@ -43,6 +43,10 @@ def gather(tree, path, scene):
     values = timeline.driven_values(tree, ours, scene, range(tree.k_start, tree.k_end + 1))
     for node in ours:
         if node.scene_object is None:
+            if node.object_name:
+                raise SceneFault(
+                    node, f"{node.object_name} was deleted; choose another object, or clear the field to use the knobs"
+                )
             continue
         kind = node.takes_object()
         if scene.objects.get(node.scene_object.name) is not node.scene_object:
@@ -65,22 +69,31 @@ def _mesh(node, graph, scene, tree):
     span = min(scene.frame_start, tree.k_start), max(scene.frame_end, tree.k_end)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with shown(thing, scene), realised(thing):
-            if not any(surfaces.pieces(thing)):
-                raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
+        with shown(thing, scene), as_mesh(thing, scene) as mesh:
+            if not any(piece.faces for piece in surfaces.pieces(thing)):
+                raise SceneFault(node, f"{thing.name} has no faces; {face_cure(thing)}")
             if tree.k_start < 0 and surfaces.changes(thing, scene, range(tree.k_start, 1)):
                 raise SceneFault(
                     node, f"{thing.name} moves before frame 0, and Blender exports frames from 0 on; start the graph at 0"
                 )
             still = not surfaces.changes(thing, scene, range(max(span[0], 0), span[1] + 1))
             # one frame of what stands still: its file is the same one whatever the frames of the scene are
-            written = export(thing, path, scene, (span[0], span[0]) if still else span)
+            written = export(mesh, path, scene, (span[0], span[0]) if still else span)
             values = _moved(node, thing, scene, tree) if _is_template(node) else {}
     except (OSError, RuntimeError) as error:
         raise SceneFault(node, f"{thing.name} cannot be written to {path} ({error})") from error
     if any(knob["name"] == "frame" for knob in node.record["knobs"]):
         values = {"frame": float(tree.k_start)} | values
     return {"path": written.relative_to(graph.parent).as_posix(), "prim": ""} | values
+
+
+def face_cure(thing):
+    """Return what to do about an object without faces."""
+    if thing.type == "META":
+        return "metaballs of a family are one surface, which belongs to the first: choose that one"
+    if thing.type in ("CURVE", "SURFACE", "FONT"):
+        return "give it a bevel or an extrusion in its data properties, or fill it"
+    return "choose an object with a surface"
 
 
 def _moved(node, thing, scene, tree):
@@ -168,7 +181,7 @@ def _box(node, thing, world):
     scale = [abs(each) for each in world.to_scale()]
     if has_surface(thing):
         inverse = world.inverted_safe()
-        corners = [inverse @ matrix @ vertex for matrix, vertices in surfaces.pieces(thing) for vertex in vertices]
+        corners = [inverse @ vertex for piece in surfaces.pieces(thing) for vertex in piece.vertices()]
         if not corners:
             raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
         low, high = (Vector(pick(corner[axis] for corner in corners) for axis in range(3)) for pick in (min, max))
@@ -228,6 +241,15 @@ def _kind(thing, surface, box, ball):
     if thing.type != "EMPTY":
         kind = thing.type.replace("_", " ").lower()
         raise ObjectFault(f"{thing.name} ({kind}) has no surface; choose meshes, or empties drawn as balls or cubes")
+    if thing.field is not None and thing.field.type != "NONE":
+        raise ObjectFault(
+            f"{thing.name} is a force field, which a solve does not feel; choose meshes, or empties drawn as balls or cubes"
+        )
+    if thing.empty_display_type not in ("CUBE", "SPHERE"):
+        shown = thing.empty_display_type.replace("_", " ").lower()
+        raise ObjectFault(
+            f"{thing.name} is an empty drawn as {shown}, which has no size; let it be displayed as a cube or a sphere"
+        )
     return box if thing.empty_display_type == "CUBE" else ball
 
 

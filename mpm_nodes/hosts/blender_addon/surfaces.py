@@ -5,9 +5,10 @@ scene's Unit Scale says.
 """
 
 from array import array
+from typing import NamedTuple
 
 import bpy
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from . import timeline
 
@@ -29,22 +30,65 @@ def metres(scene):
     return 1.0 if units.system == "NONE" else units.scale_length
 
 
-def surfaces(thing):
-    """Yield (mesh, matrix to the world) of an object's surface and of its instances; the mesh is gone with the next."""
-    for each in bpy.context.evaluated_depsgraph_get().object_instances:
-        owner = each.parent if each.is_instance else each.object
-        if owner is None or owner.original is not thing or each.object.type not in MESHES:
+class Piece(NamedTuple):
+    """One mesh of an object's surface.
+
+    Attributes:
+        matrix: Its place in the world.
+        points: Coordinates, a flat array of 3 n numbers.
+        faces: How many faces it has.
+    """
+
+    matrix: Matrix
+    points: array
+    faces: int
+
+    def vertices(self):
+        """Return its points in the world."""
+        return [self.matrix @ Vector(self.points[at : at + 3]) for at in range(0, len(self.points), 3)]
+
+
+def visit(thing, take):
+    """Call `take(mesh, matrix to the world)` for an object's surface and for each of the instances that it makes.
+
+    Blender lists text, curves and metaballs as themselves and as the mesh that they become: the first is left out where there
+    is the second. The mesh is gone when `take` returns; one that outlives its object would end Blender.
+    """
+    listed = bpy.context.evaluated_depsgraph_get().object_instances
+    both = thing.type != "MESH" and makes_instances(thing)
+    for each in listed:
+        if not _owned(each, thing) or (both and not each.is_instance):
             continue
         mesh = each.object.to_mesh()
-        if mesh is not None and len(mesh.vertices):
-            yield mesh, each.matrix_world.copy()
-        each.object.to_mesh_clear()
+        try:
+            if mesh is not None and len(mesh.vertices):
+                take(mesh, each.matrix_world.copy())
+        finally:
+            each.object.to_mesh_clear()
+
+
+def makes_instances(thing):
+    """Return whether Blender lists instances of an object with a surface; those of a curve or text may be its own mesh."""
+    listed = bpy.context.evaluated_depsgraph_get().object_instances
+    return any(each.is_instance and _owned(each, thing) for each in listed)
+
+
+def _owned(each, thing):
+    owner = each.parent if each.is_instance else each.object
+    return owner is not None and owner.original is thing and each.object.type in MESHES
 
 
 def pieces(thing):
-    """Yield (matrix to the world, vertices) of an object's surface and of the instances that it makes."""
-    for mesh, matrix in surfaces(thing):
-        yield matrix, [vertex.co.copy() for vertex in mesh.vertices]
+    """Return the pieces of an object's surface and of the instances that it makes."""
+    found = []
+
+    def take(mesh, matrix):
+        points = array("f", bytes(12 * len(mesh.vertices)))
+        mesh.vertices.foreach_get("co", points)
+        found.append(Piece(matrix, points, len(mesh.polygons)))
+
+    visit(thing, take)
+    return found
 
 
 def changes(thing, scene, frames):
@@ -58,8 +102,8 @@ def changes(thing, scene, frames):
             # what stands in for others may change with them, and instances of vertices and faces do without a word
             whole = thing.instance_type != "NONE" and (updated or thing.instance_type != "COLLECTION")
             if first is None:
-                first = _shape(thing)
-            elif (whole or thing in updated) and _shape(thing) != first:
+                first = pieces(thing)
+            elif (whole or thing in updated) and pieces(thing) != first:
                 return True
             updated.clear()
     return False
@@ -72,24 +116,14 @@ def motion(thing, scene, frames):
     """
     first, found = [], []
     for _ in timeline.at_frames(scene, frames):
-        now = _shape(thing)
+        now = pieces(thing)
         first = first or now
-        if [points for _, points in now] != [points for _, points in first]:
+        if [piece.points for piece in now] != [piece.points for piece in first]:
             return None
-        ways = [_between(before, after) for (before, _), (after, _) in zip(first, now, strict=True)]
+        ways = [_between(before.matrix, after.matrix) for before, after in zip(first, now, strict=True)]
         if not ways or any(way is None or not _alike(way, ways[0]) for way in ways):
             return None
         found.append(ways[0])
-    return found
-
-
-def _shape(thing):
-    """Return (matrix to the world, coordinates) of every piece of a surface."""
-    found = []
-    for mesh, matrix in surfaces(thing):
-        points = array("f", bytes(12 * len(mesh.vertices)))
-        mesh.vertices.foreach_get("co", points)
-        found.append((matrix, points))
     return found
 
 
