@@ -9,7 +9,7 @@ from mpm_nodes.data import InputError
 from mpm_nodes.graph.executor import Evaluator
 from mpm_nodes_samples.reproduction.figures import bottoms, rebound
 from mpm_nodes_samples.reproduction.preconditioner_study import compare
-from mpm_nodes_samples.reproduction.report import print_figures, verdict
+from mpm_nodes_samples.reproduction.report import print_figures
 from mpm_nodes_samples.reproduction.shot import Bar, Figure
 from mpm_nodes_samples.reproduction.sizes import graph_of
 
@@ -42,7 +42,7 @@ def rebounds(sample: Any, args: argparse.Namespace) -> int:
                 gap = rebound(bottoms(positions, frames, material), cell)
                 bar = Bar(2e3 * cell) if material else Bar(most=2e3 * cell)
                 found.append(Figure(f"{name}, h = {1e3 * cell:g} mm, seed {seed}: gap [mm]", 1e3 * gap, bar, "2 h"))
-                print(f"{found[-1].name} {found[-1].measured:.3g} {verdict(found[-1])}", flush=True)
+                print(f"{found[-1].name} {found[-1].measured:.3g} {found[-1].verdict}", flush=True)
     print_figures("spheres: does each leave the ground again?", found)
     return int(any(figure.ok is False for figure in found))
 
