@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from pxr import Sdf, Tf
 
 from mpm_nodes.data import InputError, OutputError
+from mpm_nodes.graph.folder import replace_named
+from usd_io.layers import PROVENANCE
 
 __all__ = ["CURE", "missing_files", "refuse_missing", "relink"]
 
@@ -44,8 +47,8 @@ def relink(path: str | Path) -> list[str]:
     A folder was renamed when exactly one folder beside the stage holds every file that is missing from it.
 
     Raises:
-        InputError: The root cannot be read, or no folder, or more than one, holds what is missing.
-        OutputError: The root cannot be written.
+        InputError: The root cannot be read or is not a cache of ours, or no folder, or more than one, holds what is missing.
+        OutputError: The root cannot be written, or is a link.
     """
     path = Path(path)
     found: dict[str, str] = {}
@@ -62,11 +65,14 @@ def relink(path: str | Path) -> list[str]:
         found[folder] = f"./{fits[0].name}"
     if found:
         root = _read(path)
+        if PROVENANCE not in root.customLayerData:
+            raise InputError(f"{path}: is not a cache that mpm-nodes wrote; give the stage of the cache itself")
         _rename(root, found)
-        written = path.with_name(f"{path.stem}.relinked{path.suffix}")
         try:
-            root.Export(str(written))
-            written.replace(path)
+            with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
+                written = Path(scratch) / path.name
+                root.Export(str(written))
+                replace_named(path, written.read_bytes(), lambda old: True)
         except (Tf.ErrorException, OSError) as error:
             raise OutputError(f"{path}: cannot be written; check its permissions and free space") from error
     return [f"{path.name}: {old} is {new} now" for old, new in found.items()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpm_nodes.bench import goals, rows
 from mpm_nodes.bench.measure import measure, processor
 from mpm_nodes.bench.threads import available_threads, set_threads
-from mpm_nodes.graph.transaction import writing
+from mpm_nodes.graph.folder import holds_json, replace_named
 from mpm_nodes.kernels.compile.jit import thread_count
 
 if TYPE_CHECKING:
@@ -68,9 +68,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def write(path: Path, figures: Any) -> None:
-    """Write figures as JSON."""
-    with writing(str(path)):
-        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    """Write figures as JSON; a file of other figures of a measurement may have that name."""
+
+    def ours(old: bytes) -> bool:
+        return holds_json(old, lambda found: isinstance(found, list | dict) and "format" not in found and "nodes" not in found)
+
+    replace_named(path, (json.dumps(figures, indent=1) + "\n").encode(), ours)
 
 
 def line(values: tuple[str, ...]) -> str:

@@ -13,14 +13,10 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file and say how it is started."""
-    from mpm_nodes.data import OutputError
+    from mpm_nodes.graph.folder import replace_named
     from mpm_nodes.hosts import terminal
 
-    source, path = Path(terminal.__file__).with_name("mpm_terminal.py"), args.out / "mpm_terminal.py"
-    try:
-        args.out.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(source.read_bytes())
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder with --out") from error
+    data = Path(terminal.__file__).with_name("mpm_terminal.py").read_bytes()
+    path = replace_named(args.out / "mpm_terminal.py", data, lambda old: b"MPM_NODES_PROGRAM" in old, make=True)
     print(f"{path}\nstart it with any Python: python3 {path}; `help` lists its commands")
     return 0

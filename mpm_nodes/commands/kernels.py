@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import shutil
+import re
 import signal
 import tempfile
 import time
@@ -12,6 +13,12 @@ from pathlib import Path
 
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
+
+FOLDER = re.compile(r"kernels-[0-9a-f]{20}")
+KERNEL = re.compile(
+    r".+-[0-9a-f]{24}\.(kernel|lock)|\.(kernel|loop)\w+|\w+_[0-9a-f]{16}\.py|\w+_[0-9a-f]{16}\.\w+-\d+\.pyc|[0-9a-f]{16,64}"
+)
+"""Names that we give to a cache folder, and to what lies in it."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -42,16 +49,34 @@ def run(args: argparse.Namespace) -> int:
         if args.cpu:
             print(f"machines that are to use them: export NUMBA_CPU_NAME={args.cpu} NUMBA_CPU_FEATURES=")
         return 0
-    folders = sorted(path for path in jit.cache_root().glob("kernels-*") if path.is_dir())
+    folders = sorted(
+        path
+        for path in jit.cache_root().glob("kernels-*")
+        if FOLDER.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    )
     for folder in folders:
         size = in_words(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()))
         current = " (in use)" if folder == jit.CACHE_FOLDER else ""
         if args.action == "clear":
-            shutil.rmtree(folder, ignore_errors=True)
+            clear(folder)
         print(f"{folder}{current}: {size}{' cleared' if args.action == 'clear' else ''}")
     if not folders:
         print(f"{jit.CACHE_FOLDER}: empty")
     return 0
+
+
+def clear(folder: Path) -> None:
+    """Delete the compiled kernels of a cache folder, known by their names, and the folders that are empty then."""
+    for base, folders, names in os.walk(folder, topdown=False):
+        for name in names:
+            if KERNEL.fullmatch(name):
+                with contextlib.suppress(OSError):  # another process clears it, too
+                    os.unlink(os.path.join(base, name))
+        for name in folders:
+            with contextlib.suppress(OSError):  # something is left in it, or it is a link
+                os.rmdir(os.path.join(base, name))
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def warm_for(cpu: str, path: Path | None) -> None:

@@ -100,11 +100,13 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.graph.events import JobLines
     from mpm_nodes.graph.revision import latest_revision
     from mpm_nodes.preview.beside import render_beside
-    from mpm_nodes.preview.movie import check_movie, write_flipbook, write_movie
+    from mpm_nodes.preview.movie import check_flipbook, check_movie, write_flipbook, write_movie
     from mpm_nodes.preview.pictures import Picture, render_cache
 
     if args.movie:
         check_movie(args.movie)
+    if args.flipbook:
+        check_flipbook(args.flipbook)
     folder = latest_revision(args.cache)
     lines = JobLines(sys.stdout)
 

@@ -77,15 +77,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(out: Path | None, session: Session, parts: Sequence[Part]) -> None:
     """Write the figures, where they are wanted: as JSON or as Markdown."""
-    from mpm_nodes.graph.transaction import writing
+    from mpm_nodes.graph.folder import holds_json, replace_named
     from mpm_nodes.selftest import table
 
     if out is not None:
         told = json.dumps(table.facts(session, parts), indent=1) + "\n" if out.suffix == ".json" else table.markdown(session, parts)
-        with writing(str(out)):
-            if out.exists() and not out.is_file():  # a pipe or a terminal
-                out.write_text(told, encoding="utf-8")
-                return
-            partial = out.with_name(f".{out.name}.partial")
-            partial.write_text(told, encoding="utf-8")
-            partial.replace(out)
+
+        def ours(old: bytes) -> bool:
+            return old.startswith(b"`mpm-nodes selftest") or holds_json(old, lambda found: "against_a_promise" in found)
+
+        replace_named(out, told.encode(), ours)

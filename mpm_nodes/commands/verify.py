@@ -40,10 +40,12 @@ def run(args: argparse.Namespace) -> int:
         if record["advice"]:
             print(f"{record['name']}: {record['advice']}")
     if args.json:
-        from mpm_nodes.graph.transaction import writing
+        from mpm_nodes.graph.folder import holds_json, replace_named
 
-        with writing(str(args.json)):
-            args.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+        def ours(old: bytes) -> bool:
+            return holds_json(old, lambda found: isinstance(found, list) and all(set(FIELDS) <= set(each) for each in found))
+
+        replace_named(args.json, (json.dumps(records, indent=1) + "\n").encode(), ours)
     failed = [record["name"] for record in records if not record["passed"]]
     print(f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return 1 if failed else 0

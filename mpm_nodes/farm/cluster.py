@@ -119,7 +119,7 @@ def run_on_dask(
                 with contextlib.suppress(TimeoutError):
                     wait([future for future in futures.values() if not future.done()], timeout=1, return_when="FIRST_COMPLETED")
     except BaseException:
-        write_text(job.folder / STOP, "")
+        write_text(job.folder, STOP, "")
         client.cancel(list(futures.values()))
         raise
     return outcome

@@ -55,7 +55,7 @@ def gather(job: FarmJob) -> Gathered:
     table.writeheader()
     table.writerows({name: in_table(value) for name, value in row.items()} for row in rows)
     path = job.folder / "wedges.csv"
-    write_text(path, text.getvalue())
+    write_text(job.folder, path.name, text.getvalue())
     caches = {wedge.number: stage for wedge in job.wedges if (stage := _stage(job, wedge)) is not None}
     shown = [wedge for wedge in job.wedges if wedge.number in caches]
     sheet = _sheet(job, shown, caches) if shown else None
@@ -178,7 +178,7 @@ def _sheet(job: FarmJob, wedges: Sequence[Wedge], caches: Mapping[int, Path]) ->
     images = []
     for wedge, one in zip(wedges, ready, strict=True):
         folder = job.folder / wedge.folder / "sheet"
-        folder.mkdir(exist_ok=True)
+        Folder(job.folder.resolve()).make(f"{wedge.folder}/sheet")
         result = rendered(one, folder, None, resume=True)
         result.contact_sheet.unlink(missing_ok=True)  # of one picture
         images += result.images
@@ -201,5 +201,5 @@ def _variants(job: FarmJob, wedges: Sequence[Wedge], caches: Mapping[int, Path])
         for wedge in wedges
     ]
     path = job.folder / "wedges.usda"
-    write_text(path, variants_layer("wedges", variants, scene.fps, scene.first, scene.last).ExportToString())
+    write_text(job.folder, path.name, variants_layer("wedges", variants, scene.fps, scene.first, scene.last).ExportToString())
     return path

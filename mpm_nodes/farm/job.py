@@ -26,6 +26,7 @@ from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.farm.values import combinations, label_of, set_values
 from mpm_nodes.graph import preflight, strict_json
 from mpm_nodes.graph.document import Graph, load_graph
+from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.parts import Parts
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.problems import GraphError, Problem
@@ -213,7 +214,7 @@ class FarmJob:
 
     def mark_done(self, task: FarmTask, seconds: float) -> None:
         """Note that a task is finished, and how long it took."""
-        write_text(self.folder / "done" / f"{task.id}.json", json.dumps({"task": task.id, "seconds": round(seconds, 3)}) + "\n")
+        write_text(self.folder, f"done/{task.id}.json", json.dumps({"task": task.id, "seconds": round(seconds, 3)}) + "\n")
 
     def document(self) -> dict[str, Any]:
         """Return job.json."""
@@ -308,6 +309,7 @@ def _wedge(graph: Graph, number: int, values: Mapping[str, Any], first: int, las
 def _write(job: FarmJob, graphs: Sequence[Mapping[str, Any]]) -> None:
     files = {FILE: job.document(), **{f"{w.folder}/graph.json": graph for w, graph in zip(job.wedges, graphs, strict=True)}}
     texts = {name: json.dumps(document, indent=1, ensure_ascii=False) + "\n" for name, document in files.items()}
+    _refuse_links(job.folder)
     if (job.folder / FILE).is_file():
         same = all((job.folder / name).is_file() and (job.folder / name).read_text("utf-8") == text for name, text in texts.items())
         if not same:
@@ -316,24 +318,23 @@ def _write(job: FarmJob, graphs: Sequence[Mapping[str, Any]]) -> None:
     if job.folder.exists() and (not job.folder.is_dir() or any(path.name != "wedges" for path in job.folder.iterdir())):
         raise OutputError(f"{job.folder}: holds something else than a job; choose a new folder with --out")
     for name, text in reversed(texts.items()):  # job.json last: a job is there when all of it is
-        write_text(job.folder / name, text)
+        write_text(job.folder, name, text)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file; it appears under its name when it is whole.
+def write_text(folder: Path, name: str, text: str) -> None:
+    """Write a file of a job; it appears under its name when it is whole.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: It cannot be written, or a folder on the way to it is a link.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.unlink(missing_ok=True)  # a link of that name is not followed
-        with open(part, "x", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(part, path)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = Folder(folder.resolve())
+        if "/" in name:
+            files.make(name.rpartition("/")[0])
+        files.replace(name, text.encode())
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
+        raise OutputError(f"{folder / name}: cannot be written ({error.strerror or error}); choose another folder") from error
 
 
 # ---------------------------------------------------------------- reading
@@ -341,7 +342,7 @@ def load_job(folder: str | Path) -> FarmJob:
     """Return the job of a folder.
 
     Raises:
-        InputError: It holds none, or one that no version of ours wrote.
+        InputError: It holds none, one that no version of ours wrote, or links where tasks would write.
     """
     folder = Path(folder).absolute()
     path = folder / FILE

@@ -17,6 +17,7 @@ from typing import IO
 from mpm_nodes import children
 from mpm_nodes.data import OutputError
 from mpm_nodes.farm.job import FarmJob, FarmTask
+from mpm_nodes.graph.folder import Folder
 
 __all__ = ["CANCELLED", "TaskProcess", "killed"]
 
@@ -117,8 +118,9 @@ class TaskProcess:
 
 def _opened(path: Path) -> IO[str]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # a link of that name is not followed
-        return open(path, "x", encoding="utf-8")
+        files, name = Folder(path.parent.parent.resolve()), f"{path.parent.name}/{path.name}"
+        files.make(path.parent.name)
+        files.unlink(name)
+        return open(files.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error.strerror or error}); check the job's folder") from error

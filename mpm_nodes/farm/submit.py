@@ -22,9 +22,9 @@ FOLDER = "{{Param.Job}}"
 
 def write_submission(job: FarmJob) -> None:
     """Write template.json, commands.txt and README.md into the folder of a job."""
-    write_text(job.folder / "template.json", json.dumps(template_of(job), indent=1, ensure_ascii=False) + "\n")
-    write_text(job.folder / "commands.txt", commands_of(job))
-    write_text(job.folder / "README.md", page_of(job))
+    write_text(job.folder, "template.json", json.dumps(template_of(job), indent=1, ensure_ascii=False) + "\n")
+    write_text(job.folder, "commands.txt", commands_of(job))
+    write_text(job.folder, "README.md", page_of(job))
 
 
 def steps_of(tasks: Sequence[FarmTask]) -> dict[str, list[FarmTask]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -22,12 +21,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import GraphSettings, OutputError, Range
+from mpm_nodes.data import GraphSettings, Range
 from mpm_nodes.graph import keys, strict_json
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declare import parse_docstring
 from mpm_nodes.graph.editing import Editable
 from mpm_nodes.graph.entries import FORMAT_VERSION, Entry, check_format, pretty, read_entries, upgrade_entries
+from mpm_nodes.graph.folder import holds_json, replace_named
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.recipe import SubstepRecipe
@@ -208,19 +208,10 @@ class Graph(Editable):
         """Write the graph file; it appears under its name only when it is complete.
 
         Raises:
-            OutputError: When it cannot be written.
+            OutputError: When it cannot be written, or something else than a graph has that name.
         """
-        path = Path(path)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            part.unlink(missing_ok=True)  # a link of that name is not followed
-            with open(part, "x", encoding="utf-8") as stream:
-                stream.write(pretty(self.to_json()) + "\n")
-            os.replace(part, path)
-        except OSError as error:
-            part.unlink(missing_ok=True)
-            raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
-        return path
+        text = pretty(self.to_json()) + "\n"
+        return replace_named(path, text.encode(), lambda old: holds_json(old, lambda found: found["format"] == FORMAT))
 
 
 def load_graph(source: str | Path | Mapping[str, Any], *, registry: Registry | None = None, base: Path | None = None) -> Graph:

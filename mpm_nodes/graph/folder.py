@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph.names import temporary
 
-__all__ = ["Folder", "json_bytes"]
+__all__ = ["Folder", "holds_json", "json_bytes", "refuse_foreign", "replace_named"]
 
 HELD = hasattr(os, "O_NOFOLLOW") and {os.open, os.stat, os.unlink, os.mkdir, os.rename} <= os.supports_dir_fd
 """Whether steps are held open; else they are looked at."""
@@ -120,13 +120,18 @@ class Folder:
         self.finish(name)
         self.sync(name.rpartition("/")[0])
 
-    def replace(self, name: str, data: bytes) -> None:
-        """Write a file under its temporary name, then give it its own; what cannot be written leaves nothing behind."""
+    def replace(self, name: str, data: bytes, mode: int | None = None) -> None:
+        """Write a file under its temporary name, then give it its own; what cannot be written leaves nothing behind.
+
+        `mode` are the permissions that it gets; None leaves them to the system.
+        """
         part = temporary(name)
         self.unlink(part)
         try:
-            with open(self.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as stream:
+            with open(self.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600), "wb") as stream:
                 stream.write(data)
+                if mode is not None and hasattr(os, "fchmod"):
+                    os.fchmod(stream.fileno(), mode)
             self.finish(name)
         except OSError:
             self.unlink(part)
@@ -208,6 +213,63 @@ class Folder:
             return
         if stat.S_ISLNK(found.st_mode) or bool(getattr(found, "st_reparse_tag", 0)):
             raise _is_link(self.path / name)
+
+
+def replace_named(path: str | Path, data: bytes, ours: Callable[[bytes], bool], make: bool = False) -> Path:
+    """Write a file that the user named; one that is there is replaced only if we wrote it, and keeps its permissions.
+
+    A pipe, a terminal or another device is written to, and stays what it is.
+
+    Args:
+        path: The file.
+        data: What it shall hold.
+        ours: Returns whether a file with these bytes is one that we wrote.
+        make: Make the folders above it.
+
+    Raises:
+        OutputError: It is a link to a file, or a folder, is not ours, or cannot be written.
+    """
+    path = Path(path)
+    try:
+        if make:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        files = Folder(path.parent.resolve())
+        if path.exists() and not path.is_file() and not path.is_dir():
+            handle = os.open(path, os.O_WRONLY | _NOFOLLOW & ~getattr(os, "O_NOFOLLOW", 0))  # a pipe that nobody reads is an error
+            os.set_blocking(handle, True)
+            with open(handle, "wb") as stream:
+                stream.write(data)
+            return path
+        refuse_foreign(path, ours)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        files.replace(path.name, data, mode)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder") from error
+    return path
+
+
+def refuse_foreign(path: Path, ours: Callable[[bytes], bool]) -> None:
+    """Refuse the name of a file to write where it is a link, a folder, or a file that we did not write; see `replace_named`.
+
+    Raises:
+        OutputError: It is one of these, or cannot be read.
+    """
+    try:
+        if not os.path.lexists(path) or (path.exists() and not path.is_file() and not path.is_dir()):
+            return
+        with Folder(path.parent.resolve()).stream(path.name) as stream:
+            if not ours(stream.read()):
+                raise OutputError(f"{path}: was not written by mpm-nodes; choose another name, or remove it")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read ({error.strerror or error}); choose another name") from error
+
+
+def holds_json(data: bytes, like: Callable[[Any], bool]) -> bool:
+    """Return whether a file's bytes are JSON of a kind."""
+    try:
+        return bool(like(json.loads(data)))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False
 
 
 def _is_link(path: Path) -> OutputError:

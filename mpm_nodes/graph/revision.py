@@ -25,7 +25,7 @@ KEEP_LAST = 2
 KEEP_EVERY = 24
 _REVISION = re.compile(r"r(\d{3,9})")
 _RECORD = re.compile(r"(\d{4,10})\.commit\.json")
-_STATE = re.compile(r"(\d{4,10})\.[^/]+\.state")
+STATE = re.compile(r"(\d{4,10})\.[^/]+\.state")
 _PROBE = re.compile(rf"{re.escape(TEMPORARY)}probe-\d+")
 _OWN = {"cook.json", "cook.lock"}
 
@@ -348,7 +348,7 @@ class Revision:
             newest.add(file_frame(self.taken, self.offset))
 
         def surplus(name: str) -> bool:
-            match = _STATE.fullmatch(name)
+            match = STATE.fullmatch(name)
             return match is not None and int(match[1]) not in newest and not (every and int(match[1]) % every == 0)
 
         return [f"checkpoints/{name}" for name in self.files.names("checkpoints") if surplus(name)]

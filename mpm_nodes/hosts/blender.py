@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import os
 import re
 import zipfile
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import OutputError
+from mpm_nodes.graph.folder import replace_named
 
 ID = "mpm_nodes"
 FOLDER = Path(__file__).parent / "blender_addon"
@@ -82,20 +83,13 @@ def build(folder: Path, spec: Mapping[str, Any] | None = None) -> Path:
     """Write the extension's zip into a folder; return its path.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: It cannot be written, or something else has its name.
     """
     name = f"{ID}-{re.sub(r'[^0-9a-z.+-]', '', mpm_nodes.__version__)}.zip"
-    path, part = folder / name, folder / f".{name}.{os.getpid()}.part"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            for inner, content in extension_files(spec).items():
-                entry = zipfile.ZipInfo(inner, EPOCH)
-                entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                archive.writestr(entry, content)
-        os.replace(part, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written ({error.strerror or error}); choose another folder with --out") from error
-    return path
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for inner, content in extension_files(spec).items():
+            entry = zipfile.ZipInfo(inner, EPOCH)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, content)
+    return replace_named(folder / name, data.getvalue(), lambda old: b"blender_manifest.toml" in old, make=True)

@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError, OutputError
-from mpm_nodes.preview.picture_file import put
+from mpm_nodes.graph.folder import refuse_foreign, replace_named
 
-__all__ = ["MOVIES", "check_movie", "write_flipbook", "write_movie"]
+__all__ = ["MOVIES", "check_flipbook", "check_movie", "write_flipbook", "write_movie"]
 
 MOVIES = (".mp4", ".png", ".webp", ".gif")
+PAGES = (".html", ".htm")
+MADE_BY = "mpm-nodes render"
+"""What each movie says of itself, so that it may be written again."""
 QUALITY = 88
 """Of pictures in a page or a WebP: 100 is the best."""
 UNITS = {"webp": 1, "gif": 10}
@@ -32,11 +35,33 @@ def check_movie(path: Path) -> None:
 
     Raises:
         MpmNodesError: An unknown ending, or MP4 without PyAV.
+        OutputError: Something that we did not write has that name.
     """
     if path.suffix.lower() not in MOVIES:
         raise MpmNodesError(f"movie {path}: the ending {path.suffix!r} is unknown; choose one of {', '.join(MOVIES)}")
     if path.suffix.lower() == ".mp4":
         _av()
+    refuse_foreign(path, _is_movie)
+
+
+def check_flipbook(path: Path) -> None:
+    """Refuse, before anything is rendered, a page that cannot be written.
+
+    Raises:
+        MpmNodesError: Its ending is not that of a page.
+        OutputError: Something that we did not write has that name.
+    """
+    if path.suffix.lower() not in PAGES:
+        raise MpmNodesError(f"flipbook {path}: is a page of HTML; let its name end in {' or '.join(PAGES)}")
+    refuse_foreign(path, _is_flipbook)
+
+
+def _is_movie(old: bytes) -> bool:
+    return MADE_BY.encode() in old
+
+
+def _is_flipbook(old: bytes) -> bool:
+    return _GENERATOR in old
 
 
 def write_movie(images: Sequence[Path], path: Path, fps: float, progress: Progress | None = None) -> Path:
@@ -56,10 +81,9 @@ def write_movie(images: Sequence[Path], path: Path, fps: float, progress: Progre
     with_progress = _counted(images, progress)
     try:
         data = _mp4(with_progress, fps) if path.suffix.lower() == ".mp4" else _animated(with_progress, path.suffix[1:], fps)
-        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written ({error}); free some space or choose another folder") from error
-    return put(data, path)
+    return replace_named(path, data, _is_movie, make=True)
 
 
 def _counted(images: Sequence[Path], progress: Progress | None) -> Any:
@@ -74,8 +98,14 @@ def _counted(images: Sequence[Path], progress: Progress | None) -> Any:
 
 
 def _animated(pictures: Any, kind: str, fps: float) -> bytes:
+    from PIL.PngImagePlugin import PngInfo
+
     data, (first, *others) = io.BytesIO(), pictures
-    options = {"quality": QUALITY} if kind == "webp" else {}
+    options: dict[str, Any] = {"quality": QUALITY, "xmp": MADE_BY.encode()} if kind == "webp" else {}
+    options |= {"comment": MADE_BY.encode()} if kind == "gif" else {}
+    if kind == "png":
+        options["pnginfo"] = PngInfo()
+        options["pnginfo"].add_text("Software", MADE_BY)
     shown: Any = 1000.0 / fps
     if kind in UNITS:  # rounded so that the whole lasts as long as the shot
         ends = [UNITS[kind] * round((n + 1) * shown / UNITS[kind]) for n in range(1 + len(others))]
@@ -95,6 +125,7 @@ def _mp4(pictures: Any, fps: float) -> bytes:
 
 def _encode(av: Any, pictures: Any, path: Path, rate: Fraction) -> None:
     with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart"}) as film:
+        film.metadata["comment"] = MADE_BY
         stream = None
         for picture in pictures:
             even = picture.crop((0, 0, picture.width - picture.width % 2, picture.height - picture.height % 2))
@@ -128,10 +159,12 @@ def write_flipbook(images: Sequence[Path], labels: Sequence[str], path: Path, fp
         title: Heading.
 
     Raises:
-        OutputError: It cannot be written.
+        MpmNodesError: Its ending is not that of a page.
+        OutputError: It cannot be written, or something that we did not write has that name.
     """
     from PIL import Image
 
+    check_flipbook(path)
     shown = []
     for image in images:
         data = io.BytesIO()
@@ -140,16 +173,15 @@ def write_flipbook(images: Sequence[Path], labels: Sequence[str], path: Path, fp
         shown.append("data:image/webp;base64," + base64.b64encode(data.getvalue()).decode())
     facts = json.dumps({"images": shown, "labels": list(labels), "fps": fps}).replace("<", "\\u003c")
     page = _PAGE.replace("TITLE", html.escape(title)).replace("FACTS", facts)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written ({error}); choose another folder") from error
-    return put(page.encode(), path)
+    return replace_named(path, page.encode(), _is_flipbook, make=True)
 
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>TITLE</title>
-<style>
+_GENERATOR = b'<meta name="generator" content="mpm-nodes">'
+_PAGE = (
+    f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">{_GENERATOR.decode()}<title>TITLE</title>
+"""
+    + """<style>
 body { background: #1c1d1f; color: #ddd; font: 15px sans-serif; margin: 1.5em auto; max-width: 1280px; text-align: center }
 img { max-width: 100%; image-rendering: auto } input[type=range] { width: 60% } button, select { font: inherit; margin: 0 .4em }
 </style></head><body>
@@ -183,3 +215,4 @@ document.onkeydown = event => {
 show(0); run();
 </script></body></html>
 """
+)

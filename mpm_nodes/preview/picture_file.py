@@ -32,8 +32,7 @@ def save(image: Any, path: Path, mark: str = "") -> Path:
     from PIL.PngImagePlugin import PngInfo
 
     texts = PngInfo()
-    if mark:
-        texts.add_text(KEY, mark)
+    texts.add_text(KEY, mark)  # an empty one, too: it says that the picture is ours
     data = io.BytesIO()
     image.save(data, "PNG", pnginfo=texts)
     return put(data.getvalue(), path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.hosts.houdini import assets, dialog_script, specifications
 from mpm_nodes.hosts.houdini import package as package_folder
 from mpm_nodes.hosts.houdini.check import check_asset, check_folder
@@ -38,13 +38,16 @@ def test_libraries_built_from_the_committed_files_are_those_of_the_registry(spec
 def test_differences_are_found(spec, tmp_path):
     """A changed, a missing and a foreign specification are each reported; writing fixes them."""
     specifications.write(spec, tmp_path)
-    (tmp_path / "solve.json").write_text("{}")
+    (tmp_path / "solve.json").write_text('{"scope": "graph"}')
     (tmp_path / "emit_box.json").unlink()
-    (tmp_path / "gone.json").write_text("{}")
+    (tmp_path / "gone.json").write_text('{"scope": "substeps"}')
     found = ["emit_box.json: missing", "gone.json: not of this registry", "solve.json: differs"]
     assert specifications.differences(spec, tmp_path) == found
     specifications.write(spec, tmp_path)
     assert specifications.differences(spec, tmp_path) == []
+    (tmp_path / "package.json").write_text('{"name": "a file of somebody else"}')
+    specifications.write(spec, tmp_path)
+    assert specifications.differences(spec, tmp_path) == ["package.json: not of this registry"]
 
 
 def test_a_folder_without_specifications_is_refused(spec, tmp_path):
@@ -58,12 +61,20 @@ def test_a_folder_without_specifications_is_refused(spec, tmp_path):
 
 
 def test_a_written_package_forgets_nodes_that_are_gone(spec, tmp_path):
-    """Libraries of both forms from an earlier build are replaced."""
+    """Libraries of an earlier build, of either form, are replaced; what is not from one stays, and is not written over."""
     otls = tmp_path / "mpm_nodes" / "otls"
-    (otls / "mpm_nodes.gone.hda").mkdir(parents=True)
-    (otls / "mpm_nodes.older.hda").write_bytes(b"INDX")
+    older = {**spec, "nodes": [*spec["nodes"], {**spec["nodes"][0], "id": "gone"}]}
+    package_folder.write(older, tmp_path, "expanded")
+    (otls / "mpm_nodes.mine.hda").write_bytes(b"INDX")
+    assert (otls / "mpm_nodes.gone.hda").is_dir()
     package_folder.write(spec, tmp_path, "packed")
-    assert {path.name for path in otls.iterdir()} == {f"mpm_nodes.{asset.id}.hda" for asset in assets.assets_of(spec)}
+    own = {f"mpm_nodes.{asset.id}.hda" for asset in assets.assets_of(spec)}
+    assert {path.name for path in otls.iterdir()} == own | {"mpm_nodes.mine.hda"} and all(path.is_file() for path in otls.iterdir())
+    (tmp_path / "other" / "mpm_nodes" / "otls").mkdir(parents=True)
+    (tmp_path / "other" / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda").write_bytes(b"mine")
+    with pytest.raises(OutputError, match=r"solve\.hda: was not written by"):
+        package_folder.write(spec, tmp_path / "other", "packed")
+    assert (tmp_path / "other" / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda").read_bytes() == b"mine"
 
 
 def test_every_node_and_stage_has_one_asset(spec, package):

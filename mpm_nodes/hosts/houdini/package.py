@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
-import shutil
 from pathlib import Path
 from typing import Literal
 
 from mpm_nodes.data import OutputError
 from mpm_nodes.graph import strict_json
+from mpm_nodes.graph.folder import Folder
 from mpm_nodes.hosts.houdini import sections
 from mpm_nodes.hosts.houdini.asset import MENU, NAMESPACE
 from mpm_nodes.hosts.houdini.assets import assets_of
@@ -24,6 +26,9 @@ PACKAGE = {
     "env": [{"PYTHONPATH": {"value": f"$HOUDINI_PACKAGE_PATH/{NAMESPACE}/python", "method": "prepend"}}],
 }
 """The package file; its PYTHONPATH folder holds `mpm_nodes_houdini` alone, so that no pip package (usd-core) comes with it."""
+
+WRITTEN = f"{NAMESPACE}/written.json"
+"""Digest of every file that was written, by its path: nothing else is replaced or removed by the next run."""
 
 Form = Literal["expanded", "packed"]
 FORMS: tuple[Form, ...] = ("expanded", "packed")
@@ -51,21 +56,49 @@ def all_files(spec: Spec, form: Form = "expanded") -> dict[str, bytes]:
 
 
 def write(spec: Spec, out: Path, form: Form = "expanded") -> list[Path]:
-    """Write the package folder; assets of nodes that are gone are removed. Return the asset libraries.
+    """Write the package folder, and in it what was written; files of nodes that are gone are removed. Return the asset libraries.
 
     Raises:
-        OutputError: A file cannot be written.
+        OutputError: A file cannot be written, is a link, or has a name of ours and was not written here.
     """
-    files = all_files(spec, form)
-    otls = out / NAMESPACE / "otls"
-    kept = {path.split("/")[2] for path in files if path.startswith(f"{NAMESPACE}/otls/")}
+    wanted = all_files(spec, form)
+    libraries = {path.split("/")[2] for path in wanted if path.startswith(f"{NAMESPACE}/otls/")}
     try:
-        for old in otls.glob(f"{NAMESPACE}.*.hda"):
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
-        for path, raw in files.items():
-            target = out / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(raw)
+        out.mkdir(parents=True, exist_ok=True)
+        files = Folder(out.resolve())
+        before = _written(files)
+        digests = {path: hashlib.sha256(raw).hexdigest() for path, raw in wanted.items()}
+        for path, digest in digests.items():
+            if files.size(path) is not None and files.facts(path)["sha256"] not in (digest, before.get(path)):
+                raise OutputError(f"{out / path}: was not written by mpm-nodes, or was changed; choose another --out, or remove it")
+        for path, digest in before.items():
+            if path not in wanted and files.size(path) is not None and files.facts(path)["sha256"] == digest:
+                files.unlink(path)
+                _remove_empty(out, path)
+        for path, raw in wanted.items():
+            if "/" in path:
+                files.make(path.rpartition("/")[0])
+            files.replace(path, raw)
+        files.make(NAMESPACE)
+        files.replace_json(WRITTEN, digests)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written ({error.strerror or error}); choose another folder with --out") from error
-    return [otls / name for name in sorted(kept)]
+    return [out / NAMESPACE / "otls" / name for name in sorted(libraries)]
+
+
+def _written(files: Folder) -> dict[str, str]:
+    """Return the digest of every file that an earlier run has written, by name."""
+    try:
+        found = json.loads(files.read(WRITTEN))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    ours = isinstance(found, dict) and all(
+        name.startswith(f"{NAMESPACE}") and isinstance(each, str) for name, each in found.items()
+    )
+    return found if ours else {}
+
+
+def _remove_empty(out: Path, path: str) -> None:
+    for folder in (out / path).relative_to(out).parents:
+        with contextlib.suppress(OSError):  # something is left in it
+            (out / folder).rmdir()

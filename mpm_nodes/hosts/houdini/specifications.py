@@ -14,6 +14,7 @@ from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph import strict_json
+from mpm_nodes.graph.folder import Folder, holds_json, replace_named
 from mpm_nodes.hosts.houdini.assets import PROGRAM
 from mpm_nodes.hosts.houdini.parameters import Spec
 
@@ -80,19 +81,23 @@ def write(spec: Spec, folder: Path) -> list[Path]:
     """Write the specification files; those of nodes that are gone are removed. Return the files.
 
     Raises:
-        OutputError: A file cannot be written.
+        OutputError: A file cannot be written, or another file has the name of a specification.
     """
     wanted = texts(spec)
+    for name, text in wanted.items():
+        replace_named(folder / name, text.encode(), _is_specification, make=True)
+    files = Folder(folder.resolve())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("*.json"):
-            if old.name not in wanted:
-                old.unlink()
-        for name, text in wanted.items():
-            (folder / name).write_bytes(text.encode())
+        for name in files.names():
+            if name.endswith(".json") and name not in wanted and _is_specification(files.read(name)):
+                files.unlink(name)
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror or error}); choose another folder with --specs") from error
     return [folder / name for name in wanted]
+
+
+def _is_specification(data: bytes) -> bool:
+    return holds_json(data, lambda found: found.get("scope") in KINDS.values() or set(SHARED) <= set(found))
 
 
 def differences(spec: Spec, folder: Path) -> list[str]:
