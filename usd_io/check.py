@@ -17,6 +17,9 @@ from usd_io.relink import CURE
 from usd_io.skins import check_volume
 from usd_io.speeds import check_velocities
 from usd_io.stage_reader import open_stage, sample_times
+from usd_io.time_codes import per_second
+from usd_io.typed import code_range, numbers, whole_numbers
+from usd_io.units import stage_to_si
 from usd_io.vdb_file import grid_table, verify_digest
 
 __all__ = ["check_cache"]
@@ -46,16 +49,28 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     if missing:
         return [*problems, *missing, f"stage: {CURE.format(path)}"]
     prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or holds_points(p) or p.IsA(UsdVol.OpenVDBAsset)]
-    first, last = int(stage.GetStartTimeCode()), int(stage.GetEndTimeCode())
-    problems += [problem for prim in prims for look in (_check_times(prim, first, last), check_colour(prim)) for problem in look]
+    try:
+        (first, last), rate = map(int, code_range(stage)), per_second(stage)
+        stage_to_si(stage)
+    except InputError as error:  # no frame can be looked at
+        return [*problems, str(error)]
+    looks = (look for prim in prims for look in (_check_times(prim, first, last), check_colour(prim)))
+    problems += [problem for look in looks for problem in _told(look)]
     for frame in range(first, last + 1):
         report(frame)
         for prim in prims:
             check = _check_field if prim.IsA(UsdVol.OpenVDBAsset) else _check_geometry
-            problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in check(prim, frame)]
-    rate = stage.GetTimeCodesPerSecond()
-    problems += [problem for prim in prims for problem in check_velocities(prim, first, last, rate)]
-    return problems + [problem for prim in stage.Traverse() for problem in check_volume(prim, first, last)]
+            problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in _told(check(prim, frame))]
+    problems += [problem for prim in prims for problem in _told(check_velocities(prim, first, last, rate))]
+    return problems + [problem for prim in stage.Traverse() for problem in _told(check_volume(prim, first, last))]
+
+
+def _told(check: Iterator[str]) -> Iterator[str]:
+    """Yield what a check finds; a value of another kind than it needs is a problem, and its last one."""
+    try:
+        yield from check
+    except InputError as error:
+        yield str(error)
 
 
 def _check_metadata(stage: Usd.Stage) -> Iterator[str]:
@@ -106,12 +121,8 @@ def _check_times(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
 
 # ---------------------------------------------------------------- points and meshes
 def _check_geometry(prim: Usd.Prim, frame: int) -> Iterator[str]:
-    try:
-        points = unpacked(prim, "points", frame)
-        unpacked(prim, "velocities", frame)
-    except InputError as error:
-        yield str(error)
-        return
+    points = unpacked(prim, "points", frame)
+    unpacked(prim, "velocities", frame)
     if points is None:
         yield "has no points"
         return
@@ -126,6 +137,8 @@ def _check_geometry(prim: Usd.Prim, frame: int) -> Iterator[str]:
 
 def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int, frame: int) -> Iterator[str]:
     name = attribute.GetName()
+    if name == "ids":
+        numbers(attribute, frame, whole=True)
     primvar = UsdGeom.Primvar(attribute)
     interpolation = primvar.GetInterpolation() if primvar else attribute.GetMetadata("interpolation")
     one_a_point = (
@@ -146,8 +159,8 @@ def _check_array(attribute: Usd.Attribute, array: np.ndarray, count: int, frame:
 
 
 def _check_topology(prim: Usd.Prim, frame: int, count: int) -> Iterator[str]:
-    counts = np.array(prim.GetAttribute("faceVertexCounts").Get(frame) or (), np.int64)
-    indices = np.array(prim.GetAttribute("faceVertexIndices").Get(frame) or (), np.int64)
+    names = ("faceVertexCounts", "faceVertexIndices")
+    counts, indices = (whole_numbers(prim.GetAttribute(name), frame) for name in names)
     if counts.sum() != len(indices):
         yield f"face counts add up to {counts.sum()}, indices are {len(indices)}"
     if len(indices) and (indices.min() < 0 or indices.max() >= count):
@@ -155,7 +168,7 @@ def _check_topology(prim: Usd.Prim, frame: int, count: int) -> Iterator[str]:
 
 
 def _check_extent(prim: Usd.Prim, frame: int, points: np.ndarray) -> Iterator[str]:
-    extent = prim.GetAttribute("extent").Get(frame)
+    extent = numbers(prim.GetAttribute("extent"), frame, 3)
     if extent is None or len(extent) != 2:
         yield "has no extent"
         return
@@ -177,12 +190,8 @@ def _check_field(prim: Usd.Prim, frame: int) -> Iterator[str]:
     digits = re.findall(r"\d+", file.name)
     if prim.GetAttribute("filePath").GetNumTimeSamples() and (not digits or int(digits[-1]) != frame):
         yield f"{file.name} does not end with the frame's number; Blender counts up the last digits of the name"
-    try:
-        grids = {entry.name for entry in grid_table(file)}
-        verify_digest(file)
-    except InputError as error:
-        yield str(error)
-        return
+    grids = {entry.name for entry in grid_table(file)}
+    verify_digest(file)
     field = prim.GetAttribute("fieldName").Get(frame)
     if field not in grids:
         yield f"field {field!r} is not in {file.name}, which holds {', '.join(sorted(grids))}"

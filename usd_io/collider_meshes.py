@@ -18,6 +18,8 @@ import numpy as np
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
+from usd_io.instancing import instances, inverse_above
+from usd_io.typed import of_kind, vectors, whole_numbers
 from usd_io.units import stage_to_si
 
 P = ParamSpec("P")
@@ -166,15 +168,14 @@ class StageMeshes:
 
     def _polygons(self, mesh: Any, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices of one mesh, without its hole faces."""
-        points = len(mesh.GetPointsAttr().Get(code) or ())
-        counts = np.array(mesh.GetFaceVertexCountsAttr().Get(code) or (), np.int64)
-        indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(code) or (), np.int64)
+        points = len(vectors(mesh.GetPointsAttr(), code))
+        counts, indices = (whole_numbers(each, code) for each in (mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()))
         where = f"{self.name}: mesh {mesh.GetPath()}"
         if (counts < 0).any() or counts.sum() != len(indices):
             raise InputError(f"{where}: {len(indices)} indices for faces of {counts.sum()} corners; export it again")
         if len(indices) and (indices.min() < 0 or indices.max() >= points):
             raise InputError(f"{where}: a face index lies outside its {points} points; export it again")
-        holes = np.array(mesh.GetHoleIndicesAttr().Get(code) or (), np.int64)
+        holes = whole_numbers(mesh.GetHoleIndicesAttr(), code)
         if len(holes):
             keep = np.ones(len(counts), bool)
             keep[holes[(holes >= 0) & (holes < len(counts))]] = False
@@ -186,11 +187,11 @@ class StageMeshes:
         """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
         parts = []
         for source in self.sources:
-            local = np.array(source.mesh.GetPointsAttr().Get(code) or np.zeros((0, 3)), np.float64).reshape(-1, 3)
+            local = vectors(source.mesh.GetPointsAttr(), code)
             for matrix in source.placement(code):
                 full = self.to_si @ matrix
                 parts.append(local @ full[:3, :3].T + full[:3, 3])
-        points = np.concatenate(parts)
+        points = np.concatenate([*parts, np.zeros((0, 3))])
         if not np.isfinite(points).all():
             raise InputError(f"{self.name}: points or transforms hold NaN or infinity at time code {code:g}; export it again")
         return points
@@ -214,14 +215,14 @@ class StageMeshes:
                     each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
                 ]
                 raise InputError(f"{where}: has no primvar '{primvar}'; it has {_some(names)}")
-            numbers = np.atleast_1d(np.asarray(held, np.float64))
-            points = len(source.mesh.GetPointsAttr().Get(code) or ())
-            if numbers.ndim != 1 or len(numbers) not in (1, points):
+            given = of_kind(found.GetAttr(), np.atleast_1d(np.asarray(held)), code).astype(np.float64)
+            points = len(vectors(source.mesh.GetPointsAttr(), code))
+            if len(given) not in (1, points):
                 raise InputError(
-                    f"{where}: primvar '{primvar}' has {len(numbers)} values for {points} points; write one a point, or one"
+                    f"{where}: primvar '{primvar}' has {len(given)} values for {points} points; write one a point, or one"
                 )
-            parts += [np.broadcast_to(numbers, points)] * len(source.placement(code))
-        return np.concatenate(parts)
+            parts += [np.broadcast_to(given, points)] * len(source.placement(code))
+        return np.concatenate([*parts, np.zeros(0)])
 
     # ---------------------------------------------------------------- what was read
     @_told
@@ -284,7 +285,12 @@ class StageMeshes:
             return None
         back = np.linalg.inv(self.to_si)
         motions = []
-        rest = [np.linalg.inv(source.placement(reference)[0]) for source in self.sources]
+        rest = []
+        for source in self.sources:
+            try:
+                rest.append(np.linalg.inv(source.placement(reference)[0]))
+            except np.linalg.LinAlgError:  # a scale of 0, which no motion is the way from
+                return None
         for code in codes:
             moved = [
                 self.to_si @ source.placement(code)[0] @ inverse @ back for source, inverse in zip(self.sources, rest, strict=True)
@@ -308,7 +314,7 @@ class StageMeshes:
         if self.stands_still():
             return np.eye(3), np.zeros(3)
         before, after = self.points(reference), self.points(code)
-        if len(before) != len(after) or self.topology(reference).digest != self.topology(code).digest:
+        if not len(before) or len(before) != len(after) or self.topology(reference).digest != self.topology(code).digest:
             return None
         middles = before.mean(axis=0), after.mean(axis=0)
         own, its = before - middles[0], after - middles[1]
@@ -371,17 +377,11 @@ def _local_to_world(mesh: Any, code: float) -> np.ndarray:
 
 def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> InstanceMatrices:
     """Return where a point instancer puts the copies of a mesh below prototype `number`."""
-    from pxr import UsdGeom
 
     def placement(code: float) -> list[np.ndarray]:
-        which = np.array(instancer.GetProtoIndicesAttr().Get(code) or (), np.int64)
-        moves = instancer.ComputeInstanceTransformsAtTime(
-            code, code, UsdGeom.PointInstancer.IncludeProtoXform, UsdGeom.PointInstancer.IgnoreMask
-        )
+        which, moves = instances(instancer, code)
         world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
-        top = UsdGeom.Xformable(prototype)
-        above = np.array(top.ComputeLocalToWorldTransform(code)).T if top else np.eye(4)
-        inner = np.linalg.inv(above) @ _local_to_world(mesh, code)
+        inner = inverse_above(prototype, code) @ _local_to_world(mesh, code)
         return [world @ np.array(move).T @ inner for move, kind in zip(moves, which, strict=True) if kind == number]
 
     return placement

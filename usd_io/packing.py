@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from pxr import Sdf, Usd, UsdGeom, Vt
 
 from mpm_nodes.data import InputError, OutputError
 from usd_io.layers import set_sample
+from usd_io.typed import number, numbers
 
 __all__ = ["PACKED", "add_packed", "holds_points", "power_of_two", "rounded", "rounding_of", "sampled", "unpacked"]
 
@@ -77,18 +77,19 @@ def unpacked(prim: Usd.Prim, name: str, frame: float) -> np.ndarray | None:
         frame: Time code.
 
     Raises:
-        InputError: Columns of different length, or without their step.
+        InputError: Columns of different length, without their step, or values of another kind.
     """
-    plain = prim.GetAttribute(name).Get(frame) if prim.GetAttribute(name) else None
+    plain = numbers(prim.GetAttribute(name), frame, 3)
     if plain is not None:
-        return np.array(plain).reshape(-1, 3)
-    columns: list[Any] = [prim.GetAttribute(f"{PACKED}{name}_{axis}") for axis in AXES]
-    values = [column.Get(frame) if column else None for column in columns]
+        return np.array(plain)
+    values = [numbers(prim.GetAttribute(f"{PACKED}{name}_{axis}"), frame, whole=True) for axis in AXES]
     if all(value is None for value in values):
         return None
-    step, counts = prim.GetAttribute(f"{PACKED}{name}_step").Get(frame), [0 if value is None else len(value) for value in values]
-    if step is None or len(set(counts)) > 1:
-        raise InputError(f"{prim.GetPath()}: {name} are packed in columns of {counts} numbers at frame {frame:g}; cook it again")
+    step = number(prim.GetAttribute(f"{PACKED}{name}_step"), frame)
+    counts = [0 if value is None else len(value) for value in values]
+    if step is None or step <= 0.0 or len(set(counts)) > 1:
+        told = f"{name} are packed in columns of {counts} numbers in steps of {step}"
+        raise InputError(f"{prim.GetPath()}: {told} at frame {frame:g}; cook it again")
     return np.stack([np.array(value, np.float64) for value in values], axis=1) * step
 
 
@@ -106,7 +107,8 @@ def sampled(prim: Usd.Prim) -> Usd.Attribute:
 def rounding_of(stage: Usd.Stage) -> Iterator[str]:
     """Yield a line for each prim whose particles are rounded, and by how much."""
     for prim in stage.Traverse():
-        errors = {name: prim.GetCustomDataByKey(key) for name, key in ERRORS.items()}
+        told = {name: prim.GetCustomDataByKey(key) for name, key in ERRORS.items()}
+        errors = {name: error if isinstance(error, float) else None for name, error in told.items()}
         if errors["points"]:
             speeds = f", velocities by at most {errors['velocities']:.2g} m/s" if errors["velocities"] else ""
             yield (

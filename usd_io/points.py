@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,11 +18,13 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
+from mpm_nodes.graph import strict_json
 from mpm_nodes.materials.looks import looks_of
 from usd_io.estimate import refuse_far
 from usd_io.layers import LOOKS_KEY, set_sample
 from usd_io.packing import PACKED, add_packed, power_of_two, rounded, unpacked
 from usd_io.tables import COLOURS, INDICES, table_of
+from usd_io.typed import number, numbers
 
 __all__ = ["add_points", "particle_widths", "particles_from_prim"]
 
@@ -219,7 +222,7 @@ def particles_from_prim(prim: Any, frame: float, matrix: np.ndarray | None = Non
             continue
         column = _per_particle(prim, attribute, column, count, frame)
         stem, _, row = name.rpartition("_")
-        if row.isdigit() and column.shape[1:] == (3,):
+        if re.fullmatch("[0-9]{1,4}", row) and column.shape[1:] == (3,):
             split.setdefault(stem, {})[int(row)] = column
         else:
             columns.setdefault(name, column)
@@ -233,15 +236,15 @@ def particles_from_prim(prim: Any, frame: float, matrix: np.ndarray | None = Non
     velocities = None if "velocity" in columns else unpacked(prim, "velocities", frame)
     if velocities is not None:
         columns["velocity"] = velocities.astype(np.float32)
-    columns["id"] = columns.get("id", np.arange(count)).astype(np.int64)
+    columns.setdefault("id", np.arange(count))
     _to_table_types(prim, columns)
     if matrix is not None:
         _transform(columns, matrix)
     scale = 1.0 if matrix is None else float(np.cbrt(abs(np.linalg.det(matrix[:3, :3]))))
-    spacing = scale * (_scalar(prim, "mpm:spacing", frame) or _width(prim, frame))
+    spacing = scale * (number(prim.GetAttribute("mpm:spacing"), frame) or _width(prim, frame))
     if not spacing and len(columns.get("volume", ())):
         spacing = float(np.cbrt(np.mean(columns["volume"])))
-    time = _scalar(prim, "mpm:time", frame) or 0.0
+    time = number(prim.GetAttribute("mpm:time"), frame) or 0.0
     return Particles(columns, _materials(prim), spacing, time)
 
 
@@ -303,7 +306,7 @@ def _to_table_types(prim: Any, columns: dict[str, np.ndarray]) -> None:
             )
         column = column.reshape(len(column), *known.shape)
         if known.kind != "real":
-            column = column.astype(known.kind)
+            column = _whole(prim, known, column)
         elif column.dtype.kind != "f" or column.dtype == np.float16:
             column = column.astype(np.float32)
         bad = np.flatnonzero(~np.isfinite(column.reshape(len(column), math.prod(known.shape))).all(axis=1))
@@ -313,6 +316,17 @@ def _to_table_types(prim: Any, columns: dict[str, np.ndarray]) -> None:
                 "remove them before the export"
             )
         columns[name] = column
+
+
+def _whole(prim: Any, known: Field, column: np.ndarray) -> np.ndarray:
+    """Return a column in the type of a field of integers or flags."""
+    with np.errstate(invalid="ignore"):
+        cast = column.astype(known.kind)
+    if cast.dtype.kind != "b" and not np.array_equal(cast, column):
+        raise InputError(
+            f"{prim.GetPath()}: {known.usd} holds numbers that are not whole, or leave {cast.dtype.name}; export it as integers"
+        )
+    return cast
 
 
 def _transform(columns: dict[str, np.ndarray], matrix: np.ndarray) -> None:
@@ -331,15 +345,13 @@ def _transform(columns: dict[str, np.ndarray], matrix: np.ndarray) -> None:
         columns["volume"] = columns["volume"] * abs(np.linalg.det(linear))
 
 
-def _scalar(prim: Any, name: str, frame: float) -> float | None:
-    value = prim.GetAttribute(name).Get(frame) if prim.HasAttribute(name) else None
-    return None if value is None else float(value)
-
-
 def _width(prim: Any, frame: float) -> float:
     """Return the mean width in units of the file, 0 without widths."""
-    widths = _column(prim, "widths", frame)
-    return float(np.mean(widths)) if widths is not None and widths.size else 0.0
+    widths = numbers(prim.GetAttribute("widths"), frame)
+    width = float(np.mean(widths, dtype=np.float64)) if widths is not None and widths.size else 0.0
+    if not math.isfinite(width):
+        raise InputError(f"{prim.GetPath()}: widths hold NaN or infinity at frame {frame:g}; export it again")
+    return width
 
 
 def _materials(prim: Any) -> tuple[Material, ...]:
@@ -347,6 +359,9 @@ def _materials(prim: Any) -> tuple[Material, ...]:
     if not isinstance(facts, str):
         return ()
     try:
-        return tuple(map(Material.from_json, json.loads(facts)))
-    except (TypeError, ValueError, MpmNodesError) as error:
+        listed = strict_json.parse(facts, "mpm_materials")
+        if not isinstance(listed, list):
+            raise MpmNodesError("they are no list")
+        return tuple(map(Material.from_json, listed))
+    except MpmNodesError as error:
         raise InputError(f"{prim.GetPath()}: its materials cannot be read ({error}); wire a material into read_points") from error

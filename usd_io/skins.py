@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from pxr import Usd, UsdGeom
 
+from usd_io.typed import number, numbers
+
 __all__ = ["check_volume", "enclosed_volume"]
 
 TOLERANCE = 0.02
@@ -30,7 +32,7 @@ def check_volume(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
     parts = [each for each in (prim, *prim.GetChildren()) if each.IsA(UsdGeom.Mesh)]
     for frame in range(first, last + 1):
         points, counts, indices = _joined(parts, frame)
-        wanted = told.Get(frame)
+        wanted = number(told, frame)
         if wanted and len(points) >= LEAST:
             off[frame] = enclosed_volume(points, counts, indices) / wanted - 1.0
     worst = max(off, key=lambda frame: abs(off[frame]), default=first)
@@ -42,7 +44,7 @@ def check_volume(prim: Usd.Prim, first: int, last: int) -> Iterator[str]:
         )
 
 
-_MESH = ("points", "faceVertexCounts", "faceVertexIndices")
+_MESH = (("points", 3), ("faceVertexCounts", 0), ("faceVertexIndices", 0))
 
 
 def _joined(parts: list[Usd.Prim], frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,7 +52,8 @@ def _joined(parts: list[Usd.Prim], frame: int) -> tuple[np.ndarray, np.ndarray, 
     found: list[list[np.ndarray]] = [[np.zeros((0, 3))], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]]
     base = 0
     for part in parts:
-        points, counts, indices = (part.GetAttribute(name).Get(frame) for name in _MESH)
+        points, *topology = (numbers(part.GetAttribute(name), frame, width, whole=not width) for name, width in _MESH)
+        counts, indices = topology
         if points is None or counts is None or indices is None:
             continue
         for column, values in zip(found, (np.array(points), np.array(counts), np.array(indices) + base), strict=True):

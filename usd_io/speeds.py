@@ -9,6 +9,7 @@ from pxr import Usd
 
 from mpm_nodes.data import InputError
 from usd_io.packing import holds_points, unpacked
+from usd_io.typed import numbers
 
 __all__ = ["check_velocities", "speed_ratio"]
 
@@ -47,7 +48,11 @@ def check_velocities(prim: Usd.Prim, first: int, last: int, codes_per_second: fl
 def _moving(prim: Usd.Prim, frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return ids, positions and velocities in the order of the ids, shapes (n,), (n, 3), (n, 3)."""
     try:
-        found = [prim.GetAttribute("ids").Get(frame), unpacked(prim, "points", frame), unpacked(prim, "velocities", frame)]
+        found = [
+            numbers(prim.GetAttribute("ids"), frame, whole=True),
+            unpacked(prim, "points", frame),
+            unpacked(prim, "velocities", frame),
+        ]
     except InputError:  # told for its frame
         return None
     if any(value is None for value in found):

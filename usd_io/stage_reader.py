@@ -16,6 +16,7 @@ from usd_io.packing import holds_points, sampled, unpacked
 from usd_io.points import particles_from_prim
 from usd_io.relink import refuse_missing
 from usd_io.time_codes import Codes, StageFrames, frames_of_samples, per_second
+from usd_io.typed import code_range
 from usd_io.units import stage_to_si
 
 __all__ = ["frames_of", "is_ours", "open_stage", "read_points", "sample_times"]
@@ -55,7 +56,7 @@ def frames_of(path: str | Path, prim: str = "") -> StageFrames:
     with reading_usd(path):
         matching = [] if is_ours(stage) else _matching(stage, prim)[1]
         samples = sample_times(sampled(matching[0])) if len(matching) == 1 else []
-        found = frames_of_samples(stage.GetStartTimeCode(), stage.GetEndTimeCode(), per_second(stage), samples)
+        found = frames_of_samples(*code_range(stage), per_second(stage), samples)
         return dataclasses.replace(found, numbered=is_ours(stage))
 
 

@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from mpm_nodes.data import InputError
+
 __all__ = ["ROUNDING", "Codes", "StageFrames", "frames_of_samples", "per_second"]
 
+SLOWEST, FASTEST = 1e-6, 1e9
+"""Time codes per second that a stage may count."""
 ROUNDING = 0.02
 """Share of a frame by which a sample may lie off it: some programs round codes, and 23.976 is not quite 24000/1001."""
 
@@ -78,5 +82,14 @@ def frames_of_samples(first: float, last: float, per_second: float, samples: Seq
 
 
 def per_second(stage: Any) -> float:
-    """Return the time codes per second of a `Usd.Stage`."""
-    return float(stage.GetTimeCodesPerSecond())
+    """Return the time codes per second of a `Usd.Stage`.
+
+    Raises:
+        InputError: It does not count time.
+    """
+    rate = float(stage.GetTimeCodesPerSecond())
+    if not SLOWEST <= rate <= FASTEST:
+        raise InputError(
+            f"{stage.GetRootLayer().identifier}: timeCodesPerSecond is {rate:g}; give {SLOWEST:g} to {FASTEST:g}, such as 24"
+        )
+    return rate

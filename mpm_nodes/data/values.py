@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -55,6 +56,7 @@ class Thermal:
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> Thermal:
         """Return what `to_json` described."""
+        _check_members(cls, facts)
         melt = facts.get("melt")
         return cls(**{**facts, "melt": None if melt is None else Material.from_json(melt)})
 
@@ -112,15 +114,46 @@ class Material:
             raise MpmNodesError(
                 f"material: {facts!r} describes none; it needs law, params and density, and takes {', '.join(sorted(known))}"
             )
+        _check_members(cls, facts)
         thermal, tension = facts.get("thermal"), facts.get("surface_tension")
-        return cls(
-            **{
-                **facts,
-                "thermal": None if thermal is None else Thermal.from_json(thermal),
-                "surface_tension": None if tension is None else SurfaceTension.from_json(tension),
-                "tables": {name: TemperatureTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
-            }
-        )
+        try:
+            return cls(
+                **{
+                    **facts,
+                    "thermal": None if thermal is None else Thermal.from_json(thermal),
+                    "surface_tension": None if tension is None else SurfaceTension.from_json(tension),
+                    "tables": {name: TemperatureTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
+                }
+            )
+        except (TypeError, ValueError, AttributeError, LookupError) as error:  # tables and rows of another form
+            raise MpmNodesError(f"material: {facts!r} describes none ({error})") from error
+
+
+_MEMBERS = {
+    "str": ("text", lambda value: isinstance(value, str)),
+    "float": ("a finite number", lambda value: _is_number(value)),
+    "float | None": ("a finite number or null", lambda value: value is None or _is_number(value)),
+    "Mapping[str, float]": (
+        "finite numbers by name",
+        lambda value: isinstance(value, Mapping) and all(map(_is_number, value.values())),
+    ),
+}
+"""What members of these types hold, in words, and the test of it."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and abs(value) < math.inf
+
+
+def _check_members(cls: type, facts: Any) -> None:
+    """Raise `MpmNodesError` where facts from a file are of other types than a class says of its members."""
+    types = {each.name: each.type for each in dataclasses.fields(cls)}
+    if not isinstance(facts, Mapping) or not facts.keys() <= types.keys():
+        raise MpmNodesError(f"{cls.__name__.lower()}: {facts!r} describes none; it takes {', '.join(sorted(types))}")
+    for name, value in facts.items():
+        wanted, sound = _MEMBERS.get(str(types[name]), ("", lambda value: True))
+        if not sound(value):
+            raise MpmNodesError(f"{cls.__name__.lower()}: {name} = {value!r} is not {wanted}")
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.knobs import LONGEST_LENGTH
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body
@@ -353,8 +354,9 @@ def completed(found: Particles, materials: tuple[Material, ...], spacing: float,
             f"read_points: {file}: material numbers {index.min()} to {index.max()}, {len(materials)} are "
             "stored; wire a material into the node"
         )
-    if spacing <= 0.0:
-        raise InputError(f"read_points.spacing: {file} has neither volumes nor widths that tell it; give it in metres")
+    if not 0.0 < spacing <= LONGEST_LENGTH:
+        told = f"tells of {spacing:g} m" if spacing else "has neither volumes nor widths that tell it"
+        raise InputError(f"read_points.spacing: {file} {told}; give it in metres")
     columns.setdefault("velocity", np.zeros((count, 3), np.float32))
     if "volume" not in columns:
         columns["volume"] = np.full(count, spacing**3)
