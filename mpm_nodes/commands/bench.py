@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mpm_nodes.commands.numbers import positive
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -24,8 +26,8 @@ def add(command: argparse.ArgumentParser) -> None:
         ("transfer", rows.TRANSFERS),
     ):
         command.add_argument(f"--{name}", nargs="+", choices=values, help="rows of these (default: a short selection)")
-    command.add_argument("--particles", nargs="+", type=_count, metavar="N", help="rows of these sizes")
-    command.add_argument("--threads", nargs="+", type=_count, metavar="N", help="rows of these numbers of threads")
+    command.add_argument("--particles", nargs="+", type=positive, metavar="N", help="rows of these sizes")
+    command.add_argument("--threads", nargs="+", type=positive, metavar="N", help="rows of these numbers of threads")
     command.add_argument("--precision", choices=rows.PRECISIONS, default="float32", help="float type (default: float32)")
     command.add_argument("--no-fuse", action="store_true", help="run every stage of the graph by itself")
     command.add_argument("--cold", action="store_true", help="time compiling too, each row in a process with an empty cache")
@@ -37,14 +39,3 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes import bench
 
     return bench.main(args)
-
-
-def _count(text: str) -> int:
-    """Read a positive whole number; underscores may part its digits."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return value

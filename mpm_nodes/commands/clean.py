@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mpm_nodes.commands.numbers import whole
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -13,7 +15,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--old-revisions", action="store_true", help="also every revision but the newest")
     command.add_argument(
         "--keep-every",
-        type=int,
+        type=whole(0),
         default=24,
         metavar="N",
         help="keep checkpoints of every N-th frame; 0: only the last two",
@@ -26,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.graph.preflight import in_words
 
     total = count = 0
-    for group in removable(args.cache, args.old_revisions, max(0, args.keep_every)):
+    for group in removable(args.cache, args.old_revisions, args.keep_every):
         for item in group:
             if args.yes:
                 item.remove()

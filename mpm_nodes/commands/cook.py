@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.commands import ranks
+from mpm_nodes.commands.numbers import LARGEST, positive, real, whole
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 
 
@@ -56,15 +57,15 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--resume", action="store_true", help="continue the newest cook in DIR after its last good frame")
     command.add_argument(
         "--again-from",
-        type=int,
+        type=whole(-LARGEST),
         metavar="N",
         help="cook a changed graph again from frame N on: a new revision takes the frames before it from the newest cook in DIR",
     )
     command.add_argument(
         "--of", default="", metavar="rNNN", help="with --resume or --again-from: this revision instead of the newest"
     )
-    command.add_argument("--threads", type=int, metavar="N", help="threads of the kernels (default: all cores)")
-    command.add_argument("--memory", type=float, metavar="GB", help="memory for cached values between nodes")
+    command.add_argument("--threads", type=positive, metavar="N", help="threads of the kernels (default: all cores)")
+    command.add_argument("--memory", type=real(0.0), metavar="GB", help="memory for cached values between nodes")
     command.add_argument("--cache", type=Path, metavar="DIR", help="keep values that do not change over time here, for other cooks")
     command.add_argument("--checked", action="store_true", help="run every stage twice to find declarations that lie (slow)")
     command.add_argument(
@@ -85,13 +86,6 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         default="console",
         help="progress: lines, JSON lines on stdout, or the lines on stdout that runners of Open Job Description read",
     )
-
-
-def positive(text: str) -> int:
-    """Return a whole number of at least one."""
-    if not re.fullmatch(r"[1-9]\d{0,17}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
 
 
 def frame_span(text: str) -> tuple[int, int]:

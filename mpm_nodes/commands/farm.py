@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.commands.cook import add_graph_options, cancel_on_interrupt, changed, frame_span, positive
+from mpm_nodes.commands.cook import add_graph_options, cancel_on_interrupt, changed, frame_span
+from mpm_nodes.commands.numbers import positive, real
 from mpm_nodes.commands.render import size
 from mpm_nodes.data import MpmNodesError
 
@@ -43,7 +44,9 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--size", type=size, metavar="WxH", help="pixels of the pictures")
     command.add_argument("-o", "--out", type=Path, metavar="JOB", help="folder of the job (default: farm/NAME)")
     command.add_argument("--jobs", type=positive, metavar="N", help="run the job here, N tasks at once")
-    command.add_argument("--memory", type=float, metavar="GB", help="memory for all tasks (default: nine tenths of what is free)")
+    command.add_argument(
+        "--memory", type=real(0.0, above=True), metavar="GB", help="memory for all tasks (default: nine tenths of what is free)"
+    )
     command.add_argument(
         "--threads", type=positive, metavar="N", help="threads of each task (default: cores over tasks; all cores on a cluster)"
     )

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mpm_nodes.commands.cook import frame_span
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.commands.numbers import positive, real
 
 DEGREES = 180.0
 """Angle of a film camera's usual shutter: open for half a frame."""
@@ -18,7 +18,7 @@ def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook")
     command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: nine, or all of a movie)")
-    command.add_argument("--every", type=int, default=1, metavar="N", help="take every n-th frame only")
+    command.add_argument("--every", type=positive, default=1, metavar="N", help="take every n-th frame only")
     command.add_argument("--out", type=Path, metavar="DIR", help="where the images go (default: beside the cache)")
     command.add_argument("--resume", action="store_true", help="keep the pictures of an earlier run that still hold")
     command.add_argument(
@@ -28,7 +28,7 @@ def add(command: argparse.ArgumentParser) -> None:
         help="Blender's Cycles, the built-in point splat, or Cycles where Blender is there",
     )
     command.add_argument("--size", type=size, metavar="WxH", help="pixels of a picture (default: 640 wide, in the camera's shape)")
-    command.add_argument("--samples", type=int, default=16, metavar="N", help="samples a pixel of Cycles (default: 16)")
+    command.add_argument("--samples", type=positive, default=16, metavar="N", help="samples a pixel of Cycles (default: 16)")
     command.add_argument(
         "--camera",
         choices=("auto", "stage", "fit", "turntable"),
@@ -38,7 +38,7 @@ def add(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--motion-blur",
-        type=float,
+        type=real(0.0, 3600.0),
         nargs="?",
         const=DEGREES,
         default=0.0,
@@ -70,7 +70,7 @@ def add(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--white",
-        type=float,
+        type=real(0.0),
         default=2000.0,
         metavar="CD_PER_M2",
         help="luminance that is shown as white: hot matter glows as a black body; lower it for a longer exposure, 0 turns the glow "
@@ -141,8 +141,6 @@ def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
     """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open."""
     from mpm_nodes.preview.pictures import frames_of
 
-    if args.every < 1:
-        raise MpmNodesError(f"--every {args.every}: is not a number of frames; give 1 or more")
     if args.frames is not None:
         return list(range(args.frames[0], args.frames[1] + 1))[:: args.every]
     if args.every > 1 or args.movie or args.flipbook:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from mpm_nodes.commands import cook
+from mpm_nodes.commands.numbers import real
 from mpm_nodes.commands.packaged_samples import samples_folder
 
 
@@ -25,7 +26,9 @@ def add(command: argparse.ArgumentParser) -> None:
         help="spheres: cook it at two resolutions with three seeds and print whether each "
         "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner",
     )
-    command.add_argument("--minutes", type=float, metavar="N", help="end the cook after so long (default: 19 for --size paper)")
+    command.add_argument(
+        "--minutes", type=real(0.0, above=True), metavar="N", help="end the cook after so long (default: 19 for --size paper)"
+    )
     command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     cook.add_graph_options(command)
     cook.add_cook_options(command)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpm_nodes.commands.numbers import real, whole
 from mpm_nodes.data import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ CANCELLED = 3
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("--hours", type=_hours, metavar="H", help="the long form, for so many hours (default: minutes)")
-    command.add_argument("--seed", type=int, default=1, metavar="S", help="from which every case follows (default: 1)")
+    command.add_argument(
+        "--hours", type=real(0.0, 1000.0, above=True), metavar="H", help="the long form, for so many hours (default: minutes)"
+    )
+    command.add_argument("--seed", type=whole(0), default=1, metavar="S", help="from which every case follows (default: 1)")
     command.add_argument("--only", action="append", default=[], metavar="PART", help="only this part; may be given again")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the figures: Markdown, or JSON for a name in .json")
     command.add_argument(
@@ -30,13 +33,6 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--keep", type=Path, default=Path("selftest_faults"), metavar="DIR", help="folder for files that show a fault"
     )
-
-
-def _hours(text: str) -> float:
-    hours = float(text)
-    if not 0.0 < hours <= 1000.0:
-        raise argparse.ArgumentTypeError(f"{text}: give 0 to 1000 hours")
-    return hours
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,19 +32,17 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.rotations import orientation as quaternion_of
-from mpm_nodes.nodes.seeding import Lattice, Seeding, SeedLayout, fill_region, seeding_estimate
+from mpm_nodes.nodes.seeding import Lattice, Seed, Seeding, SeedLayout, fill_region, seeding_estimate
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
 _Size = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Fraction = Range(min=0.0, max=1.0)
-_Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
 _STILL = (0.0, 0.0, 0.0)
 
 
@@ -111,7 +109,7 @@ def emit_box(
     seeding: Seeding = Seeding.LATTICE,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: _Seed = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Fill a box with particles, eight a cell.
 
@@ -147,7 +145,7 @@ def emit_sphere(
     lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: _Seed = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Fill a ball with particles, eight a cell.
 
@@ -188,7 +186,7 @@ def emit_level_set(
     lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: _Seed = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Fill the inside of a level set from a .vdb file with particles, eight a cell.
 
@@ -242,7 +240,7 @@ def emit_mesh(
     lattice: Lattice = Lattice.WORLD,
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
-    seed: _Seed = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Fill the inside of a mesh from a USD file with particles, eight a cell.
 

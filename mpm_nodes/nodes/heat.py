@@ -30,6 +30,7 @@ from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
+from mpm_nodes.nodes.seeding import Seed
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -132,7 +133,7 @@ def set_temperature(
     noise: A[float, Kelvins, Range(min=0.0, soft_max=100.0), _START] = 0.0,
     noise_size: A[float, Metres, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=1.0), _START] = 0.1,
     freezing_variation: A[float, Kelvins, Range(min=0.0, soft_max=50.0), _START] = 0.0,
-    seed: A[int, NotKeyable("a seed stands for one set of random choices")] = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Give particles the temperature that they begin with.
 

@@ -42,6 +42,7 @@ from mpm_nodes.nodes.caches import completed
 from mpm_nodes.nodes.collider_files import frame_of_file, stamp
 from mpm_nodes.nodes.retime import read_by_id
 from mpm_nodes.nodes.secondary_births import Births, Emission, SecondarySource, births, numbers
+from mpm_nodes.nodes.seeding import Seed
 
 GRAVITY = 9.81
 OLD_ENOUGH = 0.5
@@ -116,7 +117,7 @@ def emit_secondary(
     rest_on_floor: bool = True,
     floor: A[float, Metres, _Fixed] = 0.0,
     most: A[int, Unitless, Range(min=1, max=1_000_000), _Fixed] = 20_000,
-    seed: A[int, NotKeyable("a seed stands for one set of random choices")] = 0,
+    seed: Seed = 0,
 ) -> Particles:
     """Emit spray, crumbs, dust or bubbles from the particles of a finished cache, and let them fly, fall and rest.
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Orientation, Particles, Vec3
+from mpm_nodes.data import A, GraphSettings, Material, MpmNodesError, Orientation, Particles, Range, Vec3
+from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.graph.preflight import free_memory
 from mpm_nodes.nodes.rotations import UNTURNED, turn_matrix
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
+Seed = A[int, Range(min=0), NotKeyable("a seed stands for one set of random choices")]
+"""Seed of random numbers; the generators take none below 0."""
 POISSON_RADIUS = 0.42
 """Least distance of Poisson-disc particles in cells: gives about eight particles a cell."""
 COLUMN_BYTES = 160

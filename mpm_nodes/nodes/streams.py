@@ -30,8 +30,8 @@ from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.nodes.bodies import fastest, flow_of, marks
 from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.rotations import rotation_matrix
+from mpm_nodes.nodes.seeding import Seed
 
-_Seed = A[int, NotKeyable("a seed stands for one set of random choices")]
 _PLANNED = NotKeyable("all copies are planned at once")
 
 
@@ -119,7 +119,7 @@ def emit_drops(
     spread: A[Vec3, Metres, Range(min=0.0, soft_max=10.0), _PLANNED] = (0.0, 0.0, 0.0),
     turn: A[Vec3, Degrees, Range(min=0.0, max=360.0), _PLANNED] = (0.0, 0.0, 0.0),
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (0.0, 0.0, 0.0),
-    seed: _Seed = 0,
+    seed: Seed = 0,
 ) -> Emitter:
     """Drop whole copies of a body one after the other, each somewhere else and turned another way.
 

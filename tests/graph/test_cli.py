@@ -166,7 +166,7 @@ def test_all_problems_are_listed_at_once(folder, capfd):
         (["cook", "shot.json", "--frames", "5-2"], 2, "runs backwards"),
         (["cook", "shot.json", "--frames", "x"], 2, "is not a span of frames; write A-B"),
         (["cook", "shot.json", "--frames", "0-2"], 2, "lower settings.start"),
-        (["cook", "shot.json", "--threads", "0"], 2, "threads: 0 is out of range"),
+        (["cook", "shot.json", "--threads", "0"], 2, "--threads: '0' is not a whole number from 1"),
         (["cook", "shot.json", "--set", "sim.dies=3"], 4, "sim, frame 3: frame 3: not a number; lower push"),
         (["cook", "shot.json", "--nonsense"], 2, "unrecognized arguments: --nonsense"),
         (["render", "nowhere"], 5, "nowhere: holds no cook"),

@@ -45,7 +45,7 @@ def test_overhead_writes_the_figures_that_it_prints(tmp_path, capsys):
         (["--overhead", "--law", "snow"], "takes no --law"),
         (["--overhead", "--particles", "10", "20"], "2 values given; give one"),
         (["--domain", "--scene", "cube"], "takes no --scene"),
-        (["--particles", "0"], "'0' is not a whole number above 0"),
+        (["--particles", "0"], "'0' is not a whole number from 1 to 1,000,000,000"),
         (["--law", "jello"], "choose from 'neo_hookean'"),
         (["--threads", "100000"], "give at most"),
     ],

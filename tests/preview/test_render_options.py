@@ -51,7 +51,7 @@ def test_every_nth_frame_plays_at_the_speed_of_the_shot(cache: Path, tmp_path: P
     assert cli.main([*command, "--every", "2"]) == 0
     assert [path.name[6:10] for path in sorted(tmp_path.glob("frame.*"))] == ["0001", "0003", "0005"]
     assert cli.main([*command, "--every", "0"]) == 2
-    assert "--every 0: is not a number of frames; give 1 or more" in capsys.readouterr().err
+    assert "--every: '0' is not a whole number from 1 to" in capsys.readouterr().err
     assert render_cache(cache, [1, 3, 5], tmp_path, "splat", SMALL).fps == 12.0
 
 
