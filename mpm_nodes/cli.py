@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import mpm_nodes
 from mpm_nodes import launched, orphans, supervisor
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
-from mpm_nodes.terminal import plain, plain_lines
+from mpm_nodes.terminal import open_closed_streams, plain, plain_lines
 
 COMMANDS = (
     "doctor",
@@ -67,6 +67,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. Errors become one line each on stderr."""
+    if argv is None:
+        open_closed_streams()
     try:
         args = parser().parse_args(argv)
     except SystemExit as stop:  # argparse has said why
@@ -127,6 +129,7 @@ def _leave_output() -> None:
 def work(*argv: str) -> None:
     """Run one command for the process that supervises it, and leave with its exit code."""
     orphans.end_with_input()
+    supervisor.leave_signals_to_parent()
     sys.exit(main(argv))
 
 

@@ -27,9 +27,11 @@ __all__ = ["supervise", "wanted"]
 
 PATIENCE = 1.0
 """Seconds from a stop until the child is ended hard: on a busy machine, gone in under two."""
-CANCELLED, DEFECT, MEMORY = 3, 1, 5
+CANCELLED, DEFECT, LIMITED = 3, 1, 5
 COMMANDS = ("cook", "demo", "sample", "render", "check", "verify", "bench")
-STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+WARNINGS = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+"""What schedulers of clusters send before a job's time is up."""
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)) + WARNINGS
 
 
 def wanted(args: argparse.Namespace) -> bool:
@@ -47,6 +49,12 @@ def supervise(argv: Sequence[str], args: argparse.Namespace) -> int:
         _say_stopped(args)
         return CANCELLED
     return code if code >= 0 else _say_killed(args.command, -code)
+
+
+def leave_signals_to_parent() -> None:
+    """Let signals that a scheduler sends to a whole job count once: where the supervisor gets them."""
+    for number in WARNINGS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _SignalWatch:
@@ -112,10 +120,22 @@ def _say_stopped(args: argparse.Namespace) -> None:
 def _say_killed(command: str, number: int) -> int:
     """Say that a signal ended the child; return the exit code for it."""
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if name == "SIGXCPU" or (number == signal.SIGKILL and _out_of_time()):
+        text = f"error: {command}: its processor time is used up ({name}; ulimit -t, or the limit of a scheduler); allow more"
+        print(f"mpm-nodes: {text}, then continue with --resume", file=sys.stderr)
+        return LIMITED
     if number == signal.SIGKILL:
         text = f"error: {command}: was ended by the system ({name}), most often because memory ran out; raise settings.cell_size"
         print(f"mpm-nodes: {text}, or allow more memory, then continue with --resume", file=sys.stderr)
-        return MEMORY
+        return LIMITED
     text = f"defect: {command}: a library crashed ({name}); whole frames are kept, continue with --resume"
     print(f"mpm-nodes: {text}, and report it with the input files", file=sys.stderr)
     return DEFECT
+
+
+def _out_of_time() -> bool:
+    """Whether the children of this process have used up what the system lets a process have of the processor."""
+    import resource
+
+    limit, used = resource.getrlimit(resource.RLIMIT_CPU)[1], resource.getrusage(resource.RUSAGE_CHILDREN)
+    return limit != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > limit - 0.5

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import unicodedata
 
-__all__ = ["LONGEST_LINE", "MOST_LINES", "plain", "plain_lines"]
+__all__ = ["LONGEST_LINE", "MOST_LINES", "open_closed_streams", "plain", "plain_lines"]
 
 LONGEST_LINE, MOST_LINES = 2000, 100
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 """Categories of characters that terminals act on, or that cannot be printed: controls, directions of writing, half characters."""
+
+
+def open_closed_streams() -> None:
+    """Open standard streams that whoever started this process has closed (`>&-`), for nobody.
+
+    What is printed would be an error else, and the next file that is opened would get the number of the stream: libraries would
+    write their complaints into it.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
 
 
 def plain(text: str, longest: int = LONGEST_LINE) -> str:
