@@ -17,6 +17,7 @@ from typing import Any
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.records import read_manifest, read_record
+from mpm_nodes.graph.resume import is_whole
 from mpm_nodes.graph.revision import Revision, list_revisions
 from mpm_nodes.graph.transaction import FrameTransaction, file_frame, writing
 from mpm_nodes.nodes.caches import export_layer, provenance
@@ -35,7 +36,7 @@ class _Part:
         self.folder = folder
         self.files = Folder(folder)
         manifest = read_manifest(self.files)
-        if manifest is None:
+        if manifest is None or not is_whole(manifest):
             raise InputError(f"{folder}: holds no whole cook.json; cook it again")
         self.manifest: Mapping[str, Any] = manifest
 

@@ -22,6 +22,7 @@ from mpm_nodes.graph.names import temporary
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.records import STATE_FORMAT, resealed
 from mpm_nodes.graph.repair import find_faults, go_back
+from mpm_nodes.graph.resume import is_whole
 from mpm_nodes.graph.revision import TAKEN, Revision, for_other_settings, list_revisions
 from mpm_nodes.graph.transaction import writing
 
@@ -96,6 +97,8 @@ def _checked(old: Revision, manifest: Mapping[str, Any], frame: int) -> int:
     """Return the first frame of the older cook after a look whether its frames fit the new one."""
     stored, place = old.manifest, f"{old.folder}: "
     beginning = "cook from the beginning instead"
+    if not is_whole(stored):
+        raise AgainRefused(f"{place}its cook.json lacks the frames or the graph of the cook; {beginning}")
     if stored.get("state_format") != STATE_FORMAT:
         raise AgainRefused(f"{place}was cooked by version {stored['package_version']}, whose states are others; {beginning}")
     if stored.get("part") != manifest.get("part") or manifest.get("part"):

@@ -90,6 +90,9 @@ def _record_fault(record: Mapping[str, Any], frame: int) -> str:
     listed = record.get("files")
     if not isinstance(listed, dict) or not isinstance(record.get("facts"), dict):
         return "has no table of files"
+    lineage = record["facts"].get("lineage", {})
+    if not isinstance(lineage, dict) or not all(isinstance(key, str) for key in lineage.values()):
+        return "does not say what its values were made of"
     for name, facts in listed.items():
         fault = _name_fault(name)
         if fault:
@@ -141,4 +144,27 @@ _MANIFEST = {
     "package_version": lambda value: isinstance(value, str),
     "graph_digest": lambda value: isinstance(value, str),
     "frame_offset": lambda value: type(value) is int and 0 <= value < 1 << 31,
+    "frames": lambda value: value is None or (isinstance(value, list) and len(value) == 2 and all(map(_is_frame, value))),
+    "graph": lambda value: value is None or _is_graph(value),
+    "taken": lambda value: value is None or _is_taken(value),
 }
+"""What entries of a manifest hold; those that may be None need not be there."""
+
+
+def _is_frame(value: Any) -> bool:
+    return type(value) is int and abs(value) < 1 << 31
+
+
+def _is_graph(value: Any) -> bool:
+    """Whether a manifest's graph has what is read of it without loading it: settings, and tables of nodes."""
+    if not isinstance(value, dict) or not isinstance(value.get("settings"), dict) or not isinstance(value.get("nodes"), dict):
+        return False
+    settings, nodes = value["settings"], value["nodes"].values()
+    numbers = [settings.get(name) for name in ("fps", "start", "end", "cell_size")]
+    counts = all(type(number) in (int, float) and abs(number) < 1e15 for number in numbers) and settings["fps"] > 0
+    return counts and all(isinstance(node, dict) and isinstance(node.get("knobs", {}), dict) for node in nodes)
+
+
+def _is_taken(value: Any) -> bool:
+    known = isinstance(value, dict) and _is_frame(value.get("last")) and isinstance(value.get("from"), str)
+    return known and isinstance(value.get("lineage"), dict)
