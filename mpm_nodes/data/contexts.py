@@ -38,6 +38,8 @@ class FrameContext:
         report: Call with keyword arguments to publish a progress event (`report("substep", dt=..., particles=...)`).
         check_cancel: Raises `Cancelled` when the user asked to stop.
         sample: `sample(knob_name, frame)` gives this node's knob at a fractional frame (keyed knobs are interpolated).
+        sample_uncut: As `sample`, for what moves bodies within the frame: where a key steps, the body is elsewhere when the
+            frame is over, and does not move there.
         keyed: Names of this node's knobs that have keys.
         files: The frame's transaction (`graph.transaction.FrameTransaction`) for nodes that write files, else None.
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
@@ -52,6 +54,7 @@ class FrameContext:
     report: Callable[..., None] = lambda *args, **kwargs: None
     check_cancel: Callable[[], None] = lambda: None
     sample: Callable[[str, float], Any] | None = None
+    sample_uncut: Callable[[str, float], Any] | None = None
     keyed: frozenset[str] = frozenset()
     files: Any = None
     checked: bool = False

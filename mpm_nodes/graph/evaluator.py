@@ -296,6 +296,7 @@ class Evaluator:
             report=functools.partial(self.events.report, node=node.id),
             check_cancel=self.check_cancel,
             sample=node.sample,
+            sample_uncut=functools.partial(node.sample_uncut, frame),
             keyed=node.keyed,
             files=self.files if self.files is not None and self.files.frame == frame else None,
             checked=self.checked,

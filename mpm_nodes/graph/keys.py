@@ -161,6 +161,17 @@ def sample(keys: Sequence[tuple[float, Value, str]], frame: float) -> Value:
     return value + (target - value) * s
 
 
+def before_cut(keys: Sequence[Any], first: float, last: float) -> Sequence[Any]:
+    """Return the rows of keys without those from the first jump on that a "step" makes within (first, last]; else all.
+
+    Of a place they say how a body moves over that interval: where it jumps, it does not move.
+    """
+    for index, (here, after) in enumerate(pairwise(keys), 1):
+        if here[2] == "step" and first < after[0] <= last and _plain(here[1]) != _plain(after[1]):
+            return keys[:index]
+    return keys
+
+
 def slerp(keys: VectorKeys, frame: float) -> tuple[float, ...]:
     """Return a quaternion at a (fractional) frame; between keys it turns about one axis, along the shorter arc (Shoemake 1985)."""
     value, target, s = _between(keys, frame)

@@ -70,6 +70,14 @@ class PlannedNode:
         value = knob.sample(self.raw[name], frame)
         return self.base / value if knob.kind == "path" and value is not None else value
 
+    def sample_uncut(self, within: float, name: str, frame: float) -> Any:
+        """Return a knob at a fractional frame of (within - 1, within], as if it did not jump there where a key steps."""
+        raw: Any = self.raw.get(name)
+        knob = self.declaration.knob(name)
+        if knob is None or not keys.is_keyed(raw):
+            return self.sample(name, frame)
+        return knob.sample({"keys": keys.before_cut(raw["keys"], within - 1.0, within)}, frame)
+
     def knobs(self, frame: float) -> dict[str, Any]:
         """Return the Python values of all knobs at a frame; those whose keys travel carry them."""
         travelling = {k.name for k in self.declaration.knobs if k.keys_travel and keys.is_keyed(self.raw[k.name])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,13 @@ class Motion:
         times: Seconds since the start frame, shape (k,).
         rotations: R, shape (k, 3, 3).
         translations: t [m], shape (k, 3).
+        cut: R and t at the end of the frame where a key steps to another pose; None where the motion ends there.
     """
 
     times: np.ndarray
     rotations: np.ndarray
     translations: np.ndarray
+    cut: tuple[np.ndarray, np.ndarray] | None = None
 
     def shape(self, kind: int, sizes: tuple[float, ...] = (), level_sets: tuple = (), level_set_times: Any = None) -> Any:
         """Return the posed body of that kind (`kernels.level_sets.level_set.PosedLevelSets`)."""
@@ -38,9 +41,10 @@ class Motion:
 
     def at_end(self, mesh: Mesh) -> Mesh:
         """Return a mesh given in the body's frame where it stands at the end of the frame."""
-        turn = self.rotations[-1].T
+        rotation, translation = (self.rotations[-1], self.translations[-1]) if self.cut is None else self.cut
+        turn = rotation.T
         normals = None if mesh.normals is None else mesh.normals @ turn
-        return Mesh(mesh.points @ turn + self.translations[-1], mesh.counts, mesh.indices, normals)
+        return Mesh(mesh.points @ turn + translation, mesh.counts, mesh.indices, normals)
 
 
 def key_frames(ctx: FrameContext, intervals: int = POSE_KEYS) -> np.ndarray:
@@ -61,7 +65,7 @@ def sampled(ctx: FrameContext, knob: str, value: Any, frame: float) -> Any:
 
 
 def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, tuple[float, ...]] | None = None) -> Motion:
-    """Return the motion that keyed knobs describe.
+    """Return the motion that keyed knobs describe; where a key steps, the body lets go and is elsewhere when the frame is over.
 
     Args:
         ctx: The frame.
@@ -69,18 +73,26 @@ def knob_motion(ctx: FrameContext, places: dict[str, Vec3], turns: dict[str, tup
         turns: The knobs that turn it (`rotations.turn_matrix`), if it has any.
     """
     ((place, centre),) = places.items()
+    named: dict[str, Any] = {**places, **(turns or {})}
+
+    def pose(sample: Callable[[str, float], Any] | None, frame: float) -> tuple[np.ndarray, np.ndarray]:
+        now = named if sample is None else {knob: sample(knob, frame) for knob in named}
+        where = np.array(now[place], np.float64)
+        if not np.isfinite(where).all():
+            raise MpmNodesError(f"knob {place} is {centre}; give finite numbers [m]")
+        return turn_matrix(**{knob: now[knob] for knob in turns or {}}), where
+
     frames = key_frames(ctx)
-    moving = any(sampled(ctx, place, centre, frame) != sampled(ctx, place, centre, frames[0]) for frame in frames)
-    for turn, angles in (turns or {}).items():
-        moving |= any(sampled(ctx, turn, angles, f) != sampled(ctx, turn, angles, frames[0]) for f in frames)
-    frames = frames if moving else frames[-1:]
-    translations = np.array([sampled(ctx, place, centre, frame) for frame in frames], np.float64)
-    rotations = np.array(
-        [turn_matrix(**{knob: sampled(ctx, knob, turn, f) for knob, turn in (turns or {}).items()}) for f in frames]
-    )
-    if not np.isfinite(translations).all():
-        raise MpmNodesError(f"knob {place} is {centre}; give finite numbers [m]")
-    return Motion(key_times(ctx, frames), rotations, translations)
+    poses = [pose(ctx.sample_uncut or ctx.sample, frame) for frame in frames]
+    if all(_equal(each, poses[0]) for each in poses):
+        frames, poses = frames[-1:], poses[-1:]
+    end = pose(ctx.sample, frames[-1])
+    rotations, translations = (np.array(part) for part in zip(*poses, strict=True))
+    return Motion(key_times(ctx, frames), rotations, translations, None if _equal(end, poses[-1]) else end)
+
+
+def _equal(one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 # ---------------------------------------------------------------- meshes that show analytic shapes

@@ -251,8 +251,9 @@ def _advance_frame(
     from mpm_nodes.solver.sides import one_sided, refuse_coupled
     from mpm_nodes.solver.snapshots import count_of
 
-    def at(name: str, time: float) -> Any:
-        return knobs[name] if ctx.sample is None else ctx.sample(name, clock.frame_at(time))
+    def at(name: str, time: float, moves: bool = False) -> Any:
+        sample = ctx.sample_uncut if moves and ctx.sample_uncut is not None else ctx.sample
+        return knobs[name] if sample is None else sample(name, clock.frame_at(time))
 
     if solver.share is not None:
         solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
@@ -309,12 +310,14 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
     from mpm_nodes.solver.snapshots import count_of
 
     end, length, step = clock.end, clock.end - clock.begin, solver.step_context
+    frames = ctx.frame - 1 - ctx.settings.start
+    before = solver.substeps_done / frames if frames > 0 else 0.0  # of a frame so far, on average: resumed solves know it, too
     come_back = solver.mark() if solver.share is None and any(program.implicit for program in solver.programs) else None
     for step.dt_factor in DT_FACTORS:
         # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
         solver.particles.sorted, solver.particles.limits = False, None
         step.substep = 0
-        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold and step.dt_factor == 1.0)
+        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold and step.dt_factor == 1.0, before)
         try:
             while end - solver.time > 1e-9 * length:
                 step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
@@ -344,14 +347,14 @@ def _stop(solver: Any, ctx: FrameContext) -> Callable[[], None]:
     return lambda: None
 
 
-def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[[str, float], Any]) -> None:
-    """Let the walls follow their keys through the frame, where they have any."""
+def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[..., Any]) -> None:
+    """Let the walls follow their keys through the frame, where they have any; a step puts them elsewhere in the next one."""
     solver.wall_motion = None
     if solver.walls is None or ctx.sample is None:
         return
 
     def walls(time: float) -> Walls:
-        low, high, friction = (at(name, time) for name in ("wall_low", "wall_high", "wall_friction"))
+        low, high, friction = (at(name, time, True) for name in ("wall_low", "wall_high", "wall_friction"))
         return dataclasses.replace(solver.walls, low=low, high=high, friction=friction)
 
     length = clock.end - clock.begin

@@ -13,14 +13,16 @@ __all__ = ["CURES", "Pace", "TooManySubsteps", "never_ends"]
 
 FIRST_WORD, NEXT_WORD = 5.0, 10.0
 """Seconds of a frame before the first word about its pace, and between two."""
+COLLAPSE, LEAST_COLLAPSE, SURE = 50.0, 2000.0, 0.1
+"""Times the substeps of the frames before at which dt has collapsed, the least number, and the share of them that is waited for:
+matter that is thrown may need short substeps for a while."""
 LONG_FRAME = 600.0
 """Seconds that a frame may be expected to take before the word becomes a warning."""
 
 CURES = {
     "dt_max": "raise the solve's dt_max",
     "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
-    "collider speed": "slow the collider down (a key that steps moves it a long way in no time: give it a frame or more), "
-    "or raise settings.cell_size",
+    "collider speed": "slow the collider down, or raise settings.cell_size",
     "particle speed": "raise settings.cell_size, or lower the speed that the particles are given",
     "strain rate": "raise settings.cell_size, or lower the speed that the particles are given",
     "elastic wave": "lower youngs_modulus of the material, raise its density or settings.cell_size, or solve with "
@@ -52,6 +54,7 @@ class Pace:
         report: Called as `FrameContext.report` is.
         most: Substeps that the frame may take; None for any number.
         cold: Whether kernels are compiled in the first substep, whose seconds say nothing of the others.
+        before: Substeps of the frames before it, on average; 0 where there are none.
         clock: Gives seconds; for tests.
     """
 
@@ -62,12 +65,14 @@ class Pace:
         report: Callable[..., None],
         most: int | None = None,
         cold: bool = False,
+        before: float = 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.frame, self.length, self.report, self.most, self.clock = frame, length, report, most, clock
         self.begin, self.done, self.cold = clock(), 0.0, cold
         self.word_at = self.begin + FIRST_WORD
         self.substeps, self.warned = 0, False
+        self.before, self.collapse = before, max(COLLAPSE * before, LEAST_COLLAPSE) if before and most is None else math.inf
 
     def after(self, dt: float, left: float, facts: Mapping[str, Any]) -> None:
         """Note a substep of `dt` seconds after which `left` simulated seconds of the frame remain.
@@ -75,13 +80,18 @@ class Pace:
         `facts` are those of the step's report: "limit" and "limit_material".
 
         Raises:
-            TooManySubsteps: More substeps are expected than are allowed.
+            TooManySubsteps: More substeps are expected than are allowed, or dt has collapsed.
         """
         self.substeps += 1
         expected = self.substeps + (left / dt if dt > 0 else math.inf)
         if self.most is not None and expected > self.most * (1.0 + 1e-9) + 0.5:
             raise TooManySubsteps(
                 f"frame {self.frame}: {_text(expected, dt, facts)}, and {self.most:,} are allowed (--max-substeps); {_cure(facts)}"
+            )
+        if expected > self.collapse and self.substeps > SURE * self.collapse:
+            raise TooManySubsteps(
+                f"frame {self.frame}: {_text(expected, dt, facts)}, and frames before it took {self.before:.3g}; {_cure(facts)}; "
+                f"--resume --max-substeps {math.ceil(1.5 * expected)} goes on all the same"
             )
         now = self.clock()
         if self.cold and self.substeps == 1:
