@@ -230,7 +230,10 @@ def is_whole(manifest: Mapping[str, Any]) -> bool:
         return False
     try:
         _essence(manifest["graph"])
-        return type(manifest["graph"]["settings"]["end"]) is int and abs(max(frames, key=abs)) < 1 << 31
+        settings = manifest["graph"]["settings"]
+        numbers = [settings[name] for name in ("fps", "start", "end", "cell_size")]
+        counts = all(type(number) in (int, float) and abs(number) < 1e15 for number in numbers) and settings["fps"] > 0
+        return counts and type(settings["end"]) is int and abs(max(frames, key=abs)) < 1 << 31
     except (AttributeError, KeyError, TypeError):
         return False
 
