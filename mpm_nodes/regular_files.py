@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from mpm_nodes.data import InputError
 
-__all__ = ["check_regular", "open_regular"]
+__all__ = ["check_regular", "check_utf8", "open_regular"]
 
 _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC"))
 
@@ -34,6 +34,14 @@ def open_regular(path: str | Path, cure: str = "check the path and its permissio
 def check_regular(path: str | Path, cure: str = "check the path and its permissions") -> None:
     """Raise `InputError` when `path` is not a regular file that can be read; for libraries that open it themselves."""
     open_regular(path, cure).close()
+
+
+def check_utf8(path: str | Path) -> None:
+    """Raise `InputError` where a path is not UTF-8: OpenUSD and OpenVDB take no other, wherever the part of it stands."""
+    try:
+        os.path.abspath(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(f"{shown(path)}: a name in its path is not UTF-8; rename that file or folder") from error
 
 
 def shown(path: str | Path, longest: int = 200) -> str:

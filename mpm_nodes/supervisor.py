@@ -28,7 +28,9 @@ __all__ = ["supervise", "wanted"]
 PATIENCE = 1.0
 """Seconds from a stop until the child is ended hard: on a busy machine, gone in under two."""
 CANCELLED, DEFECT, LIMITED = 3, 1, 5
-COMMANDS = ("cook", "demo", "sample", "render", "check", "verify", "bench")
+COMMANDS = ("validate", "cook", "demo", "sample", "render", "check", "verify", "bench")
+READERS = ("validate", "check")
+"""Commands that only read: what crashes a library in them is a file."""
 WARNINGS = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
 """What schedulers of clusters send before a job's time is up."""
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)) + WARNINGS
@@ -127,6 +129,10 @@ def _say_killed(command: str, number: int) -> int:
     if number == signal.SIGKILL:
         text = f"error: {command}: was ended by the system ({name}), most often because memory ran out; raise settings.cell_size"
         print(f"mpm-nodes: {text}, or allow more memory, then continue with --resume", file=sys.stderr)
+        return LIMITED
+    if command in READERS:
+        text = f"error: {command}: a library crashed ({name}) on a file that it read; export that file again"
+        print(f"mpm-nodes: {text}", file=sys.stderr)
         return LIMITED
     text = f"defect: {command}: a library crashed ({name}); whole frames are kept, continue with --resume"
     print(f"mpm-nodes: {text}, and report it with the input files", file=sys.stderr)

@@ -16,8 +16,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from mpm_nodes.data import InputError
-from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
+from usd_io.dependencies import checked_layers
 from usd_io.instancing import instances, inverse_above
 from usd_io.typed import of_kind, vectors, whole_numbers
 from usd_io.units import stage_to_si
@@ -82,11 +82,12 @@ class StageMeshes:
         from pxr import Tf, Usd
 
         path = Path(path)
-        check_regular(path, "give the path of a USD file")
+        held = checked_layers(path)
         try:
             self.stage = Usd.Stage.Open(str(path))
         except Tf.ErrorException as error:
             raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from None
+        del held  # what the stage needs of them it holds itself
         with reading_usd(path):
             _read_again(self.stage)
             root = self._root(path, prim)

@@ -361,7 +361,7 @@ def _materials(prim: Any) -> tuple[Material, ...]:
     try:
         listed = strict_json.parse(facts, "mpm_materials")
         if not isinstance(listed, list):
-            raise MpmNodesError("they are no list")
+            raise MpmNodesError("they are not a list")
         return tuple(map(Material.from_json, listed))
     except MpmNodesError as error:
         raise InputError(f"{prim.GetPath()}: its materials cannot be read ({error}); wire a material into read_points") from error

@@ -11,6 +11,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
+from usd_io.dependencies import checked_layers
 from usd_io.layers import PROVENANCE
 from usd_io.packing import holds_points, sampled, unpacked
 from usd_io.points import particles_from_prim
@@ -32,10 +33,13 @@ def open_stage(path: str | Path) -> Usd.Stage:
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a .usd, .usda, .usdc or .usdz file")
     try:
+        held = checked_layers(path)
         known = Sdf.Layer.Find(str(path))
         if known:  # open elsewhere in this process, perhaps from before the newest frame
             known.Reload()
-        return Usd.Stage.Open(str(path))
+        stage = Usd.Stage.Open(str(path))
+        del held
+        return stage
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
 

@@ -96,7 +96,7 @@ def code_range(stage: Any) -> tuple[float, float]:
     """Return the first and the last time code of a stage.
 
     Raises:
-        InputError: They are no numbers, run backwards, or hold more than `MOST_FRAMES`.
+        InputError: They are not finite, run backwards, or hold more than `MOST_FRAMES`.
     """
     first, last = float(stage.GetStartTimeCode()), float(stage.GetEndTimeCode())
     if not (abs(first) < FURTHEST_CODE and abs(last) < FURTHEST_CODE and 0.0 <= last - first < MOST_FRAMES):

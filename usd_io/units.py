@@ -19,7 +19,7 @@ def stage_to_si(stage: Any) -> np.ndarray:
     A stage that states neither is read as USD defines: centimetres, Y up.
 
     Raises:
-        InputError: Its unit is no length.
+        InputError: Its unit is not a length.
     """
     from pxr import UsdGeom
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import InputError, LevelSet, Mesh, OutputError
+from mpm_nodes.regular_files import check_utf8
 from usd_io.openvdb_module import find_openvdb
 from usd_io.vdb_file import grid_table, stamp_digest
 from usd_io.vdb_grids import LARGEST_READ, VolumeInfo, grid_from_level_set
@@ -48,6 +49,7 @@ def write_volumes(
         grid.saveFloatAsHalf = half
         grids.append(grid)
     try:
+        check_utf8(path)
         vdb.write(str(path), grids, dict(metadata or {}))
         end = max(entry.end for entry in grid_table(path))  # the library does not always notice a full disk
         if end != os.path.getsize(path):
@@ -103,4 +105,5 @@ def read_volumes(
     Raises:
         InputError: Missing, damaged or too large file, a grid that is absent or of a type that is not read.
     """
+    check_utf8(path)
     return read_in_child(Path(path), None if names is None else list(names), timeout, largest)

@@ -1,4 +1,4 @@
-"""Numbers on the command line: each option says how far it goes, and what is no such number is refused with its name."""
+"""Numbers on the command line: each option says how far it goes, and anything else is refused with its name."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ from types import ModuleType
 from typing import Any
 
 import mpm_nodes
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclaration
+from mpm_nodes.regular_files import check_regular
 
 NODE_MODULES = (
     "mpm_nodes.nodes.materials",
@@ -263,6 +264,10 @@ def user_folders(path: str | None = None) -> list[Path]:
 
 
 def _import_file(file: Path) -> ModuleType:
+    try:
+        check_regular(file)  # a pipe would be waited for
+    except InputError as error:
+        raise RegistryError(f"{PATH_VARIABLE}: {error}") from error
     name = f"mpm_nodes_user_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -39,6 +39,7 @@ from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.collider_files import point_codes
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
+from mpm_nodes.regular_files import check_utf8
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,10 @@ def export_layer(layer: Any, path: Path) -> None:
     from pxr import Tf
 
     try:
+        check_utf8(path)
         done = layer.Export(str(path))
+    except InputError as error:
+        raise OutputError(f"{error}, or choose another folder with --out") from error
     except Tf.ErrorException as error:  # its text names places in OpenUSD's sources
         full = shutil.disk_usage(path.parent).free < 1 << 20
         why = "the disk is full; free some space" if full else "cannot be written; check folder, permissions and free space"

@@ -293,19 +293,21 @@ def open_scene(path: Path) -> Scene:
         from pxr import Tf, Usd, UsdGeom
 
         from usd_io import usd_reason
+        from usd_io.dependencies import checked_layers
+        from usd_io.time_codes import per_second
+        from usd_io.typed import code_range
+        from usd_io.units import stage_to_si
     except ImportError as error:
         raise InputError("render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'") from error
     try:
+        held = checked_layers(path)
         stage = Usd.Stage.Open(str(path))
+        del held
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({usd_reason(error)})") from error
-    scale = UsdGeom.GetStageMetersPerUnit(stage)
-    to_metres = np.diag([scale, scale, scale, 1.0])
-    if UsdGeom.GetStageUpAxis(stage) == UsdGeom.Tokens.z:
-        to_metres = to_metres @ np.array([[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0], [0, 0, 0, 1.0]])
-    first, last = round(stage.GetStartTimeCode()), round(stage.GetEndTimeCode())
+    first, last = map(round, code_range(stage))
     stage.SetEditTarget(stage.GetSessionLayer())  # what is shown is chosen there, and never written
-    scene = Scene(path, first, last, stage, to_metres, fps=stage.GetTimeCodesPerSecond())
+    scene = Scene(path, first, last, stage, stage_to_si(stage), fps=per_second(stage))
     for prim in stage.Traverse():
         if prim.IsA(UsdGeom.Gprim):
             colour = _material_colour(prim)

@@ -15,6 +15,7 @@ from pxr import Sdf
 from mpm_nodes import cli
 from mpm_nodes.data import GraphSettings, InputError
 from mpm_nodes.nodes.collider_files import point_codes
+from mpm_nodes.preview.scene import open_scene
 from usd_io.check import check_cache
 from usd_io.collider_meshes import StageMeshes
 from usd_io.packing import rounding_of
@@ -93,6 +94,7 @@ def read_all(path: Path) -> dict[str, str]:
         "meshes": meshes,
         "frames": lambda: frames_of(path),
         "check": lambda: check_cache(path),
+        "scene": lambda: open_scene(path),
         "notes": lambda: list(rounding_of(open_stage(path))),
     }.items():
         try:
@@ -132,11 +134,11 @@ def test_every_attribute_of_every_type(tmp_path, kind, capfd):
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "0", "-1", "1e308", "1e-320"])
 @pytest.mark.parametrize("name", ["metersPerUnit", "timeCodesPerSecond", "startTimeCode", "endTimeCode"])
 def test_every_number_of_a_stage(tmp_path, name, value):
-    """Units that are no lengths, times that do not run: refused by name, or read where nothing needs them."""
+    """Units that are not lengths, times that do not run: refused by name, or read where nothing needs them."""
     for kind, base in (("Points", {"points": POINTS}), ("Mesh", MESH), ("PointInstancer", INSTANCES)):
         said = read_all(stage(tmp_path / f"{kind}.usda", prim(kind, base.values()), **{name: value}))
         if "n" in value and name.endswith("TimeCode"):
-            assert "time codes from" in said["frames"]
+            assert "time codes from" in said["frames"] and "time codes from" in said["scene"]
         if value in ("0", "-1", "nan", "inf") and name == "metersPerUnit":
             assert "metersPerUnit is" in (said["points"] if kind == "Points" else said["meshes"])
 
@@ -171,7 +173,7 @@ def test_instances_and_scales_that_are_sound(tmp_path):
 
 @pytest.mark.parametrize("name", ["F_²", "F_٣", "F_" + "9" * 5000, "_1", "F_00", "_", "F_01"])
 def test_names_that_end_in_what_looks_like_a_number(tmp_path, name):
-    """Digits of other scripts and numbers of thousands of digits are no rows of a matrix, but names."""
+    """Digits of other scripts and numbers of thousands of digits belong to a name, not to the rows of a matrix."""
     body = prim("Points", [POINTS, f"float3[] primvars:{name} = [(1, 2, 3), (1, 2, 3), (1, 2, 3)]"])
     path = tmp_path / "p.usda"
     path.write_text(f"#usda 1.0\n(\nstartTimeCode = 1\nendTimeCode = 1\n)\n{body}", "utf-8")
@@ -202,20 +204,21 @@ MEMBERS = {
 
 
 def test_materials_of_every_form(tmp_path):
-    """Text that is no JSON, nested too deeply, or of other types than a material has, is told as such."""
+    """Text that is not JSON, nested too deeply, or of other types than a material has, is told as such."""
     texts = list(MATERIALS.values())
     for member, sound in MEMBERS.items():
         wrong = [value for value in (1, "x", [1], {"x": [1]}, {"a": {"b": 1}}, True) if value not in sound]
         texts += [json.dumps([{**MATERIAL, member: value}]) for value in wrong]
     for number, text in enumerate(texts):
         custom = f"string mpm_materials = '{text}'"
-        path = stage(tmp_path / f"{number}.usda", prim("Points", [POINTS], custom))
+        path = tmp_path / f"{number}.usdc"  # a text layer would be refused for its brackets
+        Sdf.Layer.OpenAsAnonymous(str(stage(tmp_path / f"{number}.usda", prim("Points", [POINTS], custom)))).Export(str(path))
         with pytest.raises(InputError, match="materials cannot be read"):
             read_points(path, 1)
 
 
 def test_check_tells_of_the_time_that_does_not_run(tmp_path, capsys):
-    """A range that is no range is a problem of the stage, and its frames are not counted one by one."""
+    """A range without end is a problem of the stage, and its frames are not counted one by one."""
     path = stage(tmp_path / "p.usda", prim("Points", [POINTS]), endTimeCode="1e12")
     assert cli.main(["check", str(path)]) == 1
     assert "time codes from 1 to 1e+12" in capsys.readouterr().out
