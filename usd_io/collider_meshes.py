@@ -1,7 +1,8 @@
 """Meshes of a USD stage as moving geometry in SI units: still, moved as a rigid body, or deforming.
 
 A prim, or everything below it, is read as one mesh: references, native instances and point instancers are followed,
-polygons stay polygons (a subdivision surface gives its cage), guides, proxies and invisible prims are left out.
+skeletons and blend shapes deform meshes, polygons stay polygons (a subdivision surface gives its cage), guides, proxies and
+invisible prims are left out.
 """
 
 from __future__ import annotations
@@ -18,21 +19,12 @@ import numpy as np
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
+from usd_io.mesh_sources import MeshSource, instance_placement, own_placement, reversed_faces
+from usd_io.skeletons import SkinnedMeshes
 from usd_io.units import stage_to_si
 
 P = ParamSpec("P")
 R = TypeVar("R")
-InstanceMatrices = Callable[[float], list[np.ndarray]]
-"""Matrices (4, 4) from a prim's points to the stage at a time code: one, or one per instance."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """One Mesh prim and where it stands."""
-
-    mesh: Any
-    placement: InstanceMatrices
-    instanced: bool
 
 
 def _told(method: Callable[Concatenate[StageMeshes, P], R]) -> Callable[Concatenate[StageMeshes, P], R]:
@@ -120,21 +112,22 @@ class StageMeshes:
 
         return [p for p in Usd.PrimRange(root, Usd.TraverseInstanceProxies()) if p.IsA(UsdGeom.Mesh)]
 
-    def _sources(self, root: Any) -> list[_Source]:
+    def _sources(self, root: Any) -> list[MeshSource]:
         from pxr import Usd, UsdGeom
 
-        found: list[_Source] = []
+        found: list[MeshSource] = []
+        skins = SkinnedMeshes()
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
         for prim in walk:
             if prim.IsA(UsdGeom.PointInstancer):
-                found.extend(self._instances(UsdGeom.PointInstancer(prim)))
+                found.extend(self._instances(UsdGeom.PointInstancer(prim), skins))
                 walk.PruneChildren()
             elif prim.IsA(UsdGeom.Mesh) and _counts(prim):
-                mesh = UsdGeom.Mesh(prim)
-                found.append(_Source(mesh, _own_placement(mesh), False))
+                skin = skins.of(prim)
+                found.append(MeshSource(self.name, UsdGeom.Mesh(prim), own_placement(skin.space if skin else prim), skin=skin))
         return found
 
-    def _instances(self, instancer: Any) -> list[_Source]:
+    def _instances(self, instancer: Any, skins: SkinnedMeshes) -> list[MeshSource]:
         from pxr import Usd, UsdGeom
 
         found = []
@@ -142,8 +135,9 @@ class StageMeshes:
             prototype = self.stage.GetPrimAtPath(target)
             for prim in Usd.PrimRange(prototype, Usd.TraverseInstanceProxies()) if prototype else ():
                 if prim.IsA(UsdGeom.Mesh):
-                    mesh = UsdGeom.Mesh(prim)
-                    found.append(_Source(mesh, _instance_placement(instancer, prototype, number, mesh), True))
+                    skin = skins.of(prim)
+                    placement = instance_placement(instancer, prototype, number, skin.space if skin else prim)
+                    found.append(MeshSource(self.name, UsdGeom.Mesh(prim), placement, True, skin))
         return found
 
     # ---------------------------------------------------------------- at a time
@@ -154,39 +148,22 @@ class StageMeshes:
         indices: list[np.ndarray] = []
         base = 0
         for source in self.sources:
-            points, here, there = self._polygons(source.mesh, code)
+            points, here, there = source.polygons(code)
             for matrix in source.placement(code):
-                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != _left_handed(source.mesh, code)
+                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != source.left_handed(code)
                 counts.append(here)
-                indices.append((_reversed(here, there) if turned else there) + base)
+                indices.append((reversed_faces(here, there) if turned else there) + base)
                 base += points
         faces, corners = (np.concatenate([*part, np.zeros(0)]).astype(np.int32) for part in (counts, indices))
         digest = hashlib.sha256(faces.tobytes() + corners.tobytes() + str(base).encode()).hexdigest()
         return Topology(faces, corners, digest)
-
-    def _polygons(self, mesh: Any, code: float) -> tuple[int, np.ndarray, np.ndarray]:
-        """Return number of points, face counts and indices of one mesh, without its hole faces."""
-        points = len(mesh.GetPointsAttr().Get(code) or ())
-        counts = np.array(mesh.GetFaceVertexCountsAttr().Get(code) or (), np.int64)
-        indices = np.array(mesh.GetFaceVertexIndicesAttr().Get(code) or (), np.int64)
-        where = f"{self.name}: mesh {mesh.GetPath()}"
-        if (counts < 0).any() or counts.sum() != len(indices):
-            raise InputError(f"{where}: {len(indices)} indices for faces of {counts.sum()} corners; export it again")
-        if len(indices) and (indices.min() < 0 or indices.max() >= points):
-            raise InputError(f"{where}: a face index lies outside its {points} points; export it again")
-        holes = np.array(mesh.GetHoleIndicesAttr().Get(code) or (), np.int64)
-        if len(holes):
-            keep = np.ones(len(counts), bool)
-            keep[holes[(holes >= 0) & (holes < len(counts))]] = False
-            indices, counts = indices[np.repeat(keep, counts)], counts[keep]
-        return points, counts, indices
 
     @_told
     def points(self, code: float) -> np.ndarray:
         """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
         parts = []
         for source in self.sources:
-            local = np.array(source.mesh.GetPointsAttr().Get(code) or np.zeros((0, 3)), np.float64).reshape(-1, 3)
+            local = source.points(code)
             for matrix in source.placement(code):
                 full = self.to_si @ matrix
                 parts.append(local @ full[:3, :3].T + full[:3, 3])
@@ -239,15 +216,16 @@ class StageMeshes:
 
         told = hashlib.sha256(repr((self.to_si.tolist(), self.deforms(), self.stands_still(), primvar)).encode())
         for source in self.sources:
-            mesh = source.mesh
-            shape = (mesh.GetPointsAttr(), mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr())
-            found = UsdGeom.PrimvarsAPI(mesh.GetPrim()).FindPrimvarWithInheritance(primvar) if primvar else None
+            found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar) if primvar else None
             values = (found.GetAttr(), found.GetIndicesAttr()) if found else ()
-            for attribute in (*shape, mesh.GetHoleIndicesAttr(), mesh.GetOrientationAttr(), *values):
+            for attribute in (*source.attributes(), *values):
                 for code in codes[: None if attribute.ValueMightBeTimeVarying() else 1]:
                     held = np.asarray(attribute.Get(code))
                     told.update(f"{held.dtype}{held.shape}".encode())
                     told.update(held.tobytes() if held.dtype != object else repr(held).encode())
+            if source.skin:
+                for code in codes:
+                    told.update(source.points(code).tobytes())
             for code in (*codes, *poses):
                 told.update(np.array(source.placement(code)).tobytes())
         return told.hexdigest()
@@ -256,18 +234,7 @@ class StageMeshes:
     @_told
     def deforms(self) -> bool:
         """Whether points or topology are animated, or anything is instanced by points (its count may change)."""
-        attributes = [
-            attribute
-            for source in self.sources
-            for attribute in (
-                source.mesh.GetPointsAttr(),
-                source.mesh.GetFaceVertexCountsAttr(),
-                source.mesh.GetFaceVertexIndicesAttr(),
-            )
-        ]
-        return any(attribute.ValueMightBeTimeVarying() for attribute in attributes) or any(
-            source.instanced for source in self.sources
-        )
+        return any(source.instanced or source.varies() for source in self.sources)
 
     @_told
     def stands_still(self) -> bool:
@@ -320,17 +287,10 @@ class StageMeshes:
 
     @_told
     def authored_codes(self, first: float, last: float) -> list[float]:
-        """Return the codes strictly between two where points or transforms of any mesh have samples."""
-        from pxr import UsdGeom
-
+        """Return the codes strictly between two where points, transforms or skeletons of any mesh have samples."""
         codes: set[float] = set()
         for source in self.sources:
-            codes.update(source.mesh.GetPointsAttr().GetTimeSamples())
-            prim = source.mesh.GetPrim()
-            while prim and not prim.IsPseudoRoot():
-                if prim.IsA(UsdGeom.Xformable):
-                    codes.update(UsdGeom.Xformable(prim).GetTimeSamples())
-                prim = prim.GetParent()
+            codes |= source.samples()
         return sorted(code for code in codes if first < code < last)
 
 
@@ -352,44 +312,3 @@ def _counts(prim: Any) -> bool:
     imageable = UsdGeom.Imageable(prim)
     hidden = imageable.ComputePurpose() in (UsdGeom.Tokens.proxy, UsdGeom.Tokens.guide)
     return not hidden and imageable.ComputeVisibility() != UsdGeom.Tokens.invisible
-
-
-def _left_handed(mesh: Any, code: float) -> bool:
-    from pxr import UsdGeom
-
-    return mesh.GetOrientationAttr().Get(code) == UsdGeom.Tokens.leftHanded
-
-
-def _own_placement(mesh: Any) -> Callable[[float], list[np.ndarray]]:
-    return lambda code: [_local_to_world(mesh, code)]
-
-
-def _local_to_world(mesh: Any, code: float) -> np.ndarray:
-    """Return the matrix (4, 4), for column vectors, from a prim's space to the stage's."""
-    return np.array(mesh.ComputeLocalToWorldTransform(code)).T
-
-
-def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> InstanceMatrices:
-    """Return where a point instancer puts the copies of a mesh below prototype `number`."""
-    from pxr import UsdGeom
-
-    def placement(code: float) -> list[np.ndarray]:
-        which = np.array(instancer.GetProtoIndicesAttr().Get(code) or (), np.int64)
-        moves = instancer.ComputeInstanceTransformsAtTime(
-            code, code, UsdGeom.PointInstancer.IncludeProtoXform, UsdGeom.PointInstancer.IgnoreMask
-        )
-        world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
-        top = UsdGeom.Xformable(prototype)
-        above = np.array(top.ComputeLocalToWorldTransform(code)).T if top else np.eye(4)
-        inner = np.linalg.inv(above) @ _local_to_world(mesh, code)
-        return [world @ np.array(move).T @ inner for move, kind in zip(moves, which, strict=True) if kind == number]
-
-    return placement
-
-
-def _reversed(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return indices with every face walked the other way."""
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    within = np.arange(len(indices)) - np.repeat(starts, counts)
-    return indices[np.repeat(ends, counts) - 1 - within]
