@@ -1,8 +1,8 @@
 """Meshes of a USD stage as moving geometry in SI units: still, moved as a rigid body, or deforming.
 
 A prim, or everything below it, is read as one mesh: references, native instances and point instancers are followed,
-skeletons and blend shapes deform meshes, polygons stay polygons (a subdivision surface gives its cage), guides, proxies and
-invisible prims are left out.
+skeletons and blend shapes deform meshes, polygons stay polygons, surfaces that say to be Catmull-Clark or Loop are subdivided,
+guides, proxies and invisible prims are left out.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class StageMeshes:
                 raise InputError(
                     f"{where}: primvar '{primvar}' has {len(numbers)} values for {points} points; write one a point, or one"
                 )
-            parts += [np.broadcast_to(numbers, points)] * len(source.placement(code))
+            parts += [source.refined(np.broadcast_to(numbers, points), code)] * len(source.placement(code))
         return np.concatenate(parts)
 
     # ---------------------------------------------------------------- what was read

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import InputError
 from usd_io.skeletons import SkinnedMesh
+from usd_io.subdivision import Cage, Refinement, refine
 
 InstanceMatrices = Callable[[float], list[np.ndarray]]
 """Matrices (4, 4) from a mesh's points to the stage at a time code: one, or one per instance."""
@@ -32,6 +33,7 @@ class MeshSource:
     placement: InstanceMatrices
     instanced: bool = False
     skin: SkinnedMesh | None = None
+    _refined: dict[str, tuple[tuple[bytes, ...], Refinement]] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -43,10 +45,24 @@ class MeshSource:
         held = self.mesh.GetPointsAttr().Get(code)
         if self.skin and held:
             held = self.skin.points(self.where, held, code)
-        return np.array(held or np.zeros((0, 3)), np.float64).reshape(-1, 3)
+        return self.refined(np.array(held or np.zeros((0, 3)), np.float64).reshape(-1, 3), code)
 
     def polygons(self, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices at a time code, without its hole faces."""
+        points = len(self.mesh.GetPointsAttr().Get(code) or ())
+        counts, indices = self._faces(code)
+        parents = np.arange(len(counts))
+        if self.scheme and len(counts):
+            finer = self._refinement(points, counts, indices, code)
+            points, counts, indices, parents = finer.points, finer.counts, finer.indices, finer.parents
+        holes = np.array(self.mesh.GetHoleIndicesAttr().Get(code) or (), np.int64)
+        if len(holes):
+            keep = ~np.isin(parents, holes)
+            indices, counts = indices[np.repeat(keep, counts)], counts[keep]
+        return points, counts, indices
+
+    def _faces(self, code: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return face counts and indices as the file has them at a time code."""
         points = len(self.mesh.GetPointsAttr().Get(code) or ())
         counts = np.array(self.mesh.GetFaceVertexCountsAttr().Get(code) or (), np.int64)
         indices = np.array(self.mesh.GetFaceVertexIndicesAttr().Get(code) or (), np.int64)
@@ -54,12 +70,54 @@ class MeshSource:
             raise InputError(f"{self.where}: {len(indices)} indices for faces of {counts.sum()} corners; export it again")
         if len(indices) and (indices.min() < 0 or indices.max() >= points):
             raise InputError(f"{self.where}: a face index lies outside its {points} points; export it again")
-        holes = np.array(self.mesh.GetHoleIndicesAttr().Get(code) or (), np.int64)
-        if len(holes):
-            keep = np.ones(len(counts), bool)
-            keep[holes[(holes >= 0) & (holes < len(counts))]] = False
-            indices, counts = indices[np.repeat(keep, counts)], counts[keep]
-        return points, counts, indices
+        return counts, indices
+
+    @property
+    def scheme(self) -> str:
+        """Subdivision scheme that smooths the mesh, or "": it counts where the file says it, not as the fallback of the format."""
+        held = self.mesh.GetSubdivisionSchemeAttr()
+        name = str(held.Get()) if held.HasAuthoredValue() else ""
+        return name if name in ("catmullClark", "loop") else ""
+
+    def refined(self, values: np.ndarray, code: float) -> np.ndarray:
+        """Return values at the points that `points` has from values at those of the file, shape (n, ...)."""
+        counts, indices = self._faces(code)
+        if not (self.scheme and len(counts)):
+            return values
+        return self._refinement(len(values), counts, indices, code)(values)
+
+    def _refinement(self, points: int, counts: np.ndarray, indices: np.ndarray, code: float) -> Refinement:
+        """Return the refinement of a subdivision surface; the last one is kept.
+
+        Raises:
+            InputError: The faces do not fit the scheme, or the creases the points.
+        """
+        mesh = self.mesh
+        if self.scheme == "loop" and (counts != 3).any():
+            raise InputError(
+                f"{self.where}: subdivisionScheme is loop, which takes triangles, and faces have up to {counts.max()} corners; "
+                "export triangles, or take catmullClark or none"
+            )
+        rule = str(mesh.GetInterpolateBoundaryAttr().Get(code))
+        chains = np.array(mesh.GetCreaseIndicesAttr().Get(code) or (), np.int64)
+        lengths = np.array(mesh.GetCreaseLengthsAttr().Get(code) or (), np.int64)
+        crease = np.array(mesh.GetCreaseSharpnessesAttr().Get(code) or (), np.float64)
+        corners = np.array(mesh.GetCornerIndicesAttr().Get(code) or (), np.int64)
+        corner = np.array(mesh.GetCornerSharpnessesAttr().Get(code) or (), np.float64)
+        key = (str(points).encode(), rule.encode(), *(each.tobytes() for each in (counts, indices, chains, lengths, crease)))
+        key = (*key, corners.tobytes(), corner.tobytes())
+        if "last" not in self._refined or self._refined["last"][0] != key:
+            named = np.concatenate([chains, corners])
+            fits = (lengths >= 2).all() and lengths.sum() == len(chains) and len(crease) in (len(lengths), (lengths - 1).sum())
+            if not fits or len(corner) != len(corners) or ((named < 0) | (named >= points)).any():
+                raise InputError(f"{self.where}: its creases or corners do not fit its {points} points; export it again")
+            starts = np.delete(np.arange(len(chains)), np.cumsum(lengths) - 1)
+            each = np.repeat(crease, lengths - 1) if len(crease) == len(lengths) else crease
+            sharpness = np.zeros(points)
+            sharpness[corners] = corner
+            cage = Cage(points, counts, indices, np.stack([chains[starts], chains[starts + 1]], axis=1), each, sharpness)
+            self._refined["last"] = key, refine(cage, self.scheme == "loop", rule != "edgeOnly")
+        return self._refined["last"][1]
 
     def left_handed(self, code: float) -> bool:
         """Whether faces are listed clockwise seen from outside."""
@@ -71,7 +129,16 @@ class MeshSource:
         """Return the attributes of the mesh that its shape comes from; what its skin reads is not among them."""
         mesh = self.mesh
         faces = (mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr(), mesh.GetHoleIndicesAttr())
-        return (mesh.GetPointsAttr(), *faces, mesh.GetOrientationAttr())
+        smooth = (
+            mesh.GetSubdivisionSchemeAttr(),
+            mesh.GetInterpolateBoundaryAttr(),
+            mesh.GetCreaseIndicesAttr(),
+            mesh.GetCreaseLengthsAttr(),
+            mesh.GetCreaseSharpnessesAttr(),
+            mesh.GetCornerIndicesAttr(),
+            mesh.GetCornerSharpnessesAttr(),
+        )
+        return (mesh.GetPointsAttr(), *faces, mesh.GetOrientationAttr(), *(smooth if self.scheme else ()))
 
     def varies(self) -> bool:
         """Whether points or polygons may change with time."""
