@@ -19,7 +19,7 @@ import numpy as np
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
-from usd_io.mesh_sources import MeshSource, instance_placement, own_placement, reversed_faces
+from usd_io.mesh_sources import MeshSource, instance_placement, inverse, own_placement, reversed_faces
 from usd_io.skeletons import SkinnedMeshes
 from usd_io.units import stage_to_si
 
@@ -161,16 +161,7 @@ class StageMeshes:
     @_told
     def points(self, code: float) -> np.ndarray:
         """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
-        parts = []
-        for source in self.sources:
-            local = source.points(code)
-            for matrix in source.placement(code):
-                full = self.to_si @ matrix
-                parts.append(local @ full[:3, :3].T + full[:3, 3])
-        points = np.concatenate(parts)
-        if not np.isfinite(points).all():
-            raise InputError(f"{self.name}: points or transforms hold NaN or infinity at time code {code:g}; export it again")
-        return points
+        return np.concatenate([part for source in self.sources for part in source.placed(code, self.to_si)] or [np.zeros((0, 3))])
 
     @_told
     def values(self, primvar: str, code: float) -> np.ndarray:
@@ -185,7 +176,7 @@ class StageMeshes:
         for source in self.sources:
             found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar)
             held = found.ComputeFlattened(code) if found else None
-            where = f"{self.name}: mesh {source.mesh.GetPath()}"
+            where = source.where
             if held is None:
                 names = [
                     each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
@@ -251,7 +242,7 @@ class StageMeshes:
             return None
         back = np.linalg.inv(self.to_si)
         motions = []
-        rest = [np.linalg.inv(source.placement(reference)[0]) for source in self.sources]
+        rest = [inverse(source.where, source.placement(reference)[0]) for source in self.sources]
         for code in codes:
             moved = [
                 self.to_si @ source.placement(code)[0] @ inverse @ back for source, inverse in zip(self.sources, rest, strict=True)

@@ -47,6 +47,42 @@ class MeshSource:
             held = self.skin.points(self.where, held, code)
         return self.refined(np.array(held or np.zeros((0, 3)), np.float64).reshape(-1, 3), code)
 
+    def placed(self, code: float, to_si: np.ndarray) -> list[np.ndarray]:
+        """Return the points [m] of every copy at a time code, each of shape (n, 3).
+
+        Raises:
+            InputError: A point is not finite, or the faces have no area.
+        """
+        local, parts = self.points(code), []
+        if not np.isfinite(local).all():
+            bad = int(np.flatnonzero(~np.isfinite(local).all(axis=1))[0])
+            raise InputError(f"{self.where}: points hold NaN or infinity at time code {code:g} (point {bad}); export it again")
+        for matrix in self.placement(code):
+            full = to_si @ matrix
+            parts.append(local @ full[:3, :3].T + full[:3, 3])
+            if not np.isfinite(parts[-1]).all():
+                raise InputError(f"{self.where}: its transform holds NaN or infinity at time code {code:g}; export it again")
+        if len(local) and parts:
+            # an instancer hides a copy by a scale of 0
+            self._refuse_flat(local if self.instanced else parts[0], code)
+        return parts
+
+    def _refuse_flat(self, points: np.ndarray, code: float) -> None:
+        """Raise `InputError` where no face has an area: nothing would be left of the mesh, among others without a word."""
+        from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+
+        _, counts, indices = self.polygons(code)
+        least = 1e-14 * float(np.ptp(points, axis=0).max()) ** 2
+        for faces in (64, len(counts)):  # the first ones settle it as a rule
+            a, b, c = points[triangulate(counts[:faces], indices[: counts[:faces].sum()])[0]].transpose(1, 0, 2)
+            if (np.linalg.norm(np.cross(b - a, c - a), axis=1) > least).any():
+                return
+        what = f"its {len(counts)} faces have no area" if len(counts) else f"has {len(points)} points and no faces"
+        why = " (all on a line or in a point, or a scale of 0)" if len(counts) else ""
+        raise InputError(
+            f"{self.where}: {what} at time code {code:g}{why}; give it a surface, make it invisible, or name a prim without it"
+        )
+
     def polygons(self, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices at a time code, without its hole faces."""
         points = len(self.mesh.GetPointsAttr().Get(code) or ())
@@ -157,6 +193,17 @@ class MeshSource:
         return codes
 
 
+def inverse(where: str, matrix: np.ndarray) -> np.ndarray:
+    """Return the inverse of a transform (4, 4).
+
+    Raises:
+        InputError: It has none.
+    """
+    if not (np.isfinite(matrix).all() and np.linalg.det(matrix)):
+        raise InputError(f"{where}: its transform has a scale of 0 or is not finite; give every axis a scale, or make it invisible")
+    return np.linalg.inv(matrix)
+
+
 def own_placement(prim: Any) -> InstanceMatrices:
     """Return where a prim stands by itself."""
     return lambda code: [_local_to_world(prim, code)]
@@ -181,7 +228,7 @@ def instance_placement(instancer: Any, prototype: Any, number: int, prim: Any) -
         world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
         top = UsdGeom.Xformable(prototype)
         above = np.array(top.ComputeLocalToWorldTransform(code)).T if top else np.eye(4)
-        inner = np.linalg.inv(above) @ _local_to_world(prim, code)
+        inner = inverse(f"{instancer.GetPath()}: prototype {prototype.GetPath()}", above) @ _local_to_world(prim, code)
         return [world @ np.array(move).T @ inner for move, kind in zip(moves, which, strict=True) if kind == number]
 
     return placement
