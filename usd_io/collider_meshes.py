@@ -19,6 +19,7 @@ import numpy as np
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
+from usd_io.formats import refuse_unless_usd
 from usd_io.mesh_sources import MeshSource, instance_placement, inverse, own_placement, reversed_faces
 from usd_io.skeletons import SkinnedMeshes
 from usd_io.units import stage_to_si
@@ -73,6 +74,7 @@ class StageMeshes:
 
         path = Path(path)
         check_regular(path, "give the path of a USD file")
+        refuse_unless_usd(path)
         try:
             self.stage = Usd.Stage.Open(str(path))
         except Tf.ErrorException as error:

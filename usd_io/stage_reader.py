@@ -11,6 +11,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
+from usd_io.formats import refuse_unless_usd
 from usd_io.layers import PROVENANCE
 from usd_io.packing import holds_points, sampled, unpacked
 from usd_io.points import particles_from_prim
@@ -30,6 +31,7 @@ def open_stage(path: str | Path) -> Usd.Stage:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a .usd, .usda, .usdc or .usdz file")
+    refuse_unless_usd(path)
     try:
         known = Sdf.Layer.Find(str(path))
         if known:  # open elsewhere in this process, perhaps from before the newest frame

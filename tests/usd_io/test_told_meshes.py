@@ -5,14 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material
+from mpm_nodes import Graph
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, MpmNodesError
+from mpm_nodes.graph import preflight, registry
 from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.nodes.caches import read_points
 from mpm_nodes.nodes.collide import collide_plane, collide_usd
 from mpm_nodes.nodes.contact_angles import collider_contact_angle_usd
 from mpm_nodes.nodes.emit import emit_box, emit_mesh
+from mpm_nodes.nodes.looks import rest_positions
+from mpm_nodes.nodes.retime import retime_points
+from mpm_nodes.nodes.secondary import emit_secondary
 from mpm_nodes.nodes.temperature_fields import collider_temperature_usd
 from mpm_nodes.nodes.tension_fields import set_tension_scale_usd
+from usd_io.formats import MESHES
+from usd_io.vdb_file import grid_table
 
 Usd, UsdGeom, Sdf = (pytest.importorskip(f"pxr.{name}") for name in ("Usd", "UsdGeom", "Sdf"))
 SETTINGS = GraphSettings(cell_size=0.1, start=1, end=2)
@@ -113,3 +122,49 @@ def test_copies_that_an_instancer_hides_are_left_out(tmp_path):
     stage.Save()
     particles = READERS["emit_mesh"](path)
     assert particles["position"][:, 0].max() > 1.8
+
+
+# ---------------------------------------------------------------- files of other formats
+READERS_OF_POINTS = {
+    "read_points": lambda path: read_points(context(), WATER, path=path),
+    "retime_points": lambda path: retime_points(context(), WATER, kept(), path=path),
+    "emit_secondary": lambda path: emit_secondary(context(), WATER, kept(), path=path),
+    "rest_positions": lambda path: rest_positions(context(), emit_box(SETTINGS, WATER), kept(), path=path),
+}
+
+
+def test_no_reader_of_meshes_or_points_is_left_out():
+    """Those that the sweeps here go through are all that name a prim of a file."""
+    named = {each.id for each in registry.default() if {"path", "prim"} <= {knob.name for knob in each.knobs}}
+    assert named == set(READERS) | set(READERS_OF_POINTS)
+
+
+@pytest.mark.parametrize("ending", [*MESHES, ".OBJ", ".vdb", ".txt"])
+@pytest.mark.parametrize("reader", {**READERS, **READERS_OF_POINTS})
+def test_a_file_that_is_no_usd_is_told_what_to_do(tmp_path, reader, ending):
+    path = tmp_path / f"rock{ending}"
+    path.write_text("v 0 0 0\n")
+    cure = "take collide_vdb or emit_level_set" if ending == ".vdb" else "export it as USD"
+    with pytest.raises(InputError, match=rf"rock{ending}.*{cure}"):
+        {**READERS, **READERS_OF_POINTS}[reader](path)
+
+
+@pytest.mark.parametrize("ending", [*MESHES, ".usd", ".usdz"])
+def test_a_mesh_where_a_volume_is_read_is_told_what_to_do(tmp_path, ending):
+    path = tmp_path / f"rock{ending}"
+    path.write_text("v 0 0 0\n")
+    with pytest.raises(InputError, match=rf"rock{ending}.*take collide_usd or emit_mesh"):
+        grid_table(path)
+
+
+@pytest.mark.parametrize(("kind", "ending"), [("emit_mesh", ".obj"), ("collide_usd", ".abc"), ("emit_level_set", ".obj")])
+def test_validate_tells_it(tmp_path, kind, ending):
+    path = tmp_path / f"rock{ending}"
+    path.write_text("v 0 0 0\n")
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    inputs = {} if kind == "collide_usd" else {"material": graph.add("material_library", "matter", name="honey")}
+    told = graph.add(kind, "told", path=str(path), **inputs)
+    ball = told if inputs else graph.add("emit_sphere", "ball", material=graph.add("material_library", "matter", name="honey"))
+    graph.add("solve", "solve", sources=[ball], colliders=[] if inputs else [told])
+    with pytest.raises(MpmNodesError, match=f"rock{ending}: is .*export it as USD"):
+        preflight.estimate(plan_graph(graph), graph.settings.start)
