@@ -1,7 +1,8 @@
 """Meshes of a USD stage as moving geometry in SI units: still, moved as a rigid body, or deforming.
 
 A prim, or everything below it, is read as one mesh: references, native instances and point instancers are followed,
-polygons stay polygons (a subdivision surface gives its cage), guides, proxies and invisible prims are left out.
+skeletons and blend shapes deform meshes, polygons stay polygons, surfaces that say to be Catmull-Clark or Loop are subdivided,
+guides, proxies and invisible prims are left out.
 """
 
 from __future__ import annotations
@@ -16,25 +17,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from mpm_nodes.data import InputError
+from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
 from usd_io.dependencies import checked_layers
-from usd_io.instancing import instances, inverse_above
-from usd_io.typed import of_kind, vectors, whole_numbers
+from usd_io.formats import refuse_unless_usd
+from usd_io.mesh_sources import MeshSource, instance_placement, inverse, own_placement, reversed_faces
+from usd_io.skeletons import SkinnedMeshes
+from usd_io.typed import of_kind, vectors
 from usd_io.units import stage_to_si
 
 P = ParamSpec("P")
 R = TypeVar("R")
-InstanceMatrices = Callable[[float], list[np.ndarray]]
-"""Matrices (4, 4) from a prim's points to the stage at a time code: one, or one per instance."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """One Mesh prim and where it stands."""
-
-    mesh: Any
-    placement: InstanceMatrices
-    instanced: bool
 
 
 def _told(method: Callable[Concatenate[StageMeshes, P], R]) -> Callable[Concatenate[StageMeshes, P], R]:
@@ -82,6 +75,8 @@ class StageMeshes:
         from pxr import Tf, Usd
 
         path = Path(path)
+        check_regular(path, "give the path of a USD file")
+        refuse_unless_usd(path)
         held = checked_layers(path)
         try:
             self.stage = Usd.Stage.Open(str(path))
@@ -123,21 +118,22 @@ class StageMeshes:
 
         return [p for p in Usd.PrimRange(root, Usd.TraverseInstanceProxies()) if p.IsA(UsdGeom.Mesh)]
 
-    def _sources(self, root: Any) -> list[_Source]:
+    def _sources(self, root: Any) -> list[MeshSource]:
         from pxr import Usd, UsdGeom
 
-        found: list[_Source] = []
+        found: list[MeshSource] = []
+        skins = SkinnedMeshes()
         walk = iter(Usd.PrimRange(root, Usd.TraverseInstanceProxies()))
         for prim in walk:
             if prim.IsA(UsdGeom.PointInstancer):
-                found.extend(self._instances(UsdGeom.PointInstancer(prim)))
+                found.extend(self._instances(UsdGeom.PointInstancer(prim), skins))
                 walk.PruneChildren()
             elif prim.IsA(UsdGeom.Mesh) and _counts(prim):
-                mesh = UsdGeom.Mesh(prim)
-                found.append(_Source(mesh, _own_placement(mesh), False))
+                skin = skins.of(prim)
+                found.append(MeshSource(self.name, UsdGeom.Mesh(prim), own_placement(skin.space if skin else prim), skin=skin))
         return found
 
-    def _instances(self, instancer: Any) -> list[_Source]:
+    def _instances(self, instancer: Any, skins: SkinnedMeshes) -> list[MeshSource]:
         from pxr import Usd, UsdGeom
 
         found = []
@@ -145,8 +141,9 @@ class StageMeshes:
             prototype = self.stage.GetPrimAtPath(target)
             for prim in Usd.PrimRange(prototype, Usd.TraverseInstanceProxies()) if prototype else ():
                 if prim.IsA(UsdGeom.Mesh):
-                    mesh = UsdGeom.Mesh(prim)
-                    found.append(_Source(mesh, _instance_placement(instancer, prototype, number, mesh), True))
+                    skin = skins.of(prim)
+                    placement = instance_placement(instancer, prototype, number, skin.space if skin else prim)
+                    found.append(MeshSource(self.name, UsdGeom.Mesh(prim), placement, True, skin))
         return found
 
     # ---------------------------------------------------------------- at a time
@@ -157,45 +154,20 @@ class StageMeshes:
         indices: list[np.ndarray] = []
         base = 0
         for source in self.sources:
-            points, here, there = self._polygons(source.mesh, code)
+            points, here, there = source.polygons(code)
             for matrix in source.placement(code):
-                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != _left_handed(source.mesh, code)
+                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != source.left_handed(code)
                 counts.append(here)
-                indices.append((_reversed(here, there) if turned else there) + base)
+                indices.append((reversed_faces(here, there) if turned else there) + base)
                 base += points
         faces, corners = (np.concatenate([*part, np.zeros(0)]).astype(np.int32) for part in (counts, indices))
         digest = hashlib.sha256(faces.tobytes() + corners.tobytes() + str(base).encode()).hexdigest()
         return Topology(faces, corners, digest)
 
-    def _polygons(self, mesh: Any, code: float) -> tuple[int, np.ndarray, np.ndarray]:
-        """Return number of points, face counts and indices of one mesh, without its hole faces."""
-        points = len(vectors(mesh.GetPointsAttr(), code))
-        counts, indices = (whole_numbers(each, code) for each in (mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()))
-        where = f"{self.name}: mesh {mesh.GetPath()}"
-        if (counts < 0).any() or counts.sum() != len(indices):
-            raise InputError(f"{where}: {len(indices)} indices for faces of {counts.sum()} corners; export it again")
-        if len(indices) and (indices.min() < 0 or indices.max() >= points):
-            raise InputError(f"{where}: a face index lies outside its {points} points; export it again")
-        holes = whole_numbers(mesh.GetHoleIndicesAttr(), code)
-        if len(holes):
-            keep = np.ones(len(counts), bool)
-            keep[holes[(holes >= 0) & (holes < len(counts))]] = False
-            indices, counts = indices[np.repeat(keep, counts)], counts[keep]
-        return points, counts, indices
-
     @_told
     def points(self, code: float) -> np.ndarray:
         """Return all points [m], Y up, at a time code, shape (n, 3), float64."""
-        parts = []
-        for source in self.sources:
-            local = vectors(source.mesh.GetPointsAttr(), code)
-            for matrix in source.placement(code):
-                full = self.to_si @ matrix
-                parts.append(local @ full[:3, :3].T + full[:3, 3])
-        points = np.concatenate([*parts, np.zeros((0, 3))])
-        if not np.isfinite(points).all():
-            raise InputError(f"{self.name}: points or transforms hold NaN or infinity at time code {code:g}; export it again")
-        return points
+        return np.concatenate([part for source in self.sources for part in source.placed(code, self.to_si)] or [np.zeros((0, 3))])
 
     @_told
     def values(self, primvar: str, code: float) -> np.ndarray:
@@ -210,7 +182,7 @@ class StageMeshes:
         for source in self.sources:
             found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar)
             held = found.ComputeFlattened(code) if found else None
-            where = f"{self.name}: mesh {source.mesh.GetPath()}"
+            where = source.where
             if held is None:
                 names = [
                     each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
@@ -222,7 +194,7 @@ class StageMeshes:
                 raise InputError(
                     f"{where}: primvar '{primvar}' has {len(given)} values for {points} points; write one a point, or one"
                 )
-            parts += [np.broadcast_to(given, points)] * len(source.placement(code))
+            parts += [source.refined(np.broadcast_to(given, points), code)] * len(source.placement(code))
         return np.concatenate([*parts, np.zeros(0)])
 
     # ---------------------------------------------------------------- what was read
@@ -241,15 +213,16 @@ class StageMeshes:
 
         told = hashlib.sha256(repr((self.to_si.tolist(), self.deforms(), self.stands_still(), primvar)).encode())
         for source in self.sources:
-            mesh = source.mesh
-            shape = (mesh.GetPointsAttr(), mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr())
-            found = UsdGeom.PrimvarsAPI(mesh.GetPrim()).FindPrimvarWithInheritance(primvar) if primvar else None
+            found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar) if primvar else None
             values = (found.GetAttr(), found.GetIndicesAttr()) if found else ()
-            for attribute in (*shape, mesh.GetHoleIndicesAttr(), mesh.GetOrientationAttr(), *values):
+            for attribute in (*source.attributes(), *values):
                 for code in codes[: None if attribute.ValueMightBeTimeVarying() else 1]:
                     held = np.asarray(attribute.Get(code))
                     told.update(f"{held.dtype}{held.shape}".encode())
                     told.update(held.tobytes() if held.dtype != object else repr(held).encode())
+            if source.skin:
+                for code in codes:
+                    told.update(source.points(code).tobytes())
             for code in (*codes, *poses):
                 told.update(np.array(source.placement(code)).tobytes())
         return told.hexdigest()
@@ -258,18 +231,7 @@ class StageMeshes:
     @_told
     def deforms(self) -> bool:
         """Whether points or topology are animated, or anything is instanced by points (its count may change)."""
-        attributes = [
-            attribute
-            for source in self.sources
-            for attribute in (
-                source.mesh.GetPointsAttr(),
-                source.mesh.GetFaceVertexCountsAttr(),
-                source.mesh.GetFaceVertexIndicesAttr(),
-            )
-        ]
-        return any(attribute.ValueMightBeTimeVarying() for attribute in attributes) or any(
-            source.instanced for source in self.sources
-        )
+        return any(source.instanced or source.varies() for source in self.sources)
 
     @_told
     def stands_still(self) -> bool:
@@ -286,15 +248,11 @@ class StageMeshes:
             return None
         back = np.linalg.inv(self.to_si)
         motions = []
-        rest = []
-        for source in self.sources:
-            try:
-                rest.append(np.linalg.inv(source.placement(reference)[0]))
-            except np.linalg.LinAlgError:  # a scale of 0, which no motion is the way from
-                return None
+        rest = [inverse(source.where, source.placement(reference)[0]) for source in self.sources]
         for code in codes:
             moved = [
-                self.to_si @ source.placement(code)[0] @ inverse @ back for source, inverse in zip(self.sources, rest, strict=True)
+                self.to_si @ source.placement(code)[0] @ back_to_rest @ back
+                for source, back_to_rest in zip(self.sources, rest, strict=True)
             ]
             first = moved[0]
             size = 1.0 + float(np.abs(first[:3, 3]).max())
@@ -327,17 +285,10 @@ class StageMeshes:
 
     @_told
     def authored_codes(self, first: float, last: float) -> list[float]:
-        """Return the codes strictly between two where points or transforms of any mesh have samples."""
-        from pxr import UsdGeom
-
+        """Return the codes strictly between two where points, transforms or skeletons of any mesh have samples."""
         codes: set[float] = set()
         for source in self.sources:
-            codes.update(source.mesh.GetPointsAttr().GetTimeSamples())
-            prim = source.mesh.GetPrim()
-            while prim and not prim.IsPseudoRoot():
-                if prim.IsA(UsdGeom.Xformable):
-                    codes.update(UsdGeom.Xformable(prim).GetTimeSamples())
-                prim = prim.GetParent()
+            codes |= source.samples()
         return sorted(code for code in codes if first < code < last)
 
 
@@ -359,38 +310,3 @@ def _counts(prim: Any) -> bool:
     imageable = UsdGeom.Imageable(prim)
     hidden = imageable.ComputePurpose() in (UsdGeom.Tokens.proxy, UsdGeom.Tokens.guide)
     return not hidden and imageable.ComputeVisibility() != UsdGeom.Tokens.invisible
-
-
-def _left_handed(mesh: Any, code: float) -> bool:
-    from pxr import UsdGeom
-
-    return mesh.GetOrientationAttr().Get(code) == UsdGeom.Tokens.leftHanded
-
-
-def _own_placement(mesh: Any) -> Callable[[float], list[np.ndarray]]:
-    return lambda code: [_local_to_world(mesh, code)]
-
-
-def _local_to_world(mesh: Any, code: float) -> np.ndarray:
-    """Return the matrix (4, 4), for column vectors, from a prim's space to the stage's."""
-    return np.array(mesh.ComputeLocalToWorldTransform(code)).T
-
-
-def _instance_placement(instancer: Any, prototype: Any, number: int, mesh: Any) -> InstanceMatrices:
-    """Return where a point instancer puts the copies of a mesh below prototype `number`."""
-
-    def placement(code: float) -> list[np.ndarray]:
-        which, moves = instances(instancer, code)
-        world = np.array(instancer.ComputeLocalToWorldTransform(code)).T
-        inner = inverse_above(prototype, code) @ _local_to_world(mesh, code)
-        return [world @ np.array(move).T @ inner for move, kind in zip(moves, which, strict=True) if kind == number]
-
-    return placement
-
-
-def _reversed(counts: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return indices with every face walked the other way."""
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    within = np.arange(len(indices)) - np.repeat(starts, counts)
-    return indices[np.repeat(ends, counts) - 1 - within]

@@ -12,6 +12,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
 from usd_io.dependencies import checked_layers
+from usd_io.formats import refuse_unless_usd
 from usd_io.layers import PROVENANCE
 from usd_io.packing import holds_points, sampled, unpacked
 from usd_io.points import particles_from_prim
@@ -32,6 +33,7 @@ def open_stage(path: str | Path) -> Usd.Stage:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a .usd, .usda, .usdc or .usdz file")
+    refuse_unless_usd(path)
     try:
         held = checked_layers(path)
         known = Sdf.Layer.Find(str(path))

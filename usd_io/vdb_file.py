@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import open_regular
+from usd_io.formats import refuse_unless_vdb
 
 __all__ = ["GridEntry", "grid_table", "has_own_digest", "stamp_digest", "verify_digest"]
 
@@ -91,6 +92,7 @@ def _grid_table(cursor: _Cursor) -> tuple[GridEntry, ...]:
     if cursor.size == 0:
         raise damaged(path, "is empty")
     if cursor.size < 8 or cursor.number("q") != MAGIC:
+        refuse_unless_vdb(path)
         raise damaged(path, "does not begin with OpenVDB's magic number")
     version = cursor.number("I")
     if not OLDEST_VERSION <= version < 1000:

@@ -308,7 +308,7 @@ def collide_usd(
     """Collide with the meshes of a USD stage: still, moved as a rigid body, or deforming.
 
     Small holes are closed and flipped or overlapping parts put right, with a warning that counts them. The stage's units and
-    up axis are converted.
+    up axis are converted. Skeletons and blend shapes deform meshes, and those whose file says Catmull-Clark or Loop are subdivided.
 
     Args:
         path: The USD file.

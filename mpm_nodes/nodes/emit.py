@@ -245,6 +245,7 @@ def emit_mesh(
     """Fill the inside of a mesh from a USD file with particles, eight a cell.
 
     Small holes are closed, turned and overlapping parts still give the right inside (winding numbers), with a warning.
+    Skeletons and blend shapes deform meshes, and those whose file says Catmull-Clark or Loop are subdivided.
 
     Args:
         material: Material of the particles.
