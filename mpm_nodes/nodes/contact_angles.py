@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
+from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import collider_passed_on
-from mpm_nodes.nodes.values_of_files import field_of, over_meshes, primvar_contents, primvar_values, volume_of, voxels
+from mpm_nodes.nodes.values_of_files import field_of, first_values, over_meshes, primvar_contents, primvar_values, volume_of, voxels
 
 _Angle = A[float, Degrees, Range(min=0.0, max=180.0)]
 _ROUNDING = 1e-6
@@ -107,7 +109,13 @@ def collider_contact_angle_vdb(
     return _wetted(where, collider, outside, hysteresis, field)
 
 
-@node(category="Collide", label="Contact Angle from USD", preflight=collider_passed_on, contents={"path": primvar_contents})
+def _passed_on_with_primvar(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the body is passed on; a mesh or a primvar that cannot be used is told now."""
+    first_values(told)
+    return collider_passed_on(told)
+
+
+@node(category="Collide", label="Contact Angle from USD", preflight=_passed_on_with_primvar, contents={"path": primvar_contents})
 def collider_contact_angle_usd(
     collider: Collider,
     ctx: FrameContext,

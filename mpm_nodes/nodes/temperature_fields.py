@@ -29,10 +29,10 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
-from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
 from mpm_nodes.nodes.collider_motion import sampled
 from mpm_nodes.nodes.values_of_files import (
     field_of,
+    first_values,
     grid_values,
     over_frame,
     over_meshes,
@@ -67,10 +67,7 @@ def _tempered_by_grid(told: PreflightContext) -> dict[str, Any]:
 
 def _tempered_by_primvar(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the body has a temperature; a primvar that is not there, or is below 0 K as the shot begins, is told now."""
-    meshes = open_meshes(told.kept, told.knobs["path"], told.knobs["prim"])
-    frame = told.settings.start + told.knobs["frame_offset"]
-    code = shot_codes(told.settings, meshes.stage).code(frame)
-    _refuse_below_zero("collider_temperature_usd.primvar", meshes.values(told.knobs["primvar"], code))
+    _refuse_below_zero("collider_temperature_usd.primvar", first_values(told))
     return tempered(told)
 
 

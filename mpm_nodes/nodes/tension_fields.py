@@ -21,6 +21,7 @@ from mpm_nodes.nodes.values_of_files import (
     Interpolation,
     field_of,
     files_contents,
+    first_values,
     grid_values,
     held_as_before,
     over_files,
@@ -107,7 +108,13 @@ def set_tension_scale_vdb(
     return _scaled(where, particles, placed.at(particles["position"]))
 
 
-@node(category="Emit", label="Tension Scale from USD", preflight=_told_with_factor, contents={"path": primvar_contents})
+def _told_with_primvar(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: as `_told_with_factor`; a mesh or a primvar that cannot be used is told now."""
+    first_values(told)
+    return _told_with_factor(told)
+
+
+@node(category="Emit", label="Tension Scale from USD", preflight=_told_with_primvar, contents={"path": primvar_contents})
 def set_tension_scale_usd(
     particles: Particles,
     settings: GraphSettings,

@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError, SpaceField, SurfaceField, Vec3
 from mpm_nodes.data.field_courses import FieldCourse
 from mpm_nodes.graph import keys
-from mpm_nodes.graph.declare import ContentsContext
+from mpm_nodes.graph.declare import ContentsContext, PreflightContext
 from mpm_nodes.graph.kept import Kept
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import key_frames, sampled
@@ -24,6 +24,7 @@ __all__ = [
     "Interpolation",
     "field_of",
     "files_contents",
+    "first_values",
     "grid_values",
     "held_as_before",
     "over_files",
@@ -78,6 +79,19 @@ def primvar_values(
     code = shot_codes(settings, meshes.stage).code(frame)
     topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
     return _over_faces(where, points, values, triangulate(topology.counts, topology.indices)[0], 0.5 * settings.cell_size)
+
+
+def first_values(told: PreflightContext) -> np.ndarray:
+    """Return what a node's primvar has at the first frame that it reads, shape (n,), for preflight.
+
+    Raises:
+        InputError: The file, a mesh or the primvar cannot be used.
+    """
+    meshes = open_meshes(told.kept, told.knobs["path"], told.knobs["prim"])
+    frame = told.knobs["frame"] if "frame" in told.knobs else told.settings.start + told.knobs["frame_offset"]
+    code = shot_codes(told.settings, meshes.stage).code(frame)
+    meshes.points(code)
+    return np.asarray(meshes.values(told.knobs["primvar"], code))
 
 
 def primvar_contents(told: ContentsContext) -> str:

@@ -157,14 +157,32 @@ def test_a_mesh_where_a_volume_is_read_is_told_what_to_do(tmp_path, ending):
         grid_table(path)
 
 
-@pytest.mark.parametrize(("kind", "ending"), [("emit_mesh", ".obj"), ("collide_usd", ".abc"), ("emit_level_set", ".obj")])
-def test_validate_tells_it(tmp_path, kind, ending):
-    path = tmp_path / f"rock{ending}"
-    path.write_text("v 0 0 0\n")
-    graph = Graph(cell_size=0.1, start=1, end=2)
-    inputs = {} if kind == "collide_usd" else {"material": graph.add("material_library", "matter", name="honey")}
-    told = graph.add(kind, "told", path=str(path), **inputs)
-    ball = told if inputs else graph.add("emit_sphere", "ball", material=graph.add("material_library", "matter", name="honey"))
-    graph.add("solve", "solve", sources=[ball], colliders=[] if inputs else [told])
-    with pytest.raises(MpmNodesError, match=f"rock{ending}: is .*export it as USD"):
-        preflight.estimate(plan_graph(graph), graph.settings.start)
+def taken(graph, kind, path):
+    """Add a node that reads a file, with what it needs; a primvar is painted on what another node makes."""
+    matter = graph.add("material_library", "matter", name="honey")
+    ball = graph.add("emit_sphere", "ball", material=matter)
+    inputs = {
+        "collide_usd": {},
+        "emit_mesh": {"material": matter},
+        "emit_level_set": {"material": matter},
+        "set_tension_scale_usd": {"particles": ball, "primvar": "paint"},
+    }
+    wall = {} if kind in inputs else {"collider": graph.add("collide_plane", "wall"), "primvar": "paint"}
+    told = graph.add(kind, "told", path=str(path), **(inputs[kind] if kind in inputs else wall))
+    collides = kind.startswith("collide")
+    graph.add("solve", "solve", sources=[ball if collides else told], colliders=[told] if collides else [])
+    return graph
+
+
+@pytest.mark.parametrize("kind", [*READERS, "emit_level_set"])
+def test_validate_tells_other_formats_and_flat_meshes(tmp_path, kind):
+    """What a file cannot be used for is known before the cook, whichever node reads it."""
+    rock = tmp_path / "rock.obj"
+    rock.write_text("v 0 0 0\n")
+    files = [(rock, r"rock\.obj: is Wavefront OBJ.*export it as USD")]
+    if kind in READERS:
+        files.append((written(tmp_path / "meshes.usda", "line", False), "mesh /shot/bad: its 6 faces have no area"))
+    for path, says in files:
+        graph = taken(Graph(cell_size=0.1, start=1, end=2), kind, path)
+        with pytest.raises(MpmNodesError, match=says):
+            preflight.estimate(plan_graph(graph), graph.settings.start)
