@@ -164,11 +164,12 @@ def test_instances_that_do_not_go_together(tmp_path, case):
 
 
 def test_instances_and_scales_that_are_sound(tmp_path):
-    """The sound form of the cases above is read; a scale of 0 as well, since a body may grow out of nothing."""
+    """The sound form of the cases above is read; a mesh with a scale of 0 is told by name."""
     said = read_all(stage(tmp_path / "i.usda", prim("PointInstancer", INSTANCES.values())))
     assert "has no primvar 'w'" in said["meshes"]
     nothing = MESH | {"xformOp:transform": MESH["xformOp:transform"].replace("1", "0")}
-    assert StageMeshes(stage(tmp_path / "m.usda", prim("Mesh", nothing.values()))).rigid_motion(1.0, [1.0]) is None
+    with pytest.raises(InputError, match="mesh /m: its transform has a scale of 0"):
+        StageMeshes(stage(tmp_path / "m.usda", prim("Mesh", nothing.values()))).rigid_motion(1.0, [1.0])
 
 
 @pytest.mark.parametrize("name", ["F_²", "F_٣", "F_" + "9" * 5000, "_1", "F_00", "_", "F_01"])
