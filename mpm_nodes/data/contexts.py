@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,7 @@ class FrameContext:
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
         choices: What the node chooses by measuring (`graph.choices.FrameChoices`), for cooks to choose alike; None keeps nothing.
         team: The ranks that cook the solves of the graph together (`solver.ranks.team.Team`); None where there is one process.
+        wired: Names of the nodes that are wired into each port, in the order of the wires.
     """
 
     frame: int
@@ -62,6 +63,7 @@ class FrameContext:
     max_substeps: int | None = None
     choices: Any = None
     team: Any = None
+    wired: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass
@@ -90,6 +92,7 @@ class StepContext:
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
+        advise: Returns what to do about a limit of dt, half a sentence: its name, and what it is due to.
     """
 
     dt: float = 0.0
@@ -113,6 +116,7 @@ class StepContext:
     frame_at: Callable[[float], float] | None = None
     share: Any = None
     checked: bool = False
+    advise: Callable[[str, str], str] = lambda limit, name: ""
 
     @property
     def middle(self) -> float:

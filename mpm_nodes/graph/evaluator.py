@@ -304,6 +304,7 @@ class Evaluator:
             max_substeps=self.max_substeps,
             choices=self.choices.of(self.plan.key(node.id, frame)),
             team=self.team,
+            wired={port: tuple(wire[0] for wire in wires) for port, wires in node.inputs.items()},
         )
 
     @staticmethod

@@ -273,8 +273,11 @@ def _advance_frame(
     step.frame = ctx.frame
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
+    solver.advice.emitters = ctx.wired.get("emitters", ())
     _run_substeps(solver, ctx, clock, at, cold)
     solver.time = end
+    if many := solver.advice.of_many(step.substep, **step.report.of_substeps()):
+        ctx.report("note", message=many)
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
     if solver.share is not None:
@@ -317,7 +320,8 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
         # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
         solver.particles.sorted, solver.particles.limits = False, None
         step.substep = 0
-        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, cold and step.dt_factor == 1.0, before)
+        compiles = cold and step.dt_factor == 1.0
+        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, compiles, before, advise=step.advise)
         try:
             while end - solver.time > 1e-9 * length:
                 step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)

@@ -87,6 +87,10 @@ class BoundLaw:
         hot = float(np.maximum.reduceat(temperature, ends)[::2].max())
         return sum(self.numbers.largest(index, cold, hot) if index in law.follows else self.coefficients[index] for index in both)
 
+    def viscous_step(self, viscosity: float, h: float) -> float:
+        """Return the longest explicit substep [s] that a viscosity > 0 [Pa s] allows on cells of `h` [m]."""
+        return 0.5 * self.density * h * h / (6.0 * viscosity)
+
     @functools.cached_property
     def _longest_step(self) -> Callable[..., Any] | None:
         return self.loops.law.function("longest_step")

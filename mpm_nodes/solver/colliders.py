@@ -71,6 +71,7 @@ class ColliderSet(Store):
         plates: Place of the body of each plate that keeps its sides apart, shape (n,), int64.
         walls: The walls.
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
+        fastest_name: Name of the body that it is the speed of; "" for a wall.
         marked: What `sides` found of a grid's nodes by these plates; None: nothing yet.
 
     Raises:
@@ -110,9 +111,9 @@ class ColliderSet(Store):
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
         self._number_plates()
-        self.fastest = max(
-            max((_fastest(shape) + _own_speed(shape) for shape in shapes), default=0.0) / self._pace, self.walls.fastest
-        )
+        speeds = [(_fastest(shape) + _own_speed(shape)) / self._pace for shape in shapes]
+        self.fastest = max([*speeds, self.walls.fastest])
+        self.fastest_name = next((each.name for each, v in zip(self.colliders, speeds, strict=True) if v == self.fastest), "")
         free = [b for b, collider in enumerate(self.colliders) if not collider.clamp]
         own = [_fastest(shapes[b]) + _own_speed(shapes[b]) for b in np.unique(self.plates)]
         self._plates_speed = max(own, default=0.0) / self._pace
@@ -203,7 +204,7 @@ class ColliderSet(Store):
             distance: How far a body may move in one substep [m].
         """
         if self.fastest > 0:
-            yield SPEED, "", distance / self.fastest
+            yield SPEED, self.fastest_name, distance / self.fastest
         for collider in self.colliders:
             if math.isfinite(collider.dt_max):
                 yield OWN, collider.name, collider.dt_max

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError, StepContext
 
-__all__ = ["CURES", "Pace", "TooManySubsteps", "never_ends"]
+__all__ = ["Pace", "TooManySubsteps", "never_ends"]
 
 FIRST_WORD, NEXT_WORD = 5.0, 10.0
 """Seconds of a frame before the first word about its pace, and between two."""
@@ -18,25 +18,6 @@ COLLAPSE, LEAST_COLLAPSE, SURE = 50.0, 2000.0, 0.1
 matter that is thrown may need short substeps for a while."""
 LONG_FRAME = 600.0
 """Seconds that a frame may be expected to take before the word becomes a warning."""
-
-CURES = {
-    "dt_max": "raise the solve's dt_max",
-    "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
-    "collider speed": "slow the collider down, or raise settings.cell_size",
-    "particle speed": "raise settings.cell_size, or lower the speed that the particles are given",
-    "strain rate": "raise settings.cell_size, or lower the speed that the particles are given",
-    "elastic wave": "lower youngs_modulus of the material, raise its density or settings.cell_size, or solve with "
-    'substeps "semi_implicit" or "implicit"',
-    "capillary wave": "lower the surface tension of the material, raise settings.cell_size, or solve with substeps "
-    '"implicit_surface_tension", or "auto_surface_tension", which takes the cheaper of the two',
-    "viscosity": "lower the viscosity of the material, raise settings.cell_size, or solve with implicit substeps",
-    "explicit viscosity": "wire the stage semi_implicit_faces, lower the viscosity of the material, or raise settings.cell_size",
-    "explicit shear": "wire the stage semi_implicit_faces, take a softer material, or raise settings.cell_size",
-    "law": "change the material that asks for so short a substep, or raise settings.cell_size",
-    "collider": "change the collider that asks for so short a substep",
-    "implicit solve": "raise newton_iterations or tolerance of minimise_energy",
-}
-"""What to do, by what limits the substep."""
 
 
 class TooManySubsteps(MpmNodesError):
@@ -56,6 +37,7 @@ class Pace:
         cold: Whether kernels are compiled in the first substep, whose seconds say nothing of the others.
         before: Substeps of the frames before it, on average; 0 where there are none.
         clock: Gives seconds; for tests.
+        advise: As in `StepContext`.
     """
 
     def __init__(
@@ -67,7 +49,9 @@ class Pace:
         cold: bool = False,
         before: float = 0.0,
         clock: Callable[[], float] = time.perf_counter,
+        advise: Callable[[str, str], str] = lambda limit, name: "",
     ) -> None:
+        self._advise = advise
         self.frame, self.length, self.report, self.most, self.clock = frame, length, report, most, clock
         self.begin, self.done, self.cold = clock(), 0.0, cold
         self.word_at = self.begin + FIRST_WORD
@@ -85,12 +69,11 @@ class Pace:
         self.substeps += 1
         expected = self.substeps + (left / dt if dt > 0 else math.inf)
         if self.most is not None and expected > self.most * (1.0 + 1e-9) + 0.5:
-            raise TooManySubsteps(
-                f"frame {self.frame}: {_text(expected, dt, facts)}, and {self.most:,} are allowed (--max-substeps); {_cure(facts)}"
-            )
+            allowed = f"{self.most:,} are allowed (--max-substeps)"
+            raise TooManySubsteps(f"frame {self.frame}: {_text(expected, dt, facts)}, and {allowed}{self._cure(facts)}")
         if expected > self.collapse and self.substeps > SURE * self.collapse:
             raise TooManySubsteps(
-                f"frame {self.frame}: {_text(expected, dt, facts)}, and frames before it took {self.before:.3g}; {_cure(facts)}; "
+                f"frame {self.frame}: {_text(expected, dt, facts)}, and those before it took {self.before:.3g}{self._cure(facts)}; "
                 f"--resume --max-substeps {math.ceil(1.5 * expected)} goes on all the same"
             )
         now = self.clock()
@@ -107,8 +90,11 @@ class Pace:
             self.report(
                 "warning",
                 where=f"frame {self.frame}",
-                message=f"{_text(expected, dt, facts)}, {lasting(seconds)} at this pace; {_cure(facts)}",
+                message=f"{_text(expected, dt, facts)}, {lasting(seconds)} at this pace{self._cure(facts)}",
             )
+
+    def _cure(self, facts: Mapping[str, Any]) -> str:
+        return _behind(self._advise(facts.get("limit", ""), facts.get("limit_material", "")))
 
 
 def never_ends(step: StepContext, limit: str, material: str) -> TooManySubsteps:
@@ -118,7 +104,8 @@ def never_ends(step: StepContext, limit: str, material: str) -> TooManySubsteps:
         text = _text(step.time_left / step.dt, step.dt, facts)
     else:
         text = f"no substep is short enough ({_limit(facts)})"
-    return TooManySubsteps(f"frame {step.frame}, substep {step.substep}: {text}: the frame would never end; {_cure(facts)}")
+    advice = _behind(step.advise(limit, material))
+    return TooManySubsteps(f"frame {step.frame}, substep {step.substep}: {text}: the frame would never end{advice}")
 
 
 def _text(expected: float, dt: float, facts: Mapping[str, Any]) -> str:
@@ -130,8 +117,8 @@ def _limit(facts: Mapping[str, Any]) -> str:
     return f"limited by {facts['limit']}{material}" if facts.get("limit") else "as given"
 
 
-def _cure(facts: Mapping[str, Any]) -> str:
-    return CURES.get(facts.get("limit", ""), "lower solve.time_scale or raise settings.cell_size")
+def _behind(advice: str) -> str:
+    return f"; {advice}" if advice else ""
 
 
 def lasting(seconds: float) -> str:

@@ -26,6 +26,7 @@ from mpm_nodes.graph.clock import Clock, FrameClock
 from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.advice import Advice
 from mpm_nodes.solver.auto_steps import Choice, KeptChoices, choose_again
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials
@@ -154,8 +155,10 @@ class SubstepSolver:
             "colliders": Store(),
         }
         self.walls, self.gravity, self.checked = walls, gravity, checked
+        self.advice = Advice(self)
         self.wall_motion: Callable[[float], Walls] | None = None
         self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max, share=self.share, checked=checked)
+        self.step_context.advise = self.advice
         self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, self.clock.origin
         stages = [planned.id for program in self.programs for planned in program.plan.stages]
         self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)

@@ -12,7 +12,7 @@ from mpm_nodes.graph import registry
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.solver import pace
-from mpm_nodes.solver.pace import CURES, Pace, TooManySubsteps, lasting
+from mpm_nodes.solver.pace import Pace, TooManySubsteps, lasting
 
 
 def jumping_floor() -> Graph:
@@ -83,30 +83,18 @@ def test_a_long_frame_tells_how_far_it_is_every_ten_seconds():
     assert first["seconds_left"] == pytest.approx(0.3 * 83)
 
 
-@pytest.mark.parametrize("limit", CURES)
+@pytest.mark.parametrize("limit", ["dt_max", "elastic wave"])
 def test_a_frame_that_never_ends_warns_once_with_limit_and_cure(limit):
-    """Every limit has its cure; the second word does not repeat the warning."""
-    watch, said, clock = watched()
+    """The advice is that against the limit; the second word does not repeat the warning."""
+    watch, said, clock = watched(advise=lambda *of: f"against {of}")
     for _ in range(30):
         clock.now += 1.0
         watch.after(1e-9, 1.0 - 1e-9 * watch.substeps - 1e-9, {"limit": limit, "limit_material": "stuff"})
     warnings = [entry["message"] for entry in said if entry["event"] == "warning"]
-    assert len(warnings) == 1 and CURES[limit] in warnings[0] and f"limited by {limit} of 'stuff'" in warnings[0]
+    assert (
+        len(warnings) == 1 and f"; against ('{limit}', 'stuff')" in warnings[0] and f"limited by {limit} of 'stuff'" in warnings[0]
+    )
     assert "about 1e+09 substeps are expected" in warnings[0] and "32 years at this pace" in warnings[0]
-
-
-def test_every_limit_has_a_cure():
-    """What the stage that chooses dt can name, but the frame's end, has its line in the table."""
-    from mpm_nodes.solver.stages.choose_time_step import FRAME_END, LIMITS
-
-    assert {limit.name for limit in LIMITS} - {FRAME_END.name} <= set(CURES)
-
-
-def test_every_limit_that_a_stage_offers_has_a_cure():
-    """Those that the built-in stages measure, capillary waves among them."""
-    stages = registry.load(path="", entry_points=False).stages()
-    offered = {each.limit.name for stage in stages.values() for each in stage.limits if each.limit.function is not None}
-    assert {"capillary wave", "explicit shear"} <= offered <= set(CURES)
 
 
 def test_a_frame_of_capillary_waves_names_the_presets_that_are_free_of_them():
@@ -141,15 +129,15 @@ def test_lengths_of_time_in_words(seconds, text):
 
 
 @pytest.mark.parametrize(
-    "graph, limit",
+    "graph, limit, cure",
     [
-        (lambda: shot(dt_max=1e-12), "dt_max"),
-        (lambda: shot({"youngs_modulus": 1e12}), "elastic wave"),
-        (jumping_floor, "collider speed"),
+        (lambda: shot(dt_max=1e-12), "dt_max", "raise the solve's dt_max"),
+        (lambda: shot({"youngs_modulus": 1e12}), "elastic wave", "lower youngs_modulus of 'Neo-Hookean Solid'"),
+        (jumping_floor, "collider speed", "slow collider 'plane' down"),
     ],
     ids=["dt_max 1e-12", "E 1e12", "a falling floor"],
 )
-def test_a_cook_that_would_never_end_says_so(graph, limit, monkeypatch):
+def test_a_cook_that_would_never_end_says_so(graph, limit, cure, monkeypatch):
     """Tiny steps, stiff matter, a collider that jumps: a warning with the limit comes while a frame runs, and stopping works."""
     monkeypatch.setattr(pace, "FIRST_WORD", 0.3)
     monkeypatch.setattr(pace, "LONG_FRAME", 1.0)
@@ -163,7 +151,7 @@ def test_a_cook_that_would_never_end_says_so(graph, limit, monkeypatch):
 
     with pytest.raises(Cancelled):
         execute(graph(), on_event=look, cancel=cancel)
-    assert limit in found[0] and CURES[limit] in found[0]
+    assert limit in found[0] and cure in found[0]
 
 
 @pytest.mark.parametrize("modulus", [1e24, 1e30, 1e36, 1e60, 1e300])

@@ -129,11 +129,12 @@ def _own_limits(
         if gradient > 0:
             yield STRAIN, law.label, strain_limit / gradient
         if wave > 0 and not implicit:
-            yield WAVE, law.label, elastic_cfl * h / (wave + speed)
+            # a wave runs on matter that moves: where that is the faster of the two, it is what makes the step short
+            yield (WAVE if wave >= speed else TRAVEL), law.label, elastic_cfl * h / (wave + speed)
         segments = particles.segments[law.index]
         viscosity = 0.0 if implicit else law.viscosity_of(particles, segments)
         if viscosity > 0:
-            yield VISCOSITY, law.label, 0.5 * law.density * h * h / (6.0 * viscosity)
+            yield VISCOSITY, law.label, law.viscous_step(viscosity, h)
         yield LAW, law.label, law.longest_step(particles, segments)
 
 

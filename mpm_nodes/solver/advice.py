@@ -1,0 +1,226 @@
+"""What to do where short substeps make a frame long: named from the materials, emitters, bodies and presets that are there."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.graph import keys, registry, strict_json
+from mpm_nodes.materials.contract import Law, law
+from mpm_nodes.materials.library import LIBRARY, named_material
+from mpm_nodes.materials.moduli import moduli_of
+
+__all__ = ["CURES", "MANY", "Advice", "preset_words", "slowing", "softening"]
+
+MANY = 200
+"""Substeps of a frame from which on a liquid in explicit substeps is told why, and what to take."""
+SINKS, SQUEEZED, SLOW = 0.25, 0.05, 0.2
+"""A liquid is stiff enough where its surface sinks by so many cells, its floor is squeezed by so much, and where it moves at so
+many of its speeds of sound."""
+KINDS = ("sample_surface", "conduct_heat", "diffuse_concentration", "collide_bodies", "detect_tears")
+"""Stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
+COARSER = "raise settings.cell_size"
+
+CURES = {
+    "dt_max": "raise the solve's dt_max",
+    "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
+    "explicit viscosity": f"wire the stage semi_implicit_faces, lower the viscosity of the material, or {COARSER}",
+    "explicit shear": f"wire the stage semi_implicit_faces, take a softer material, or {COARSER}",
+    "law": f"change the material that asks for so short a substep, or {COARSER}",
+    "collider": "change the collider that asks for so short a substep",
+    "implicit solve": "raise newton_iterations or tolerance of minimise_energy",
+}
+"""What to do against limits that neither speed nor the material's numbers explain."""
+
+
+class Advice:
+    """Says what to do about what limits the substeps of a solver.
+
+    Args:
+        solver: The `SubstepSolver`; it is not kept alive.
+
+    Attributes:
+        emitters: Names of the nodes that its emitters come from, as far as there are any.
+    """
+
+    def __init__(self, solver: Any) -> None:
+        self._solver = weakref.proxy(solver)
+        self.emitters: Sequence[str] = ()
+        self._told = False
+
+    def __call__(self, limit: str, name: str = "") -> str:
+        """Return the advice against a limit, as half a sentence.
+
+        Args:
+            limit: Name of what holds dt.
+            name: Label of the material, or name of the body, that it is due to.
+        """
+        if limit == "collider speed":
+            return self._slower_body()
+        if limit in ("particle speed", "strain rate"):
+            return self._slower_matter(name)
+        found = next((each for each in self._solver.particles.laws if each.label == name), None)
+        presets = preset_words(self._kinds(), found is not None and not found.moduli.shear) if self._explicit() else ""
+        also = f", or solve with {presets}" if presets else ""
+        if limit == "capillary wave":
+            return f"lower the surface tension of the material, {COARSER}{also}"
+        if found is not None and limit == "elastic wave":
+            return f"{_lowered(softening(found.material), found.material)}, raise its density or settings.cell_size{also}"
+        if found is not None and limit == "viscosity":
+            return f"{_lowered(slowing(found.material), found.material)}, {COARSER}{also}"
+        return CURES.get(limit, f"lower the solve's time_scale, or {COARSER}")
+
+    def of_many(self, substeps: int, limit: str = "", limit_material: str = "", **_: Any) -> str:
+        """Return, once, why a frame of a liquid took so many substeps, and what to take instead; "" where there is nothing to say.
+
+        Args:
+            substeps: How many.
+            limit: What held them, with its `limit_material`, as reports have it.
+        """
+        text = "" if self._told else self._of_many(substeps, limit, limit_material)
+        self._told = self._told or bool(text)
+        return text
+
+    def _of_many(self, substeps: int, limit: str, name: str) -> str:
+        solver = self._solver
+        found = next((each for each in solver.particles.laws if each.label == name), None)
+        if substeps < MANY or limit != "elastic wave" or found is None or solver.share is not None or not self._explicit():
+            return ""
+        knob = next(iter(softening(found.material)), "")
+        gravity = math.hypot(*solver.step_context.gravity)
+        mine = solver.particles.unpack("material") == found.index
+        if found.moduli.shear or not knob or not gravity or not mine.any():
+            return ""
+        heights = solver.particles.unpack("position")[mine] @ (np.array(solver.step_context.gravity) / gravity)
+        depth, speed, h = float(np.ptp(heights)) + solver.spacing, self._speed(found.index), solver.cell_size
+        weight = found.density * gravity * depth
+        enough = max(weight * max(0.5 * depth / (SINKS * h), 1.0 / SQUEEZED), found.density * (speed / SLOW) ** 2)
+        bulk = found.moduli.bulk
+        presets = preset_words(self._kinds(), True)
+        text = f"{substeps} substeps a frame: pressure waves of '{name}' may cross half a cell in each"
+        if enough < 0.5 * bulk:
+            enough = float(f"{enough:.1e}")
+            viscous = found.viscous_step(found.viscosity, h) if found.viscosity > 0.0 else math.inf
+            fewer = f"{max(1.0, min(math.sqrt(bulk / enough), viscous / solver.step_context.dt)):.2g}"
+            text += (
+                f"; its {knob} is {bulk:.3g} Pa, and {enough:.2g} Pa would do for a depth of {depth:.2g} m on cells of {h:.2g} m, "
+                f"in {fewer} times fewer substeps: {_lowered((knob,), found.material)}"
+            )
+        return text + (f"; or solve with {presets}" if presets else "")
+
+    def _explicit(self) -> bool:
+        """Whether explicit substeps run that no preset chose from others."""
+        return len(self._solver.programs) == 1 and not self._solver.program.implicit
+
+    def _kinds(self) -> frozenset[str]:
+        return frozenset(KINDS) & {planned.declaration.id for planned in self._solver.program.unfused.stages}
+
+    def _speed(self, index: int) -> float:
+        """Return the largest speed of a material's particles [m/s]."""
+        particles = self._solver.particles
+        velocity = particles.unpack("velocity")[particles.unpack("material") == index].astype(float)
+        return float(np.sqrt((velocity * velocity).sum(axis=1).max(initial=0.0)))
+
+    def _slower_body(self) -> str:
+        colliders = self._solver.colliders
+        name = f"collider '{colliders.fastest_name}'" if colliders.fastest_name else "the walls"
+        return (
+            f"slow {name} down, up to {colliders.fastest:.3g} m/s here (a key that steps moves it a long way in no time: "
+            f"give it a frame or more), or {COARSER}"
+        )
+
+    def _slower_matter(self, label: str) -> str:
+        """Return the advice about what gives particles their speed: an emitter or a collider that is at least half as fast."""
+        index = next((each.index for each in self._solver.particles.laws if each.label == label), 0)
+        speed = self._speed(index)
+        streams = [(_speed_of(stream.emitter), number) for number, stream in enumerate(self._solver.streams)]
+        given, number = max(streams, default=(0.0, 0))
+        if given and given >= 0.5 * speed:
+            name = self.emitters[number] if number < len(self.emitters) else ""
+            return f"lower the velocity of emitter '{name or number}', {given:.3g} m/s, or {COARSER}"
+        if self._solver.colliders.fastest and self._solver.colliders.fastest >= 0.5 * speed:
+            return self._slower_body()
+        return f"lower the velocity that particles of '{label}' are given, up to {speed:.3g} m/s now, or {COARSER}"
+
+
+def softening(material: Material) -> tuple[str, ...]:
+    """Return the parameters of a material whose law gets softer, and its elastic waves slower, as they are halved."""
+
+    def of_waves(found: Law, numbers: np.ndarray) -> float:
+        moduli = moduli_of(found, numbers)
+        return moduli.bulk + 4.0 / 3.0 * moduli.shear
+
+    return tuple(_halved(material, of_waves))
+
+
+def slowing(material: Material) -> tuple[str, ...]:
+    """Return the parameters of a material whose viscosity falls as they are halved; "viscosity" is also the material's own."""
+    own = ("viscosity",) if material.viscosity > 0.0 else ()
+    of_law = _halved(material, lambda found, numbers: 0.0 if found.viscosity is None else float(numbers[found.viscosity]))
+    return tuple(dict.fromkeys((*of_law, *own)))
+
+
+def preset_words(kinds: frozenset[str], liquid: bool) -> str:
+    """Return the presets whose substeps go beyond elastic waves, in words: 'substeps "implicit_apic" or "auto", ...'.
+
+    Args:
+        kinds: Stages of `KINDS` that the substeps of now have.
+        liquid: Whether the matter resists no shear: presets with a projection, where there are any, are for it, others for solids.
+    """
+    known = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
+    long = {name: _types(raw) for name, raw in known.items() if _goes_beyond(raw)}
+    long = {name: types for name, types in long.items() if types & set(KINDS) == kinds}
+    suited = {name for name, types in long.items() if ("project_velocity" in types) == liquid} or set(long)
+    either = [name for name, raw in known.items() if set(raw.get("candidates", ())) & suited]
+    text = " or ".join(f'"{name}"' for name in sorted(suited))
+    if text and either:
+        text += f", or {' or '.join(f'{chr(34)}{name}{chr(34)}' for name in sorted(either))}, which takes the cheaper"
+    return f"substeps {text}" if text else ""
+
+
+def _types(raw: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(each["type"] for each in raw.get("nodes", {}).values())
+
+
+def _goes_beyond(raw: Mapping[str, Any]) -> bool:
+    return any(each.get("knobs", {}).get("implicit") is True for each in raw.get("nodes", {}).values())
+
+
+def _halved(material: Material, measure: Callable[[Law, np.ndarray], float]) -> Iterator[str]:
+    """Yield the parameters of a law that lower a measure of its coefficients by a quarter or more as they are halved."""
+    found = law(material.law)
+    values = {each.name: each.default for each in dataclasses.fields(found.params)} | dict(material.params)
+    values = {name: keys.at(value, 0.0) if keys.carries_keys(value) else value for name, value in values.items()}
+    before = measure(found, found.coefficients(values, material.density))
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0.0:
+            continue
+        try:
+            after = measure(found, found.coefficients({**values, name: 0.5 * value}, material.density))
+        except MpmNodesError:  # half of it is not allowed
+            continue
+        if after < 0.75 * before:
+            yield name
+
+
+def _lowered(names: Sequence[str], material: Material) -> str:
+    """Return 'lower these parameters', and where: an entry of the library has no knobs."""
+    if not names:
+        return "take a softer material"
+    text = f"lower {' or '.join(names)} of '{material.label or material.law}'"
+    mine = (material.law, material.params, material.density)
+    ready = {name: named_material(name) for name in LIBRARY}
+    entry = next((name for name, each in ready.items() if (each.law, each.params, each.density) == mine), "")
+    return f'{text} (a node material_{material.law} in place of material_library "{entry}" has the knob)' if entry else text
+
+
+def _speed_of(emitter: Any) -> float:
+    velocity = emitter.velocity
+    every = [key[1] for key in velocity.keys] if isinstance(velocity, keys.KeyedVector) else [velocity]
+    return max(float(np.linalg.norm(each)) for each in every)
