@@ -15,14 +15,14 @@ from typing import Any
 
 from mpm_nodes.search_path import trusted_path
 
-__all__ = ["command", "last_words", "launch", "run", "start"]
+__all__ = ["become_isolated", "command", "last_words", "launch", "run", "start"]
 
 _BEGIN = (
     "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_parent; end_with_parent({parent}); "
     "from mpm_nodes.search_path import refuse_settings_beside_graphs; refuse_settings_beside_graphs(); "
 )
 _FUNCTION = "from importlib import import_module; import_module({module!r}).{function}(*sys.argv[1:])"
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from mpm_nodes.cli import main; sys.exit(main({given}))"
 _SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 LONGEST_WORDS = 300
 
@@ -56,8 +56,14 @@ def launch(launcher: Sequence[str], arguments: Sequence[str], **options: Any) ->
 
     The launcher ends with whoever ends it, and ends them; `options` are those of `subprocess.Popen`.
     """
-    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path())]
+    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path(), given="sys.argv[1:]")]
     return subprocess.Popen([*launcher, *begin, *arguments], **{"stdin": subprocess.DEVNULL, **options})
+
+
+def become_isolated(arguments: Sequence[str]) -> None:
+    """Start this program again in place of this process, in a Python without the settings (PYTHON...) of this one."""
+    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path(), given="")]
+    os.execv(sys.executable, [*begin, *arguments])
 
 
 def last_words(said: bytes | str, status: int) -> str:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 import mpm_nodes
-from mpm_nodes import launched, orphans, supervisor
+from mpm_nodes import children, launched, orphans, supervisor
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 from mpm_nodes.terminal import open_closed_streams, plain, plain_lines
 
@@ -69,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. Errors become one line each on stderr."""
     if argv is None:
         open_closed_streams()
+        if sys.flags.optimize > 1 or sys.flags.inspect:  # help is read from docstrings, and a prompt would wait for ever
+            children.become_isolated(sys.argv[1:])
     try:
         args = parser().parse_args(argv)
     except SystemExit as stop:  # argparse has said why

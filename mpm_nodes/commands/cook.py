@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import shlex
 import signal
@@ -107,9 +108,10 @@ def run(args: argparse.Namespace) -> int:
 
 def cook_graph(args: argparse.Namespace) -> int:
     """Cook in this process, which may be one of several ranks, then say what was written."""
-    graph = load(args.graph, args.overrides)
     out = args.out or Path("out") / args.graph.stem
-    result = cook(graph, args, out, ranks.resume_command(args, out))
+    with stream_of_events(args.events in ("jsonl", "openjd")) as args.stream:
+        graph = load(args.graph, args.overrides)
+        result = cook(graph, args, out, ranks.resume_command(args, out))
     if args.team is None or not args.team.rank:
         with contextlib.suppress(BrokenPipeError):
             print_written(result, args)
@@ -155,7 +157,8 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
     from mpm_nodes.graph.store import DiskStore
 
     console = ConsoleLines()
-    shown = {"console": console, "jsonl": JsonLines(sys.stdout), "openjd": JobLines(sys.stdout), "none": None}[args.events]
+    stream = getattr(args, "stream", sys.stdout)
+    shown = {"console": console, "jsonl": JsonLines(stream), "openjd": JobLines(stream), "none": None}[args.events]
 
     def sink(event: Any) -> None:
         for receiver in (shown, watch):
@@ -195,6 +198,31 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
             raise
         finally:
             console.close()
+
+
+@contextlib.contextmanager
+def stream_of_events(alone: bool) -> Iterator[Any]:
+    """Give the stream for events: stdout, which nothing else writes to where they stand alone.
+
+    What nodes and libraries print, whether by Python or by themselves, goes to stderr then: programs read stdout line by line.
+    """
+    try:
+        handle = sys.stdout.fileno() if alone else -1
+    except (OSError, ValueError):  # a stdout that only Python knows
+        handle = -1
+    if handle < 0:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(handle)
+    os.dup2(sys.stderr.fileno(), handle)
+    try:
+        with open(os.dup(kept), "w", encoding="utf-8") as stream:
+            yield stream
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, handle)
+        os.close(kept)
 
 
 @contextlib.contextmanager

@@ -277,7 +277,7 @@ class Evaluator:
             self._check_types(node, result)
         except (Cancelled, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a node that calls sys.exit has failed; it would end the cook without a word
             raise self._located(error, node.id, frame) from error
         # the value of a node that wrote files is not cached: the next cook would skip the writing
         self._publish(node, frame, result, cacheable=self._files_written() == written)
@@ -314,7 +314,7 @@ class Evaluator:
             if isinstance(output.type, type) and not isinstance(value, output.type) and value is not None:
                 raise TypeError(f"returned a {type(value).__name__} for {output.name}, declared is {type_name(output.type)}")
 
-    def _located(self, error: Exception, name: str, frame: int) -> MpmNodesError:
+    def _located(self, error: BaseException, name: str, frame: int) -> MpmNodesError:
         """Return `error` as one that says at which node and frame it happened; exit codes stay."""
         place = f"{name}, frame {frame}"
         if isinstance(error, GraphError):

@@ -279,7 +279,7 @@ def _import_file(file: Path) -> ModuleType:
     except MpmNodesError:
         del sys.modules[name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file that ends the program is at fault as one that fails
         del sys.modules[name]
         raise RegistryError(
             f"{file}:{_line_of(error, file)}: {_fault_of(error)}; fix the file or take it off {PATH_VARIABLE}"
@@ -287,14 +287,14 @@ def _import_file(file: Path) -> ModuleType:
     return module
 
 
-def _line_of(error: Exception, file: Path) -> int:
+def _line_of(error: BaseException, file: Path) -> int:
     if isinstance(error, SyntaxError) and error.lineno:
         return error.lineno
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
     return lines[-1] if lines and lines[-1] else 1
 
 
-def _fault_of(error: Exception) -> str:
+def _fault_of(error: BaseException) -> str:
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(text.split())}"
 

@@ -6,6 +6,7 @@ import queue
 import signal
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import bpy
@@ -25,6 +26,15 @@ SHOW_EVERY = 1.0
 
 JOBS = {}
 """Running cooks by the `key_of` their tree."""
+
+
+def event_of(line):
+    """Return the event that a line of the program's stdout holds, None where it holds something else."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 class RunningCook:
@@ -55,10 +65,11 @@ class RunningCook:
 
     def _read_events(self):
         for line in self.process.stdout:
-            try:
-                self._events.put(json.loads(line))
-            except ValueError:
+            event = event_of(line)
+            if event is None:
                 self.lines.append(line.rstrip())
+            else:
+                self._events.put(event)
 
     def _read_errors(self):
         for line in self.process.stderr:
@@ -215,7 +226,11 @@ def look():
             _without_tree(key, job)
             continue
         job.alone_since = None
-        _take_in(tree, job)
+        try:
+            _take_in(tree, job)
+        except Exception as error:  # one that went on would end the timer, and no cook would ever be seen to end
+            traceback.print_exc()
+            problems.report(tree, f"A defect of this extension: {error!r}; the cook goes on, the console says where", True)
         if job.state != "running":
             del JOBS[key]
     _redraw()

@@ -109,13 +109,11 @@ def find(given):
 
 
 def variables():
-    """Return the environment variables for the program: ours, without what belongs to Blender's own Python.
+    """Return the environment variables for the program: ours, without settings of Blender's own Python (PYTHON...).
 
     The program does not look for modules in the folder that it is started in: that is where the scene lies.
     """
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONSTARTUP", "PYTHONPATH")}
-    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    kept |= {"PYTHONPATH": os.pathsep.join(path)} if path else {}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
 
 

@@ -7,6 +7,7 @@ Imports Python's own library alone. What it knows of nodes it reads from the spe
 MPM_NODES_PROGRAM is the command of the program, mpm-nodes where it is not set.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -35,8 +36,9 @@ class HostFault(Exception):
 
 
 def program(arguments):
-    """Start the program; Ctrl-C is for this host alone, and the program takes no modules from the working folder."""
-    words, safe = shlex.split(os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes"), {**os.environ, "PYTHONSAFEPATH": "1"}
+    """Start the program; Ctrl-C is for this host alone, and settings of this Python (PYTHON...) do not reach the program's."""
+    words = shlex.split(os.environ.get("MPM_NODES_PROGRAM", "") or "mpm-nodes")
+    safe = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PYTHONSAFEPATH": "1"}
     try:
         return subprocess.Popen(
             [*words, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=safe
@@ -203,10 +205,8 @@ class Host:
         before = signal.signal(signal.SIGINT, lambda *_: process.send_signal(getattr(signal, facts["cancel"]["signal"])))
         try:
             for line in process.stdout:
-                try:
+                with contextlib.suppress(ValueError, AttributeError, KeyError, TypeError):  # what others print in between
                     self._tell(json.loads(line))
-                except ValueError:  # what libraries print in between
-                    continue
             error = process.stderr.read()
             code = process.wait()
         finally:

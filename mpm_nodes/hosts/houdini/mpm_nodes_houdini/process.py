@@ -48,8 +48,12 @@ def installed(name):
 
 
 def environment():
-    """Return the variables that the program gets; it does not look for modules in the folder that it is started in."""
-    return {**{name: value for name, value in os.environ.items() if name not in FOREIGN}, "PYTHONSAFEPATH": "1"}
+    """Return the variables that the program gets: none of Houdini's libraries, and no settings of its Python (PYTHON...).
+
+    It does not look for modules in the folder that it is started in.
+    """
+    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN and not name.startswith("PYTHON")}
+    return {**kept, "PYTHONSAFEPATH": "1"}
 
 
 def call(arguments, timeout=120.0):
@@ -70,6 +74,15 @@ def call(arguments, timeout=120.0):
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(errno.ETIMEDOUT, f"it did not answer within {timeout:g} seconds", arguments[0]) from error
     return done.returncode, done.stdout, done.stderr
+
+
+def event_of(line):
+    """Return the event that a line of the program's stdout holds, None where it holds something else."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 class Process:
@@ -95,10 +108,11 @@ class Process:
 
     def _read_events(self):
         for line in self.child.stdout:
-            try:
-                self._events.put(json.loads(line))
-            except ValueError:
+            event = event_of(line)
+            if event is None:
                 self.lines.append(line.rstrip())
+            else:
+                self._events.put(event)
         self._events.put(None)
 
     def _read_text(self):
