@@ -138,18 +138,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
-    """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open."""
+    """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open.
+
+    Of frames that the cache has only in part, those that are there are drawn; where none is, the first is returned, to be refused.
+    """
     from mpm_nodes.preview.pictures import frames_of
 
-    if args.frames is not None:
-        return list(range(args.frames[0], args.frames[1] + 1))[:: args.every]
-    if args.every > 1 or args.movie or args.flipbook:
-        shared = frames_of(folder)
-        if args.beside:
-            other = frames_of(args.beside)
-            shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
+    if args.frames is None and args.every == 1 and not (args.movie or args.flipbook):
+        return None
+    shared = frames_of(folder)
+    if args.beside:
+        other = frames_of(args.beside)
+        shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
+    if args.frames is None:
         return list(shared)[:: args.every] or None
-    return None
+    asked = range(args.frames[0], args.frames[1] + 1)[:: args.every]
+    there = [frame for frame in shared if frame in asked]
+    if there and len(there) < len(asked):
+        held = f"the cache holds frames {shared.start} to {shared.stop - 1}"
+        print(f"{held}: of the {len(asked)} asked for, the {len(there)} that are there are drawn", file=sys.stderr)
+    return there or [asked[0]]
 
 
 def show_progress(done: int, total: int) -> None:

@@ -6,12 +6,15 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes.data import MpmNodesError
+
 FIELDS = ("name", "source", "expected", "measured", "tolerance", "passed", "seconds")
-"""Columns of the table; a record in the JSON list also has "advice", a text that is empty where nothing is advised."""
+"""Columns of the table; a record in the JSON list also has "advice", a text that is empty where nothing is advised, and "known":
+whether it is known to miss."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -20,15 +23,20 @@ def add(command: argparse.ArgumentParser) -> None:
     speed = command.add_mutually_exclusive_group()
     speed.add_argument("--fast", action="store_true", help="only checks that take seconds")
     speed.add_argument("--all", action="store_true", help="every check, also those that take minutes")
+    command.add_argument("--list", action="store_true", help="list the checks by topic, and run none")
+    command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     command.add_argument("--law", metavar="LAW", help="check this law instead: its id, or the Python file of a law of your own")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the records as a JSON list")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the checks; 1 when one fails."""
+    """Run the checks; 1 when one fails that is not known to."""
     from mpm_nodes import verification
     from mpm_nodes.graph import registry
 
+    if args.list:
+        print(listed(verification.topics(), args.names))
+        return 0
     if args.law:
         registry.default()  # files on MPM_NODES_PATH may register laws
         found = verification.run_law(args.law, show_record)
@@ -46,24 +54,52 @@ def run(args: argparse.Namespace) -> int:
             return holds_json(old, lambda found: isinstance(found, list) and all(set(FIELDS) <= set(each) for each in found))
 
         replace_named(args.json, (json.dumps(records, indent=1) + "\n").encode(), ours)
-    failed = [record["name"] for record in records if not record["passed"]]
-    print(f"{len(records) - len(failed)} of {len(records)} passed" + (f"; failed: {', '.join(failed)}" if failed else ""))
-    return 1 if failed else 0
+    known = [record.name for record in found if record.verdict == "known miss"]
+    failed = [record.name for record in found if record.verdict == "MISSED"]
+    text = f"{len(records) - len(failed) - len(known)} of {len(records)} passed"
+    text += f"; known misses: {', '.join(known)}" if known else ""
+    print(text + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return 1 if failed or (known and args.strict) else 0
+
+
+def listed(topics: Mapping[str, Sequence[Any]], names: Sequence[str]) -> str:
+    """Return the checks by topic, a line each.
+
+    Args:
+        topics: Problems by topic.
+        names: Topics, or checks, to list; none for all of them.
+
+    Raises:
+        MpmNodesError: A name is neither.
+    """
+    every = {problem.name for problems in topics.values() for problem in problems}
+    for name in names:
+        if name not in topics and name not in every:
+            raise MpmNodesError(f"verify: '{name}' is neither a topic nor a check; topics are {', '.join(topics)}")
+    lines = []
+    for topic, problems in topics.items():
+        chosen = [each for each in problems if not names or topic in names or each.name in names]
+        lines += [f"{topic}:"] if chosen else []
+        for each in chosen:
+            marks = [*(["slow"] if each.slow else []), *([f"known misses: {len(each.misses)}"] if each.misses else [])]
+            lines.append(f"  {each.name}" + (f" ({', '.join(marks)})" if marks else "") + f"  {each.summary()}")
+    return "\n".join(lines)
 
 
 def show_record(record: Any) -> None:
     """Print a check as soon as it is there: some take minutes, and a run that is stopped has not been for nothing."""
-    print(f"{'ok' if record.passed else 'NO':2}  {record.name}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
+    print(f"{record.verdict:2}  {record.name}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def _as_dict(record: Any) -> dict[str, Any]:
-    facts = dataclasses.asdict(record) if dataclasses.is_dataclass(record) else dict(record)
-    return {name: facts[name].item() if hasattr(facts[name], "item") else facts[name] for name in (*FIELDS, "advice")}
+    facts = dataclasses.asdict(record)
+    return {name: facts[name].item() if hasattr(facts[name], "item") else facts[name] for name in (*FIELDS, "advice", "known")}
 
 
 def table(records: Sequence[dict[str, Any]]) -> str:
     """Return the records as columns of text."""
-    rows = [FIELDS, *(tuple(_cell(record[name]) for name in FIELDS) for record in records)]
+    shown = [{**record, "passed": "known miss"} if record["known"] and not record["passed"] else record for record in records]
+    rows = [FIELDS, *(tuple(_cell(record[name]) for name in FIELDS) for record in shown)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(FIELDS))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 

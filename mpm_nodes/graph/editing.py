@@ -9,7 +9,7 @@ from mpm_nodes.graph.declarations import NodeDeclaration, Port
 from mpm_nodes.graph.entries import ID, Entry
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.recipe import declared_type
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry, nearest, nearest_type
 from mpm_nodes.graph.strict_json import refuse
 
 __all__ = ["Editable"]
@@ -175,7 +175,9 @@ class Editable:
         found_type, self._registry = declared_type(type, self._registry)
         declaration = self._registry.find(found_type)
         if not isinstance(declaration, NodeDeclaration):
-            refuse(name or found_type, f"is of type {found_type}, which is unknown", nearest(found_type, self._registry.nodes()))
+            refuse(
+                name or found_type, f"is of type {found_type}, which is unknown", nearest_type(found_type, self._registry.nodes())
+            )
         return declaration
 
     def _entry(self, name: str, declaration: NodeDeclaration, values: dict[str, Any]) -> Entry:

@@ -6,12 +6,15 @@ import dataclasses
 import errno
 import functools
 import re
+import sysconfig
 import threading
 import time
+import traceback
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import mpm_nodes
 from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.choices import Choices
 from mpm_nodes.graph.declare import type_name
@@ -332,7 +335,18 @@ class Evaluator:
             return type(kind)(f"{place}: {kind}")
         if self.files is not None and free_space(Path(self.files.folder)) < 1 << 16:
             return OutputError(f"{place}: the disk of {self.files.folder} is full; free some space, then continue with --resume")
-        return NodeFailed(f"{place}: {type(error).__name__}: {error}; this is a defect of the node, --debug shows where")
+        within = "".join(f"{note}, " for note in getattr(error, "__notes__", ()) if note.startswith("stage "))
+        what = "stage" if within else "node"
+        raised = f"{type(error).__name__}: {error}"
+        return NodeFailed(f"{place}: {within}{_line_of(error)}: {raised}; this is a defect of the {what}, --debug shows all of it")
+
+
+def _line_of(error: Exception) -> str:
+    """Return file and line of the innermost code that is neither this package's nor an installed one's; else of the innermost."""
+    every = traceback.extract_tb(error.__traceback__)
+    apart = (str(Path(mpm_nodes.__file__).parent), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+    mine = [each for each in every if not each.filename.startswith((*apart, "<"))] or every
+    return f"{Path(mine[-1].filename).name}, line {mine[-1].lineno}" if mine else "unknown line"
 
 
 def state_output(node: PlannedNode) -> str | None:

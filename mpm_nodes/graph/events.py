@@ -225,6 +225,12 @@ class ConsoleLines:
 
     def _on_pace(self, event: Event) -> None:
         self._share = f" of about {event['substeps_expected']:.3g}, {100.0 * event['share']:.0f} % of the frame"
+        here, share, last = event.get("seconds_left"), event["share"], self._last_frame
+        if here is None or not share < 1.0:
+            return
+        # frames after a long one are taken to be as long, whatever those before it were
+        self._seconds = here / (1.0 - share)
+        self._left = here + self._seconds * max(0, (event["frame"] if last is None else last) - event["frame"])
 
     def _on_frame_done(self, event: Event) -> None:
         self._share = ""

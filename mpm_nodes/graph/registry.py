@@ -125,7 +125,7 @@ class Registry:
         """
         declaration = self.find(name)
         if declaration is None:
-            raise RegistryError(f"{name}: there is no such node or stage; {nearest(name, self._declarations)}")
+            raise RegistryError(f"{name}: there is no such node or stage; {nearest_type(name, self._declarations)}")
         return declaration
 
     def extended(self, *declarations: Declaration) -> Registry:
@@ -198,6 +198,12 @@ def nearest(name: Any, known: Iterable[str] | Callable[[], Iterable[str]]) -> st
         return f"did you mean {' or '.join(near)}?"
     shown = [each if len(each) <= LONGEST_COMPARED else each[:LONGEST_COMPARED] + "..." for each in names[:12]]
     return f"known are {', '.join(shown)}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
+
+
+def nearest_type(name: Any, known: Iterable[str] | Callable[[], Iterable[str]]) -> str:
+    """Return a cure for an unknown node or stage: `nearest`, and where those of one's own are looked for."""
+    folders = os.environ.get(PATH_VARIABLE, "")
+    return f"{nearest(name, known)}; your own are read from the folders of {PATH_VARIABLE} ({folders or 'not set'})"
 
 
 # ---------------------------------------------------------------- loading

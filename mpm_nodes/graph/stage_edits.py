@@ -20,7 +20,7 @@ from mpm_nodes.data import domain_names
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import ID, Entry
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry, nearest, nearest_type
 from mpm_nodes.graph.strict_json import refuse
 
 __all__ = ["EDITS", "Stages", "apply_edits"]
@@ -221,7 +221,7 @@ class Stages:
         declaration = self.registry.find(entry.type)
         if not isinstance(declaration, StageDeclaration):
             what = "unknown" if declaration is None else "a node, not a stage"
-            refuse(name, f"is of type {entry.type}, which is {what}", nearest(entry.type, self.registry.stages()))
+            refuse(name, f"is of type {entry.type}, which is {what}", nearest_type(entry.type, self.registry.stages()))
         entry.upgrade(declaration)
         return declaration
 

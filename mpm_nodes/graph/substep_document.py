@@ -20,7 +20,7 @@ from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import Entry
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry, nearest, nearest_type
 from mpm_nodes.graph.stage_edits import Stages, apply_edits
 
 FORMAT = "mpm_nodes.substeps"
@@ -171,7 +171,7 @@ def _resolved(written: Stages, recipe: Any, problems: Problems) -> Substeps:
             problems.extend(version_problems(name, entry, declaration))
         else:
             message = "is of type {}, which is {}".format(entry.type, "a node, not a stage" if declaration else "unknown")
-            problems.append(Problem(name, message, cure=nearest(entry.type, written.registry.stages)))
+            problems.append(Problem(name, message, cure=nearest_type(entry.type, written.registry.stages)))
     if not entries and not problems:
         problems.append(Problem("nodes", "holds no stage", cure="add stages, or name a preset"))
     _apply_settings(substeps, written, problems)

@@ -15,7 +15,7 @@ from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
+from mpm_nodes.graph.registry import Registry, few_suggestions, nearest, nearest_type
 from mpm_nodes.graph.substep_document import Substeps, check_knobs, load_substeps, version_problems
 
 __all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine", "validate"]
@@ -118,7 +118,7 @@ def _add_unknown_type(problems: Problems, name: str, type: str, registry: Regist
     if isinstance(registry.find(type), StageDeclaration):
         problems.add(name, f"is of type {type}, which is a stage", cure="use it in the substeps of a solve node")
     else:
-        problems.add(name, f"is of type {type}, which is unknown", cure=partial(nearest, type, registry.nodes))
+        problems.add(name, f"is of type {type}, which is unknown", cure=partial(nearest_type, type, registry.nodes))
 
 
 def _idle_key_problems(wiring: Wiring) -> Iterator[Problem]:

@@ -130,10 +130,7 @@ class Advice:
     def _slower_body(self) -> str:
         colliders = self._solver.colliders
         name = f"collider '{colliders.fastest_name}'" if colliders.fastest_name else "the walls"
-        return (
-            f"slow {name} down, up to {colliders.fastest:.3g} m/s here (a key that steps moves it a long way in no time: "
-            f"give it a frame or more), or {COARSER}"
-        )
+        return f"slow {name} down, up to {colliders.fastest:.3g} m/s here, or {COARSER}"
 
     def _slower_matter(self, label: str) -> str:
         """Return the advice about what gives particles their speed: an emitter or a collider that is at least half as fast."""

@@ -372,10 +372,14 @@ class SubstepSolver:
                 or self.memory.keep_next
                 or step.dt >= step.time_left * (1.0 - 1e-9)
             )
-            if self.checked:
-                run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
-            else:
-                call()
+            try:
+                if self.checked:
+                    run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
+                else:
+                    call()
+            except Exception as error:
+                error.add_note(f"stage {planned.id}")
+                raise
             if grid_is_empty and self._together(self.particles.generation != self.grid.generation):
                 self._prepare()  # a user's stage moved particles far or added some: lay the grid out again under them
             if planned.sets and self.particles.limits is not None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.verification.contract import Finding, Record, VerificationProblem, registered
 
-__all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law"]
+__all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law", "topics"]
 
 _MODULES = (
     "transfers",
@@ -74,6 +74,14 @@ def problems() -> dict[str, type[VerificationProblem]]:
     return {problem.name: problem for problem in registered()}
 
 
+def topics() -> dict[str, list[type[VerificationProblem]]]:
+    """Return the problems by topic, in the order in which they run."""
+    found: dict[str, list[type[VerificationProblem]]] = {}
+    for problem in problems().values():
+        found.setdefault(problem.__module__.rpartition(".")[2].replace("_", " "), []).append(problem)
+    return found
+
+
 def run(
     names: Sequence[str] | None = None,
     fast: bool | None = None,
@@ -94,8 +102,9 @@ def run(
     known = problems()
     unknown = [name for name in names or () if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 3) or sorted(known)
-        raise MpmNodesError(f"verify: there is no problem '{unknown[0]}'; choose one of {', '.join(near)}")
+        near = difflib.get_close_matches(unknown[0], known, 3)
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        raise MpmNodesError(f"verify: there is no problem '{unknown[0]}'; {meant}`mpm-nodes verify --list` names all {len(known)}")
     chosen = [known[name] for name in names] if names else list(known.values())
     if fast or not (names or all):
         chosen = [problem for problem in chosen if not problem.slow]

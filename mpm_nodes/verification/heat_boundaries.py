@@ -97,6 +97,7 @@ class FluxHalfSpace(VerificationProblem):
 
     name = "flux_half_space"
     source = "Carslaw and Jaeger 1959"
+    misses = ("profile error on cells, 0.5 cells off the nodes",)
 
     def findings(self) -> Iterator[Finding]:
         """Compare the profiles and the heat."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -238,26 +238,19 @@ def test_clean_shows_before_it_deletes(folder, capfd):
 
 
 def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
-    """Names and speeds are handed on; a failed check makes the exit code 1 and is advised on; the JSON has just the eight keys."""
+    """Names and speeds are handed on; a failed check makes the exit code 1 and is advised on; the JSON has just the nine keys."""
 
-    @dataclass
-    class Record:
-        name: str
-        passed: bool
-        source: str = "paper"
-        expected: float = 1.0
-        measured: float = 1.25
-        tolerance: float = 0.5
-        seconds: float = 0.125
-        advice: str = ""
+    def record(name: str, passed: bool, advice: str = "", known: bool = False) -> verification.Record:
+        return verification.Record(name, "paper", 1.0, 1.25, 0.5, passed, 0.125, advice, known)
 
     asked = []
 
     def fake(names, fast=None, all=False, progress=None):
         asked.append((list(names), fast, all))
-        found = [Record("free fall", True), Record("bar wave", not names, advice="stretch it less" if names else "")]
-        for record in found:
-            progress(record)
+        found = [record("free fall", True), record("bar wave", not names, "stretch it less" if names else "")]
+        found += [record("old gap", False, known=True)] if fast is None and not all else []
+        for each in found:
+            progress(each)
         return found
 
     monkeypatch.setattr(verification, "run", fake, raising=False)
@@ -265,12 +258,15 @@ def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
     assert code == 0 and "free fall  paper   1         1.25" in out and "2 of 2 passed" in out and "stretch" not in out
     code, out, told = run(capfd, "verify", "bar", "--fast", "--json", "r.json")
     assert code == 1 and "failed: bar wave" in out and "\nbar wave: stretch it less\n" in out
-    assert told.splitlines() == ["ok  free fall  0.1 s", "NO  bar wave  0.1 s"]  # while it runs
+    assert told.splitlines() == ["ok  free fall  0.1 s", "MISSED  bar wave  0.1 s"]  # while it runs
     assert asked == [([], None, True), (["bar"], True, False)]
     records = json.loads((folder / "r.json").read_text())
-    keys = ["name", "source", "expected", "measured", "tolerance", "passed", "seconds", "advice"]
+    keys = ["name", "source", "expected", "measured", "tolerance", "passed", "seconds", "advice", "known"]
     assert [list(record) for record in records] == [keys, keys]
     assert [record["advice"] for record in records] == ["", "stretch it less"]
+    code, out, told = run(capfd, "verify")
+    assert code == 0 and out.endswith("2 of 3 passed; known misses: old gap\n") and "known miss  old gap" in told
+    assert re.search(r"old gap .* known miss +0.125", out) and run(capfd, "verify", "--strict")[0] == 1
     assert run(capfd, "verify", "--json", "none/r.json")[0] == 5
 
 

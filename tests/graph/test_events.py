@@ -148,6 +148,23 @@ def test_a_terminal_shows_one_line_that_rewrites_itself():
     assert "\rframe 4/4  substep 1  5 particles" in text
 
 
+def test_the_time_left_is_that_of_the_running_frame():
+    """A frame that takes hours after frames of seconds: the line on the terminal says hours, for it and for those after it."""
+    stream = io.StringIO()
+    console = ConsoleLines(stream, tty=True)
+    console({"event": "plan", "frames": [1, 4], "nodes": 2})
+    console({"event": "frame_done", "frame": 2, "seconds": 1.0, "seconds_left": 2.0})
+    pace = {"event": "pace", "frame": 3, "substeps_expected": 1.7e6, "share": 0.1, "seconds_left": 9000.0}
+    step = {"event": "substep", "frame": 3, "substep": 40, "dt": 1e-8}
+    console(pace)
+    console(step)
+    assert stream.getvalue().rpartition("\r")[2].startswith("frame 3/4  substep 40 of about 1.7e+06, 10 % of the frame")
+    assert "10000.00 s/frame  5:16:40 left" in stream.getvalue().rpartition("\r")[2]
+    console({**pace, "seconds_left": None})  # nobody knows: what was said stays
+    console(step)
+    assert "5:16:40 left" in stream.getvalue().rpartition("\r")[2]
+
+
 @pytest.mark.parametrize("seconds, text", [(0.2, "0:00"), (65, "1:05"), (3599.9, "1:00:00"), (7265, "2:01:05")])
 def test_durations_are_short(seconds, text):
     """Minutes and seconds, hours when there are any."""

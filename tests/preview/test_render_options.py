@@ -45,6 +45,16 @@ def test_frames_are_chosen_one_by_one_or_spread(cache: Path):
         chosen_frames(scene, [101])
 
 
+@pytest.mark.parametrize("asked, drawn", [("4-90", ["0004", "0005"]), ("0-1", ["0001"]), ("2-2", ["0002"]), ("6-999999999", None)])
+def test_of_frames_beyond_the_cache_those_that_are_there_are_drawn(cache: Path, tmp_path: Path, capsys, asked, drawn):
+    """With what the cache holds in a line; none of them there is an error, however many were asked for."""
+    command = ["render", str(cache), "--engine", "splat", "--size", "80x60", "--out", str(tmp_path / "pictures")]
+    assert cli.main([*command, "--frames", asked]) == (0 if drawn else 5)
+    said = capsys.readouterr().err
+    assert sorted(path.name[6:10] for path in tmp_path.glob("pictures/frame.*")) == (drawn or [])
+    assert ("holds frames 1 to 5" in said) == (asked != "2-2")
+
+
 def test_every_nth_frame_plays_at_the_speed_of_the_shot(cache: Path, tmp_path: Path, capsys):
     """`--every` leaves frames out; the pictures that remain are shown longer."""
     command = ["render", str(cache), "--engine", "splat", "--size", "80x60", "--out", str(tmp_path)]
