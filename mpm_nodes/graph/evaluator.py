@@ -341,7 +341,7 @@ class Evaluator:
         return NodeFailed(f"{place}: {within}{_line_of(error)}: {raised}; this is a defect of the {what}, --debug shows all of it")
 
 
-def _line_of(error: Exception) -> str:
+def _line_of(error: BaseException) -> str:
     """Return file and line of the innermost code that is neither this package's nor an installed one's; else of the innermost."""
     every = traceback.extract_tb(error.__traceback__)
     apart = (str(Path(mpm_nodes.__file__).parent), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
