@@ -147,7 +147,8 @@ class FarmJob:
         """
         found = [task for wedge in self.wedges for task in self._tasks_of(wedge, pieces)]
         gather = ("farm", FarmTask.JOB, "--gather")
-        ends = tuple(task.id for task in found if not any(task.id in other.needs for other in found))
+        needed = {name for task in found for name in task.needs}
+        ends = tuple(task.id for task in found if task.id not in needed)
         return [*found, FarmTask("gather", "gather", gather, ends, label="contact sheet, table and stage of all wedges", last=True)]
 
     def _tasks_of(self, wedge: Wedge, pieces: bool) -> Iterator[FarmTask]:

@@ -81,15 +81,16 @@ class _Run:
         """Start what may run: all that it needs is finished, and there is room for it."""
         done = {*self.outcome.kept, *self.outcome.ran}
         lost = {*self.outcome.failed, *self.outcome.skipped}
-        for task in list(self.waiting):
+        waiting, self.waiting = self.waiting, []
+        for task in waiting:
             if not task.last and lost.intersection(task.needs):
-                self.waiting.remove(task)
                 self.outcome.skipped.append(task.id)
                 lost.add(task.id)
                 self.tell("task_skipped", task)
-            elif self._fits(task) and set(task.needs) <= (done | lost if task.last else done):
-                self.waiting.remove(task)
+            elif self._fits(task) and (done | lost if task.last else done).issuperset(task.needs):
                 self._begin(task)
+            else:
+                self.waiting.append(task)
 
     def _fits(self, task: FarmTask) -> bool:
         held = sum(each.task.memory for each in self.running)

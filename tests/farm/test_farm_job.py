@@ -7,12 +7,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.farm.job import PROGRAM_BYTES, load_job, make_job
+from mpm_nodes.farm import local
+from mpm_nodes.farm.job import PROGRAM_BYTES, FarmJob, Wedge, load_job, make_job
 from mpm_nodes.farm.submit import commands_of, template_of, write_submission
 from mpm_nodes.farm.values import combinations, label_of, parse_wedges, pieces
 from mpm_nodes.graph.document import load_graph
@@ -182,3 +184,21 @@ def test_the_plain_list_holds_every_task_in_its_stage(graph, tmp_path):
         cli.parser().parse_args(command[1:])
     page = (write_submission(job), (tmp_path / "job/README.md").read_text())[1]
     assert "openjd check template.json" in page and "| 001 | scale=2 |" in page
+
+
+# ---------------------------------------------------------------- many tasks
+def test_many_tasks_take_no_longer_each_than_few(tmp_path, stopwatch):
+    """A job of 24,000 tasks is cut, told to an engine, begun, and given up when its first task fails, in seconds."""
+    wedge = Wedge(0, "", {}, 1, 1)
+    job = FarmJob(tmp_path, "shot", (1, 8_000), 1, 1, (wedge,), ("splat",))
+    with stopwatch() as taken:
+        tasks = job.tasks(pieces=True)
+        template_of(job), commands_of(job)
+        run = local._Run(job, 2, 1 << 40, 1, lambda event: None)
+        run._begin = lambda task: run.running.append(SimpleNamespace(task=task))
+        run.start()
+        run.outcome.failed[run.running.pop().task.id] = 1
+        run.start()
+    assert len(tasks) > 24_000 and tasks[-1].needs and len(run.outcome.skipped) == len(tasks) - 2
+    assert [each.task.id for each in run.running] == ["gather"]
+    assert taken.seconds < 20.0  # a second or two; comparing each task with each took minutes
