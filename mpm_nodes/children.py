@@ -7,6 +7,7 @@ working folder, beside a graph or in an output folder is ever imported. Variable
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,14 @@ _BEGIN = (
     "from mpm_nodes.search_path import refuse_settings_beside_graphs; refuse_settings_beside_graphs(); "
 )
 _FUNCTION = "from importlib import import_module; import_module({module!r}).{function}(*sys.argv[1:])"
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from mpm_nodes.cli import main; sys.exit(main({given}))"
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_starter; end_with_starter({starter}, {machine!r}); "
+    "from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
+)
+_AGAIN = (
+    "import sys; sys.path[:] = {path!r}; from mpm_nodes.search_path import refuse_settings_beside_graphs; "
+    "refuse_settings_beside_graphs(); from mpm_nodes.cli import main; sys.exit(main())"
+)
 _SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 LONGEST_WORDS = 300
 
@@ -54,15 +62,16 @@ def start(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> s
 def launch(launcher: Sequence[str], arguments: Sequence[str], **options: Any) -> subprocess.Popen:
     """Start a launcher of several processes (`mpiexec -n 4`), each an isolated program of this package with these arguments.
 
-    The launcher ends with whoever ends it, and ends them; `options` are those of `subprocess.Popen`.
+    A launcher goes on when this process is killed, so the programs watch for its end; `options` are those of `subprocess.Popen`.
     """
-    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path(), given="sys.argv[1:]")]
+    program = _PROGRAM.format(path=trusted_path(), starter=os.getpid(), machine=platform.node())
+    begin = [sys.executable, "-I", "-X", "utf8", "-c", program]
     return subprocess.Popen([*launcher, *begin, *arguments], **{"stdin": subprocess.DEVNULL, **options})
 
 
 def become_isolated(arguments: Sequence[str]) -> None:
     """Start this program again in place of this process, in a Python without the settings (PYTHON...) of this one."""
-    begin = [sys.executable, "-I", "-X", "utf8", "-c", _PROGRAM.format(path=trusted_path(), given="")]
+    begin = [sys.executable, "-I", "-X", "utf8", "-c", _AGAIN.format(path=trusted_path())]
     os.execv(sys.executable, [*begin, *arguments])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import os
 import re
 import shlex
@@ -221,6 +222,8 @@ def stream_of_events(alone: bool) -> Iterator[Any]:
             yield stream
     finally:
         sys.stdout.flush()
+        with contextlib.suppress(OSError, AttributeError):  # what C code has printed and its library still holds
+            ctypes.CDLL(None).fflush(None)
         os.dup2(kept, handle)
         os.close(kept)
 

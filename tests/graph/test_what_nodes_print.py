@@ -17,7 +17,7 @@ from mpm_nodes.graph.document import Graph
 ROOT = Path(mpm_nodes.__file__).parent
 PROGRAM = [sys.executable, "-P", "-c", "import sys; from mpm_nodes.cli import main; sys.exit(main())"]
 NODE = """
-import os, sys
+import ctypes, os, sys
 from typing import Annotated as A
 from mpm_nodes.data import Particles, Unitless
 from mpm_nodes.graph.declare import node
@@ -34,6 +34,7 @@ def loud(particles: Particles, *, ends: A[float, Unitless] = 0.0) -> Particles:
     \"\"\"
     print('{"event": 7}')
     os.write(1, b"[1, 2]" + bytes([10]))
+    ctypes.CDLL(None).printf(b"from C" + bytes([10]))
     if ends:
         sys.exit(0)
     return particles
@@ -71,13 +72,13 @@ def test_stdout_holds_events_alone(loud):
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(isinstance(event, dict) and isinstance(event["event"], str) for event in events)
     assert {"plan", "frame_done"} <= {event["event"] for event in events}
-    assert all(text in done.stderr for text in ("at import", "3", '{"event": 7}', "[1, 2]"))
+    assert all(text in done.stderr for text in ("at import", "3", '{"event": 7}', "[1, 2]", "from C"))
 
 
 def test_a_node_that_ends_the_program_is_told(loud):
     """sys.exit(0) in a call or at import is an error with its place, not a silent success."""
     done = run(loud, "cook", "ends.json", "--out", "o")
-    assert done.returncode == 1 and "loud, frame 1: SystemExit: 0" in done.stderr
+    assert done.returncode == 1 and "loud, frame 1: loud.py, line 21: SystemExit: 0" in done.stderr
     (loud / "nodes" / "gone.py").write_text("import sys\n\nsys.exit(0)\n")
     done = run(loud, "nodes")
     assert done.returncode == 2 and "gone.py:3: SystemExit: 0" in done.stderr

@@ -169,6 +169,34 @@ def test_a_rank_that_dies_ends_all_and_nothing_finished_is_cooked_again(mpiexec,
     assert_alike(tmp_path / "alone", out, last)
 
 
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="ranks watch their starter where Linux lets them")
+def test_ranks_end_with_the_process_that_started_them(mpiexec, shot, tmp_path):
+    """Killed without a chance to say so, it leaves no rank running, and the folder can be cooked on."""
+    out = tmp_path / "out"
+    line = [sys.executable, "-c", BEGIN, "cook", str(shot), "--out", str(out), "--ranks", "2", "--frames", "1-4000"]
+    running = subprocess.Popen(
+        line, env={**os.environ, "NUMBA_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        record = out / "r001" / "frames" / "0001.commit.json"
+        while not record.exists() and running.poll() is None:
+            time.sleep(0.05)
+        assert len(rank_processes(shot)) == 2
+        running.kill()
+        running.wait()
+        until = time.monotonic() + 20.0
+        while rank_processes(shot) and time.monotonic() < until:
+            time.sleep(0.05)
+        left = rank_processes(shot)
+    finally:
+        for process in rank_processes(shot).values():
+            os.kill(process, signal.SIGKILL)
+    assert not left
+    last = len(list((out / "r001" / "frames").glob("[0-9]*.commit.json"))) + 1
+    code, said = cook(shot, "--out", out, "--ranks", "2", "--resume", "--frames", f"1-{last}")
+    assert code == 0 and "cooked 1 frame in" in said, said
+
+
 def test_what_is_not_shared_is_refused_before_the_cook(mpiexec, shot, tmp_path):
     code, said = cook(shot, "--out", tmp_path / "out", "--ranks", "2", "--set", "fall.substeps=incompressible")
     assert code != 0 and "project_velocity" in said and said.count("or solve on one rank") == 1

@@ -81,7 +81,7 @@ def test_fast_leaves_slow_problems_out():
 
 def test_unknown_name_is_refused_with_near_ones():
     """A misspelt name says which ones are near."""
-    with pytest.raises(MpmNodesError, match=r"no problem 'free_fal'; choose one of free_fall"):
+    with pytest.raises(MpmNodesError, match=r"no problem 'free_fal'; did you mean free_fall"):
         verification.run(["free_fal"])
 
 
