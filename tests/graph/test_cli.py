@@ -195,7 +195,7 @@ def test_a_defect_of_a_node_is_exit_code_1_and_debug_shows_where(folder, capfd, 
     graph.add("fake_join", "join", clouds=[graph["source"]], fail="bug")
     graph.save("bug.json")
     code, _, err = run(capfd, "cook", "bug.json")
-    assert code == 1 and "join, frame 1: ZeroDivisionError" in err and "Traceback" not in err
+    assert code == 1 and "join, frame 1: fake_nodes.py, line" in err and "ZeroDivisionError" in err and "Traceback" not in err
     with pytest.raises(Exception, match="ZeroDivisionError"):
         cli.main(["cook", "bug.json", "--debug"])
 

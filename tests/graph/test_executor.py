@@ -161,10 +161,10 @@ def test_keys_are_sampled_within_the_frame():
     "fail, kind, code, words",
     [
         ("user", MpmNodesError, 2, "join, frame 1: scale is silly; give another"),
-        ("bug", NodeFailed, 1, "join, frame 1: ZeroDivisionError: division by zero"),
+        ("bug", NodeFailed, 1, r"join, frame 1: fake_nodes\.py, line \d+: ZeroDivisionError: division by zero"),
         ("memory", MpmNodesError, 2, "join, frame 1: ran out of memory; raise settings.cell_size"),
-        ("write", NodeFailed, 1, "join, frame 1: ValueError: .*read-only"),
-        ("type", NodeFailed, 1, "join, frame 1: TypeError: returned a int for cloud, declared is Cloud"),
+        ("write", NodeFailed, 1, r"join, frame 1: fake_nodes\.py, line \d+: ValueError: .*read-only"),
+        ("type", NodeFailed, 1, r"join, frame 1: evaluator\.py, line \d+: TypeError: returned a int for cloud, declared is Cloud"),
     ],
 )
 def test_failures_name_node_and_frame(fail, kind, code, words):
