@@ -121,10 +121,10 @@ class MeshSource:
 
     def refined(self, values: np.ndarray, code: float) -> np.ndarray:
         """Return values at the points that `points` has from values at those of the file, shape (n, ...)."""
-        counts, indices = self._faces(code)
-        if not (self.scheme and len(counts)):
+        if not self.scheme:
             return values
-        return self._refinement(len(values), counts, indices, code)(values)
+        counts, indices = self._faces(code)
+        return self._refinement(len(values), counts, indices, code)(values) if len(counts) else values
 
     def _refinement(self, points: int, counts: np.ndarray, indices: np.ndarray, code: float) -> Refinement:
         """Return the refinement of a subdivision surface; the last one is kept.

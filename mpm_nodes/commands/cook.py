@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import os
 import re
 import shlex
@@ -221,8 +220,10 @@ def stream_of_events(alone: bool) -> Iterator[Any]:
         with open(os.dup(kept), "w", encoding="utf-8") as stream:
             yield stream
     finally:
+        import ctypes
+
         sys.stdout.flush()
-        with contextlib.suppress(OSError, AttributeError):  # what C code has printed and its library still holds
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # what C code has printed and its library still holds
             ctypes.CDLL(None).fflush(None)
         os.dup2(kept, handle)
         os.close(kept)

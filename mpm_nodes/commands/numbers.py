@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 
-__all__ = ["positive", "real", "whole"]
+__all__ = ["LARGEST", "positive", "real", "whole"]
 
 LARGEST = 10**9
 

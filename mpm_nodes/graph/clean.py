@@ -103,11 +103,7 @@ def _old(folder: Path, revision: Revision) -> Removable:
         record = revision.record(frame) or {"files": {}}
         ours |= {revision.record_name(frame), *record["files"]}
     ours |= {f"checkpoints/{name}" for name in files.names("checkpoints") if STATE.fullmatch(name)}
-    found = [
-        (Path(base) / name).relative_to(folder).as_posix()
-        for base, _, names in os.walk(folder, followlinks=False)
-        for name in names
-    ]
+    found = [(Path(base) / name).relative_to(folder).as_posix() for base, _, names in os.walk(folder) for name in names]
     ours |= {name for name in found if name.endswith((".png", ".json")) and name not in ours and _is_drawn(files, name)}
     there = [name for name in found if name in ours]
     why = "older revision" + (

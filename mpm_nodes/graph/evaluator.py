@@ -338,7 +338,7 @@ class Evaluator:
         within = "".join(f"{note}, " for note in getattr(error, "__notes__", ()) if note.startswith("stage "))
         what = "stage" if within else "node"
         raised = f"{type(error).__name__}: {error}"
-        return NodeFailed(f"{place}: {within}{_line_of(error)}: {raised}; this is a defect of the {what}, --debug shows all of it")
+        return NodeFailed(f"{place}: {within}{_line_of(error)}: {raised}; this is a defect of the {what}, --debug shows where")
 
 
 def _line_of(error: BaseException) -> str:

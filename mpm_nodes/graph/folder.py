@@ -234,7 +234,7 @@ def replace_named(path: str | Path, data: bytes, ours: Callable[[bytes], bool], 
         if make:
             path.parent.mkdir(parents=True, exist_ok=True)
         files = Folder(path.parent.resolve())
-        if path.exists() and not path.is_file() and not path.is_dir():
+        if _is_stream(path):
             handle = os.open(path, os.O_WRONLY | _NOFOLLOW & ~getattr(os, "O_NOFOLLOW", 0))  # a pipe that nobody reads is an error
             os.set_blocking(handle, True)
             with open(handle, "wb") as stream:
@@ -255,13 +255,18 @@ def refuse_foreign(path: Path, ours: Callable[[bytes], bool]) -> None:
         OutputError: It is one of these, or cannot be read.
     """
     try:
-        if not os.path.lexists(path) or (path.exists() and not path.is_file() and not path.is_dir()):
+        if not os.path.lexists(path) or _is_stream(path):
             return
         with Folder(path.parent.resolve()).stream(path.name) as stream:
             if not ours(stream.read()):
                 raise OutputError(f"{path}: was not written by mpm-nodes; choose another name, or remove it")
     except OSError as error:
         raise OutputError(f"{path}: cannot be read ({error.strerror or error}); choose another name") from error
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a pipe, a terminal or another device, which takes what is written and has nothing to lose."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def holds_json(data: bytes, like: Callable[[Any], bool]) -> bool:

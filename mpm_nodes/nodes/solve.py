@@ -358,7 +358,7 @@ def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[
         return
 
     def walls(time: float) -> Walls:
-        low, high, friction = (at(name, time, True) for name in ("wall_low", "wall_high", "wall_friction"))
+        low, high, friction = at("wall_low", time, True), at("wall_high", time, True), at("wall_friction", time)
         return dataclasses.replace(solver.walls, low=low, high=high, friction=friction)
 
     length = clock.end - clock.begin

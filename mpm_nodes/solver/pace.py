@@ -74,7 +74,7 @@ class Pace:
         if expected > self.collapse and self.substeps > SURE * self.collapse:
             raise TooManySubsteps(
                 f"frame {self.frame}: {_text(expected, dt, facts)}, and those before it took {self.before:.3g}{self._cure(facts)}; "
-                f"--resume --max-substeps {math.ceil(1.5 * expected)} goes on all the same"
+                f"allow {math.ceil(1.5 * expected)} (--max-substeps) and continue with --resume to go on all the same"
             )
         now = self.clock()
         if self.cold and self.substeps == 1:

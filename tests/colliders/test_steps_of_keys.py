@@ -99,7 +99,8 @@ def test_a_frame_whose_dt_collapses_is_stopped():
     pace = Pace(7, 1.0, lambda *_, **__: None, before=100.0)
     dt, left, facts = 1.0 / (2.0 * COLLAPSE * 100.0), 1.0, {"limit": "particle speed"}
     with pytest.raises(
-        TooManySubsteps, match=r"frame 7: .*particle speed.*those before it took 100.*--max-substeps 1\d{4} goes on"
+        TooManySubsteps,
+        match=r"frame 7: .*particle speed.*those before it took 100.*allow 1\d{4} \(--max-substeps\) and continue with --resume",
     ):
         for _ in range(10_000):
             left -= dt

@@ -1,4 +1,4 @@
-"""Files that a user names are written through one door, which refuses links, folders and files of others."""
+"""Files that a user names are written by one function, which refuses links, folders and files of others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _is_ours(old: bytes) -> bool:
     return old.startswith(b"ours")
 
 
-# ---------------------------------------------------------------- the door
+# ---------------------------------------------------------------- the function
 def test_a_file_of_ours_is_replaced_and_keeps_its_permissions(tmp_path):
     """A new file gets the system's permissions, one that only its owner may read stays so."""
     path = tmp_path / "a.txt"
@@ -287,10 +287,10 @@ def test_clearing_kernels_deletes_kernels_only(tmp_path, monkeypatch, capsys):
     assert not kernel.exists() and not loop.parent.exists() and all(path.read_bytes() == PRECIOUS for path in mine)
 
 
-# ---------------------------------------------------------------- no way beside the door
+# ---------------------------------------------------------------- no other way
 WRITING = {"write_text", "write_bytes", "rmtree", "copyfile", "copy2", "copytree", "hardlink_to", "symlink_to", "mkfifo"}
 ALLOWED = {
-    "mpm_nodes/graph/folder.py": "the door itself",
+    "mpm_nodes/graph/folder.py": "the functions themselves",
     "mpm_nodes/graph/again.py": "copies into names that Folder has made",
     "mpm_nodes/graph/store.py": "a cache folder of ours, by temporary names",
     "mpm_nodes/commands/cook.py": "its own stdout",
@@ -318,7 +318,7 @@ def _writes(call: ast.Call) -> bool:
     return name in WRITING and not (name in ("write_text", "write_bytes") and isinstance(call.func, ast.Name))
 
 
-def test_nothing_is_written_beside_the_door():
+def test_nothing_is_written_another_way():
     """A sweep over our sources: who opens a file for writing, renames or removes trees by itself stands in the list above."""
     found = set()
     apart = ("blender_addon", "mpm_nodes_houdini", "hosts/terminal", "mpm_nodes/selftest")  # other programs, and tests

@@ -92,9 +92,7 @@ def _written(files: Folder) -> dict[str, str]:
         found = json.loads(files.read(WRITTEN))
     except (OSError, ValueError, RecursionError):
         return {}
-    ours = isinstance(found, dict) and all(
-        name.startswith(f"{NAMESPACE}") and isinstance(each, str) for name, each in found.items()
-    )
+    ours = isinstance(found, dict) and all(name.startswith(NAMESPACE) and isinstance(each, str) for name, each in found.items())
     return found if ours else {}
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 
-FOREIGN = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PXR_PLUGINPATH_NAME", "LD_LIBRARY_PATH", "LD_PRELOAD")
+FOREIGN = ("PXR_PLUGINPATH_NAME", "LD_LIBRARY_PATH", "LD_PRELOAD")
 """Variables of Houdini's process that would put its libraries into the program's."""
 
 PATIENCE = 30.0
