@@ -250,7 +250,7 @@ DEFECTS = (
     Defect(
         "a sample that misses its bars ends well",
         "samples/reproduction/run.py",
-        "return int(any(figure.ok is False for figure in found))",
+        "return int(any(figure.ok is False and (args.strict or not figure.known) for figure in found))",
         "return 0",
         "tests/samples/test_foam_samples.py::test_it_cooks_draws_and_measures",
     ),
