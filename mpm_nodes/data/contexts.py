@@ -45,7 +45,6 @@ class FrameContext:
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.
-        choices: What the node chooses by measuring (`graph.choices.FrameChoices`), for cooks to choose alike; None keeps nothing.
         team: The ranks that cook the solves of the graph together (`solver.ranks.team.Team`); None where there is one process.
         wired: Names of the nodes that are wired into each port, in the order of the wires.
     """
@@ -61,7 +60,6 @@ class FrameContext:
     checked: bool = False
     fuse: bool = True
     max_substeps: int | None = None
-    choices: Any = None
     team: Any = None
     wired: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

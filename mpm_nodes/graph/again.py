@@ -202,7 +202,6 @@ def _made_again(old: Revision, evaluator: Evaluator, frame: int, first: int, eve
     taken = old.taken
     if taken is not None:
         again.plan.take(taken, old.manifest[TAKEN]["lineage"])
-    again.choices.follow(old)
     changed = [node for node, key in again.lineage(frame).items() if _lineage(old, frame).get(node) != key]
     if changed or (taken is not None and frame < taken):
         what = (

@@ -16,7 +16,6 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, OutputError
-from mpm_nodes.graph.choices import Choices
 from mpm_nodes.graph.declare import type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.events import EventStream
@@ -98,7 +97,6 @@ class Evaluator:
         self.kept = Kept(self.store)
         self.disk = disk
         self.events = events or EventStream()
-        self.choices = Choices(lambda where, message: self.events.report("warning", where=where, message=message))
         self.cancel = cancel or threading.Event()
         self.checked, self.fuse, self.max_substeps = checked, fuse, max_substeps
         self.files: FrameTransaction | None = None
@@ -305,7 +303,6 @@ class Evaluator:
             checked=self.checked,
             fuse=self.fuse,
             max_substeps=self.max_substeps,
-            choices=self.choices.of(self.plan.key(node.id, frame)),
             team=self.team,
             wired={port: tuple(wire[0] for wire in wires) for port, wires in node.inputs.items()},
         )

@@ -194,9 +194,7 @@ def _again(
     assert options.again_from is not None
     if resume:
         again.refuse_resumed(options.again_from)
-    revision = again.take_frames(out, options.of, options.again_from, evaluator, manifest, span[1], stream)
-    evaluator.choices.follow(revision)
-    return revision
+    return again.take_frames(out, options.of, options.again_from, evaluator, manifest, span[1], stream)
 
 
 def _evaluator(graph: Graph, options: CookOptions, stream: EventStream, cancel: threading.Event | None) -> Evaluator:
@@ -267,7 +265,6 @@ class _Cook:
             self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
             write_solved(transaction, handed, self.outputs, _ranks(self.evaluator))
-            self.evaluator.choices.keep()  # before the commit: a frame that exists has its choices
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
             adopt_parts(self.evaluator, transaction)

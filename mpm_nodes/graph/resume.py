@@ -92,11 +92,9 @@ def continue_from(
     revision = Revision.resume(root, manifest, name) if resume else None
     if revision is None:
         new = Revision.create(root, manifest)
-        evaluator.choices.follow(new)
         return new, (manifest["frames"][0], manifest["frames"][1]), [], []
     try:
         _check_same(revision, manifest, evaluator.graph.registry)
-        evaluator.choices.follow(revision)
         if revision.taken is not None:
             evaluator.plan.take(revision.taken, revision.manifest[TAKEN]["lineage"])
         first, end = revision.manifest["frames"]

@@ -129,7 +129,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "pace": ("How far a long frame has come; every ten seconds.", ("frame", "substeps_expected", "share", "seconds_left")),
     "stages": ("Seconds of each stage in a frame of a solve.", ("frame", "seconds", "stages")),
     "choice": (
-        "Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
+        "Which candidate a solve with several goes on with; cost: work for a simulated second, by name.",
         ("frame", "chosen", "dt", "cost"),
     ),
     "inside_collider": ("Particles are inside a collider.", ("frame", "collider", "particles", "depth")),

@@ -259,7 +259,6 @@ def _advance_frame(
         solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
     end = clock.end
     _move_walls(solver, ctx, clock, at)
-    solver.kept_choices = ctx.choices
     solver.begin_frame(clock, colliders, emitters)
     if not solver.substeps_done:
         for text in one_sided(solver.colliders, solver.spline_width, solver.cell_size):

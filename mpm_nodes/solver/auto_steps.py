@@ -1,15 +1,14 @@
-"""Choice between substep graphs by what they cost on the scene at hand: `substeps="auto"`.
+"""Choice between substep graphs by the work that they take on the scene at hand: `substeps="auto"`.
 
-Every candidate runs a few substeps from the same state, which is put back afterwards; the one with the fewest seconds of work for a
-second of simulated time goes on. A time step ten times longer or shorter than at the choice asks for a new one. Clocks are noisy:
-the candidate that runs, at first the first one, is left only for one that is cheaper by a quarter, and what an earlier cook of the
-same frame chose is chosen again without a clock.
+Every candidate runs a few substeps from the same state, which is put back afterwards; the one with the least work for a second of
+simulated time goes on. Work is counted, in passes over the particles, not timed: cooks of one graph choose alike on any machine. A
+time step ten times longer or shorter than at the choice asks for a new one. What a pass costs differs from scene to scene: the
+candidate that runs, at first the first one, is left only for one that is cheaper by a quarter.
 """
 
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,22 +16,54 @@ from typing import Any, Protocol
 from mpm_nodes.data import Fact, Facts, Reduction, StepContext
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.moments import Moment
+from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.stores import Store
 
-__all__ = ["CHOICE", "Choice", "KeptChoices", "choose_again", "measure"]
+__all__ = ["CHOICE", "Choice", "choose_again", "measure"]
 
 CHOICE = Facts(
     "choice",
-    "Which candidate a solve with several goes on with; cost: seconds a simulated second, by name.",
+    "Which candidate a solve with several goes on with; cost: work for a simulated second, by name.",
     (
         Fact("chosen", "", Reduction.LAST, "Preset of the candidate."),
         Fact("dt", "s", Reduction.LAST, "Length of the substep at which it was chosen."),
-        Fact("cost", "s/s", Reduction.LAST, "Seconds of work for a simulated second, of every candidate."),
+        Fact("cost", "1/s", Reduction.LAST, "Passes over all particles for a simulated second, of every candidate."),
     ),
 )
 
-WARM, FEWEST, MOST, ENOUGH = 1, 2, 8, 0.25
-"""Substeps before the clock runs (they may compile), timed ones at least and at most, and seconds after which they end."""
+OTHER_STAGE = 0.1
+STAGES: Mapping[str, float] = {
+    "rasterize": 1.0,
+    "gather": 1.0,
+    "rasterize_heat": 1.5,
+    "conduct_heat": 1.0,
+    "gather_heat": 1.0,
+    "rasterize_faces": 2.5,
+    "gather_faces": 2.5,
+    "add_face_forces": 2.0,
+    "semi_implicit_faces": 6.0,
+    "project_velocity": 8.0,
+    "minimise_energy": 18.0,
+    "sample_surface": 30.0,
+    "split_surface_mass": 3.0,
+    "merge_surface_mass": 2.0,
+}
+ITERATIONS: Mapping[tuple[str, str], float] = {
+    ("implicit", "newton"): 4.0,
+    ("implicit", "krylov"): 3.0,
+    ("heat", "iterations"): 1.0,
+    ("solute", "iterations"): 1.0,
+    ("shear", "iterations"): 3.5,
+    ("projection", "iterations"): 1.2,
+    ("projection", "coupled"): 5.0,
+}
+"""Work of a stage, and of each iteration that it tells, in passes: what it takes to bring every particle to the grid once.
+
+Measured on 4,000 to 110,000 particles in single precision on two cores; `test_counted_work_is_what_the_clock_says` compares them.
+"""
+
+WARM, TRIED = 1, 3
+"""Substeps of a trial that begin from nothing, as a linear solve does whose last result is unknown, and those that are counted."""
 
 MARGIN = 0.75
 """Share of the running candidate's cost below which another one takes its place."""
@@ -48,7 +79,7 @@ class Choice:
     Attributes:
         index: Its place among the candidates.
         dt: Longest substep of its trial [s].
-        cost: Seconds of work for a simulated second, of every candidate; infinity where it diverged.
+        cost: Passes over the particles for a simulated second, of every candidate; infinity where it diverged.
         names: Presets of the candidates.
     """
 
@@ -62,34 +93,9 @@ class Choice:
         costs = ["diverged" if math.isinf(cost) else cost for cost in self.cost]
         return {"chosen": self.names[self.index], "dt": self.dt, "cost": dict(zip(self.names, costs, strict=True))}
 
-    @classmethod
-    def of_facts(cls, facts: Any, names: tuple[str, ...]) -> Choice | None:
-        """Return the choice that `facts` gave, None where they are not such of these candidates."""
-        try:
-            chosen, dt, given = facts["chosen"], facts["dt"], facts["cost"]
-            index = names.index(chosen)
-            costs = tuple(math.inf if given[name] == "diverged" else given[name] for name in names)
-            sound = set(facts) == {"chosen", "dt", "cost"} and set(given) == set(names)
-            sound = sound and all(type(value) is float for value in (dt, *costs)) and 0.0 < dt < math.inf and min(costs) >= 0.0
-        except (KeyError, TypeError, ValueError, IndexError):
-            return None
-        return cls(index, dt, costs, names) if sound else None
-
     def is_old(self, dt: float) -> bool:
         """Whether a substep of length `dt` [s] asks for a new choice."""
         return not self.dt / LOOK_AGAIN < dt < self.dt * LOOK_AGAIN
-
-
-class KeptChoices(Protocol):
-    """What earlier cooks of a frame chose (`graph.choices.FrameChoices`)."""
-
-    def recall(self, understand: Callable[[Any], Choice | None], /) -> Choice | None:
-        """Return the choice that this place in the frame once led to, None where nothing is known of it."""
-        ...
-
-    def note(self, choice: Any, /) -> None:
-        """Keep a choice."""
-        ...
 
 
 class SeveralPrograms(Protocol):
@@ -100,17 +106,20 @@ class SeveralPrograms(Protocol):
         step_context: What its stages are told.
         stage_seconds: Seconds of work by stage.
         choice: The candidate that runs now and why, None where none was chosen yet.
-        kept_choices: What earlier cooks of the frame chose, None where nobody keeps it.
     """
 
     time: float
     step_context: StepContext
     stage_seconds: dict[str, float]
     choice: Choice | None
-    kept_choices: KeptChoices | None
 
     @property
-    def programs(self) -> Sequence[object]:
+    def program(self) -> Program:
+        """The candidate that runs."""
+        ...
+
+    @property
+    def programs(self) -> Sequence[Program]:
         """The candidates."""
         ...
 
@@ -138,20 +147,16 @@ class SeveralPrograms(Protocol):
 
 
 def choose_again(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], None]) -> Choice:
-    """Choose as an earlier cook did at this place of the frame, or measure; the choice is kept and told.
+    """Choose, run what was chosen from now on, and tell it.
 
     Args:
         solver: The solver.
         time_left: Longest substep allowed [s].
         check_cancel: Raises when the user asked to stop.
     """
-    kept, names = solver.kept_choices, solver.candidate_names
-    recalled = None if kept is None else kept.recall(lambda facts: Choice.of_facts(facts, names))
-    choice = measure(solver, time_left, check_cancel) if recalled is None else recalled
-    if kept is not None:
-        kept.note(choice.facts())
+    choice = measure(solver, time_left, check_cancel)
     solver.choose(choice.index)
-    solver.forget_past()  # trials leave other things than a choice that was kept
+    solver.forget_past()  # trials leave what a resumed solve would not know
     solver.step_context.tell(CHOICE, **choice.facts())
     return choice
 
@@ -181,24 +186,27 @@ def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[]
 
 
 def _cost(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
-    """Return seconds of work for a simulated second, and the length of the longest substep [s]: others may end at the frame."""
+    """Return passes for a simulated second, and the length of the longest substep [s]: others may end at the frame."""
+    fixed = sum(STAGES.get(planned.declaration.id, OTHER_STAGE) for planned in solver.program.plan.stages)
     rates: list[float] = []
-    spent, left, longest = 0.0, time_left, 0.0
+    left, longest = time_left, 0.0
     try:
-        for count in range(WARM + MOST):
-            begin = clock.perf_counter()
+        for count in range(WARM + TRIED):
+            solver.step_context.report.restore({})  # what is told from here on is of this substep alone
             dt = solver.run_stages(None, left, check_cancel)
             longest = max(longest, dt)
             if count >= WARM:
-                rates.append((clock.perf_counter() - begin) / dt)
-                spent += clock.perf_counter() - begin
+                rates.append((fixed + _iterated(solver.step_context.report)) / dt)
             solver.time += dt
             left -= dt
             if left <= 1e-9 * time_left:
-                left = time_left  # a short frame is run again, so that there is something to measure
+                left = time_left  # a short frame is run again, so that there is something to count
                 solver.time -= time_left
-            if len(rates) >= FEWEST and spent >= ENOUGH:
-                break
     except SimulationDiverged:
         return math.inf, longest or time_left
-    return min(rates), longest  # a substep in which something was compiled does not count
+    return min(rates), longest  # a substep that the end of a frame cuts short does not count
+
+
+def _iterated(report: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the passes of all iterations that the stages of a substep told."""
+    return sum(passes * report[event][fact] for (event, fact), passes in ITERATIONS.items() if event in report)

@@ -27,7 +27,7 @@ from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.advice import Advice
-from mpm_nodes.solver.auto_steps import Choice, KeptChoices, choose_again
+from mpm_nodes.solver.auto_steps import Choice, choose_again
 from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.cold_start import compiled_in_two
@@ -122,7 +122,6 @@ class SubstepSolver:
         inputs = tuple(dict.fromkeys(name for law in laws for name in law.loops.law.inputs))
         self.programs = programs_of(substeps, state_names, fuse, registry, inputs)
         self.choice: Choice | None = None
-        self.kept_choices: KeptChoices | None = None
         self.own_dt = 0.0
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
         plans = [program.unfused for program in self.programs]

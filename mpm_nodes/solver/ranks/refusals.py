@@ -71,8 +71,8 @@ def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] =
     """
     if len(plans) > 1:
         raise MpmNodesError(
-            "ranks: substeps 'auto' and the other presets that begin with auto choose by the clock of each machine; take one of "
-            "those that they choose from, such as explicit_apic or surface_tension, or solve on one rank"
+            "ranks: substeps 'auto' and the other presets that begin with auto choose by trials, which ranks do not share; take "
+            "one of those that they choose from, such as explicit_apic or surface_tension, or solve on one rank"
         )
     if any(period):
         raise MpmNodesError("ranks: periodic walls are not shared among ranks; take other walls, or solve on one rank")
