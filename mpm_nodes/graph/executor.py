@@ -227,6 +227,7 @@ class _Cook:
         options: CookOptions,
     ) -> None:
         self.evaluator, self.revision, self.stream, self.parts = evaluator, revision, stream, parts
+        self.owns_store = options.store is None
         self.keep_every, self.crash = options.keep_every, options.crash or (lambda label: None)
         self.cooked: list[int] = []
         self.files: dict[str, None] = {}
@@ -246,6 +247,8 @@ class _Cook:
         started = time.perf_counter()
         self.stream.start_frame(frame)
         self.stream.emit("frame_start", frame=frame, last=last)
+        if self.owns_store:
+            self.evaluator.store.drop_unused()  # a cook does not come back to a frame
         sinks = self.parts.targets()
         if self.revision is None:
             self.outputs = self.evaluator.evaluate(sinks, frame)

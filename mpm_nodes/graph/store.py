@@ -82,6 +82,7 @@ class MemoryStore:
         self.limit = limit
         self.held = 0
         self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._used: set[Hashable] = set()
         self._guard = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
@@ -90,6 +91,7 @@ class MemoryStore:
             if key not in self._entries:
                 return ABSENT
             self._entries.move_to_end(key)
+            self._used.add(key)
             return self._entries[key][0]
 
     def put(self, key: Hashable, value: Any, size: int | None = None) -> None:
@@ -100,10 +102,18 @@ class MemoryStore:
             if size > self.limit:
                 return
             self._entries[key] = (value, size)
+            self._used.add(key)
             self.held += size
             while self.held > self.limit:
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self.held -= dropped
+
+    def drop_unused(self) -> None:
+        """Drop what was neither put nor asked for since the last call."""
+        with self._guard:
+            for key in [key for key in self._entries if key not in self._used]:
+                self.held -= self._entries.pop(key)[1]
+            self._used.clear()
 
     def clear(self) -> None:
         """Drop everything."""

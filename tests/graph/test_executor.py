@@ -9,7 +9,7 @@ import pytest
 from fake_nodes import REGISTRY, Solver, calls, content, needs, shot
 
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
-from mpm_nodes.graph import preflight
+from mpm_nodes.graph import executor, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed
 from mpm_nodes.graph.executor import execute
@@ -46,6 +46,17 @@ def test_only_time_dependent_nodes_are_cooked_each_frame():
     """Sources that do not depend on time are cooked once for three frames."""
     execute(diamond())
     assert calls == {"source": 2, "move": 3, "join": 3}
+
+
+def test_a_long_cook_holds_no_more_than_a_short_one(monkeypatch):
+    """Values of frames that are over go: fifty frames hold the bytes of five, and static nodes are not cooked again."""
+    stores = []
+    monkeypatch.setattr(executor, "MemoryStore", lambda limit: stores.append(MemoryStore(limit)) or stores[-1])
+    for end in (5, 50):
+        calls.clear()
+        execute(diamond(), frames=(1, end))
+        assert calls == {"source": 2, "move": end, "join": end}
+    assert stores[0].held == stores[1].held > 0 and len(stores[0]) == len(stores[1])
 
 
 def test_a_changed_knob_recooks_only_what_lies_downstream():

@@ -122,3 +122,18 @@ def test_particles_come_back_from_disk_as_they_were(tmp_path):
     assert list(back.attributes) == list(columns)
     for name, column in columns.items():
         assert back[name].dtype == column.dtype and np.array_equal(back[name], column)
+
+
+def test_what_was_not_used_goes():
+    """Of two rounds the values of the second one stay, and those of the first one that it asked for."""
+    store = MemoryStore(1 << 20)
+    for key in "ab":
+        store.put(key, np.zeros(100))
+    store.drop_unused()
+    assert len(store) == 2
+    store.get("a")
+    store.put("c", np.zeros(100))
+    store.drop_unused()
+    assert store.get("b") is ABSENT and store.get("a") is not ABSENT and len(store) == 2
+    store.drop_unused()
+    assert len(store) == 1 and store.held == size_in_bytes(np.zeros(100))
